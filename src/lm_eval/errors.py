@@ -1,0 +1,178 @@
+"""Every exception the package raises on purpose, and how an error reads.
+
+Each one answers *where*, *what* and *what next* in its message. The command line prints that message
+and exits with code 1; a traceback means a defect in this package.
+
+    LmEvalError
+    ├── UsageError                 a flag or argument that cannot be used
+    ├── UnknownNameError           a name that is in no list; carries the nearest valid one
+    │   ├── UnknownFormatError
+    │   ├── UnknownTaskError
+    │   └── UnknownModelError
+    ├── ConfigError                a YAML file or configuration value
+    │   ├── YamlSyntaxError        carries line and column
+    │   └── IncludeError           carries the chain of files
+    ├── DataError                  a data file, a split, a row
+    ├── FieldError                 a field spec that cannot be evaluated on a doc
+    │   └── CodeNotRunError        a field that is Python, where running code was not allowed
+    ├── FormatError                a format that does not fit its task or doc
+    │   └── GoldError              a target that names no choice, or more than one
+    ├── ModelError                 a backend that cannot answer
+    │   └── MissingExtraError      a package that is not installed; carries the pip line
+    └── OutputError                results that cannot be written
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LmEvalError(Exception):
+    """Base of all errors meant for the user. ``retryable`` says whether trying again can help."""
+
+    retryable: bool = False
+
+
+class UsageError(LmEvalError):
+    """A command-line flag or function argument that cannot be used as given."""
+
+
+class UnknownNameError(LmEvalError):
+    """A name found in no list. ``nearest`` is the closest valid name, or None."""
+
+    def __init__(self, message: str, *, name: str = "", nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.name = name
+        self.nearest = nearest
+
+
+class UnknownFormatError(UnknownNameError):
+    """No format of that name in the task or the registry."""
+
+
+class UnknownTaskError(UnknownNameError):
+    """No task, group or tag of that name."""
+
+
+class UnknownModelError(UnknownNameError):
+    """No model backend of that name."""
+
+
+class ConfigError(LmEvalError):
+    """A configuration that cannot be used. ``path`` and ``line`` say where, if known."""
+
+    def __init__(self, message: str, *, path: str | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.line = line
+
+
+class YamlSyntaxError(ConfigError):
+    """A file that is not YAML."""
+
+
+class IncludeError(ConfigError):
+    """An ``include`` that is missing or runs in a circle."""
+
+
+class DataError(LmEvalError):
+    """A data file, split or row that cannot be read."""
+
+
+class FieldError(LmEvalError):
+    """A field spec that has no value on a doc.
+
+    ``located`` adds task, field and doc id once they are known further up.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        task: str | None = None,
+        field: str | None = None,
+        doc_id: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.task = task
+        self.field = field
+        self.doc_id = doc_id
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        return f"{place(self.task, self.field, self.doc_id)}{self.problem}"
+
+    def located(
+        self, *, task: str | None = None, field: str | None = None, doc_id: int | None = None
+    ) -> FieldError:
+        """This error with the places filled in that it did not know."""
+        self.task = self.task if self.task is not None else task
+        self.field = self.field if self.field is not None else field
+        self.doc_id = self.doc_id if self.doc_id is not None else doc_id
+        return self
+
+
+class CodeNotRunError(FieldError):
+    """A field that is a Python function, met where running a task's code was not allowed."""
+
+
+class FormatError(LmEvalError):
+    """A format that does not fit the task or the doc it is applied to."""
+
+
+class GoldError(FormatError):
+    """A target that matches no choice, or a text that stands twice among the choices."""
+
+
+class ModelError(LmEvalError):
+    """A model backend that cannot be loaded or cannot answer."""
+
+
+class MissingExtraError(ModelError):
+    """A package that is not installed. The message holds the exact ``pip install`` line."""
+
+    def __init__(self, what: str, *, install: str) -> None:
+        super().__init__(f"{what} Install it with:\n\n    {install}\n")
+        self.install = install
+
+
+class OutputError(LmEvalError):
+    """Results that cannot be written where they were asked for."""
+
+
+def place(task: str | None, field: str | None, doc_id: int | None) -> str:
+    """The start of a message: ``Task 't', doc 17, field 'doc_to_text': ``, as far as known."""
+    parts = []
+    if task is not None:
+        parts.append(f"task {task!r}")
+    if doc_id is not None:
+        parts.append(f"doc {doc_id}")
+    if field is not None:
+        parts.append(f"field {field!r}")
+    if not parts:
+        return ""
+    text = ", ".join(parts)
+    return f"{text[0].upper()}{text[1:]}: "
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The valid name closest to ``name``, or None when nothing comes close."""
+    options = {str(option).lower(): str(option) for option in valid}
+    matches = difflib.get_close_matches(str(name).lower(), options, n=1, cutoff=0.6)
+    return options[matches[0]] if matches else None
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """``" Did you mean 'mcqa'?"``, or an empty string when nothing comes close."""
+    match = nearest(name, valid)
+    return f" Did you mean {match!r}?" if match else ""
+
+
+def listing(names: Iterable[str], limit: int = 20) -> str:
+    """Names as one readable line; a long list is cut and counted."""
+    names = [str(name) for name in names]
+    if not names:
+        return "none"
+    shown = ", ".join(names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown

@@ -1,0 +1,1 @@
+"""Model backends: each answers requests; none knows about tasks or formats."""

@@ -1,0 +1,162 @@
+"""What a model backend is: up to three kinds of question, answered.
+
+A backend subclasses ``LM`` and implements the list methods it can, or subclasses ``StreamingLM`` and
+yields answers as they are ready. Both are called by the evaluator through ``stream``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
+from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.requests import Answer, GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do. A format that needs more is refused before anything is sent."""
+
+    loglikelihood: bool = True
+    generation: bool = True
+    chat_template: bool = False
+    prefill: bool = True
+    """Whether a started assistant turn (``gen_prefix``) can be continued."""
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """Generation arguments, normalised once per request: the names people use mean one thing."""
+
+    until: tuple[str, ...]
+    max_gen_toks: int
+    do_sample: bool
+    temperature: float
+    extra: Mapping[str, Any]
+    """Everything else, such as ``top_p``; a backend refuses what it does not know."""
+
+    @classmethod
+    def from_kwargs(
+        cls, gen_kwargs: Mapping[str, Any], *, max_gen_toks: int = 256
+    ) -> GenerationOptions:
+        """Read ``gen_kwargs``; ``max_gen_toks`` is the limit where none is given.
+
+        ``do_sample`` unset follows ``temperature > 0``; ``do_sample: false`` forces temperature 0.
+        """
+        rest = dict(gen_kwargs)
+        until = rest.pop("until", None) or ()
+        if isinstance(until, str):
+            until = (until,)
+        limit: Any = None
+        for name in ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_gen_toks"):
+            limit = rest.pop(name, None) or limit
+        temperature = rest.pop("temperature", None)
+        do_sample = rest.pop("do_sample", None)
+        if do_sample is None:
+            do_sample = bool(temperature)
+        if not do_sample:
+            temperature = 0.0
+        return cls(
+            until=tuple(until),
+            max_gen_toks=int(limit or max_gen_toks),
+            do_sample=bool(do_sample),
+            temperature=1.0 if temperature is None else float(temperature),
+            extra=rest,
+        )
+
+
+class LM:
+    """Base of all backends. Implement the methods the model can answer.
+
+    Answers come in the order of the requests. A request's ``args`` holds ``(context, continuation)``,
+    ``(text,)`` or ``(context, gen_kwargs)``.
+    """
+
+    capabilities = Capabilities()
+
+    def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
+        """``(sum of log-probs of the continuation, whether it is the greedy choice)`` for each."""
+        raise self._cannot("score a continuation")
+
+    def loglikelihood_rolling(self, requests: Sequence[RollingRequest]) -> list[float]:
+        """The log-prob of each whole text."""
+        raise self._cannot("score a whole text")
+
+    def generate_until(self, requests: Sequence[GenerateRequest]) -> list[str]:
+        """The text that follows each context, without the stop string that ended it."""
+        raise self._cannot("generate text")
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """The chat as the model's own prompt text.
+
+        With ``add_generation_prompt=False`` the last message is the assistant's and is left open.
+        """
+        raise self._cannot("apply a chat template")
+
+    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """``(place in requests, answer)`` as answers become ready; requests are all of one kind."""
+        if requests:
+            yield from enumerate(getattr(self, requests[0].kind)(requests))
+
+    def render(self, context: Context) -> str:
+        """A context as the text this model sees."""
+        if isinstance(context, Prompt):
+            return str(context)
+        return self.apply_chat_template(
+            context.as_dicts(), add_generation_prompt=not context.continues_assistant
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Facts about the model for the results file: no secrets, nothing that takes long."""
+        return {}
+
+    def close(self) -> None:
+        """Give back what the backend holds. Called once, after the last request."""
+
+    @classmethod
+    def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """Build the backend; an argument its constructor does not take is an error."""
+        parameters = inspect.signature(cls.__init__).parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        valid = [n for n, p in parameters.items() if n != "self" and p.kind is not p.VAR_KEYWORD]
+        for argument in model_args:
+            if argument not in valid and not takes_any:
+                raise UsageError(
+                    f"Model {name!r} has no argument {argument!r}."
+                    f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
+                )
+        return cls(**model_args)
+
+    def _cannot(self, what: str) -> ModelError:
+        return ModelError(f"Model backend {type(self).__name__} cannot {what}.")
+
+
+class StreamingLM(LM):
+    """A backend that yields answers as they are ready; the list methods follow from ``stream``."""
+
+    @abstractmethod
+    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
+
+    def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
+        return self._in_order(requests)
+
+    def loglikelihood_rolling(self, requests: Sequence[RollingRequest]) -> list[float]:
+        return self._in_order(requests)
+
+    def generate_until(self, requests: Sequence[GenerateRequest]) -> list[str]:
+        return self._in_order(requests)
+
+    def _in_order(self, requests: Sequence[Any]) -> list[Any]:
+        answers: list[Any] = [None] * len(requests)
+        for place, answer in self.stream(requests):
+            answers[place] = answer
+        return answers
+
+
+__all__ = ["LM", "Capabilities", "Chat", "GenerationOptions", "StreamingLM"]

@@ -1,0 +1,156 @@
+"""One mechanism for everything that can be plugged in: models, formats, readers, metrics.
+
+A name is bound to an object by a decorator, to a lazy ``"module:Name"`` string for built-ins, or by
+an installed package through an entry-point group. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import Any, Generic, TypeVar
+
+from lm_eval.errors import (
+    ConfigError,
+    UnknownFormatError,
+    UnknownModelError,
+    UnknownNameError,
+    did_you_mean,
+    listing,
+    nearest,
+)
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names and what they stand for, of one ``kind``.
+
+    ``entry_point_group`` is read once, the first time a name is missing or all names are listed.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        entry_point_group: str | None = None,
+        error: type[UnknownNameError] = UnknownNameError,
+        list_command: str | None = None,
+    ) -> None:
+        self.kind = kind
+        self._entry_point_group = entry_point_group
+        self._error = error
+        self._list_command = list_command
+        self._entries: dict[str, T | str] = {}
+        self._places: dict[str, str] = {}
+        self._entry_points_read = entry_point_group is None
+
+    def register(self, name: str, value: T | str, *, place: str | None = None) -> None:
+        """Bind ``name``; a string ``"module:Name"`` is imported when it is first asked for.
+
+        Binding the same object again is harmless; another object under a taken name is an error
+        that names both places.
+        """
+        place = place or _place_of(value)
+        if name in self._entries and self._entries[name] is not value:
+            if self._places[name] == place:  # a module that was loaded again
+                self._entries[name] = value
+                return
+            raise ConfigError(
+                f"{self.kind.capitalize()} {name!r} is registered twice: in {self._places[name]} "
+                f"and in {place}. Rename one of the two."
+            )
+        self._entries[name] = value
+        self._places[name] = place
+
+    def decorator(self, *names: str) -> Callable[[Any], Any]:
+        """A decorator that binds each of ``names`` to what it decorates."""
+
+        def bind(value: Any) -> Any:
+            for name in names:
+                self.register(name, value)
+            return value
+
+        return bind
+
+    def get(self, name: str) -> T:
+        """What ``name`` stands for; an unknown name is an error with the nearest valid one."""
+        if name not in self._entries:
+            self._read_entry_points()
+        try:
+            value = self._entries[name]
+        except KeyError:
+            raise self.unknown(name) from None
+        if isinstance(value, str):
+            value = _import(value)
+            self._entries[name] = value
+        return value
+
+    def unknown(self, name: str) -> UnknownNameError:
+        """The error for a name that is not here."""
+        hint = f" List all with `{self._list_command}`." if self._list_command else ""
+        return self._error(
+            f"Unknown {self.kind} {name!r}.{did_you_mean(name, self)} "
+            f"Known: {listing(sorted(self))}.{hint}",
+            name=name,
+            nearest=nearest(name, self),
+        )
+
+    def place(self, name: str) -> str:
+        """Where ``name`` was registered."""
+        return self._places[name]
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._entries:
+            self._read_entry_points()
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        self._read_entry_points()
+        return iter(list(self._entries))
+
+    def __len__(self) -> int:
+        self._read_entry_points()
+        return len(self._entries)
+
+    def _read_entry_points(self) -> None:
+        if self._entry_points_read:
+            return
+        self._entry_points_read = True
+        for point in metadata.entry_points(group=self._entry_point_group or ""):
+            package = point.dist.name if point.dist else "an installed package"
+            self.register(point.name, point.value, place=f"{package} ({point.value})")
+
+
+def _import(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _place_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    module = getattr(value, "__module__", None) or type(value).__module__
+    name = getattr(value, "__qualname__", None) or type(value).__qualname__
+    return f"{module}.{name}"
+
+
+MODELS: Registry[Any] = Registry(
+    "model",
+    entry_point_group="lm_eval.models",
+    error=UnknownModelError,
+    list_command="lm-eval ls models",
+)
+FORMATS: Registry[Any] = Registry(
+    "format",
+    entry_point_group="lm_eval.formats",
+    error=UnknownFormatError,
+    list_command="lm-eval ls formats",
+)
+READERS: Registry[Any] = Registry("reader", entry_point_group="lm_eval.readers")
+METRICS: Registry[Any] = Registry("metric", entry_point_group="lm_eval.metrics")
+TEMPLATES: Registry[Any] = Registry("template type", entry_point_group="lm_eval.templates")
+
+MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
+MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")

@@ -1,0 +1,1 @@
+"""Readings and gold answers become scores."""

@@ -1,0 +1,54 @@
+"""What scoring hands to the reports: one ``TaskResult`` for each task × format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from lm_eval.stats.intervals import Estimate
+
+
+@dataclass
+class ReadingSummary:
+    """How many generated answers could be read, and why the others could not."""
+
+    total: int = 0
+    read: int = 0
+    unread: Counter[str] = field(default_factory=Counter)
+    """Reason → count."""
+    cut_off: int = 0
+    """Replies that hit the token limit, read or not."""
+    examples: list[tuple[int, str, str]] = field(default_factory=list)
+    """The first few unread replies: (doc id, reason, text)."""
+
+    @property
+    def share_read(self) -> float:
+        return self.read / self.total if self.total else 0.0
+
+
+@dataclass
+class TaskResult:
+    """Scores of one task under one format."""
+
+    name: str
+    """``task@format``, or the plain task name where no format was asked for."""
+    task: str
+    alias: str
+    format: str | None
+    primary: str
+    """The metric shown as the score."""
+    metrics: dict[str, Estimate]
+    higher_is_better: dict[str, bool]
+    num_docs: int
+    num_docs_total: int
+    num_fewshot: int
+    readings: ReadingSummary | None = None
+    """None where nothing is read from text (log-likelihood formats)."""
+    version: Any = None
+    config: dict[str, Any] = field(default_factory=dict)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    """One JSON-ready dict for each doc, in doc order, as written to the samples file."""
+    filter: str = "none"

@@ -1,0 +1,1 @@
+"""Numbers in, estimates with intervals out; knows nothing of tasks or models."""
