@@ -176,3 +176,7 @@ def listing(names: Iterable[str], limit: int = 20) -> str:
         return "none"
     shown = ", ".join(names[:limit])
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+
+
+class LmEvalWarning(UserWarning):
+    """Something a user should look at; the run goes on. The command line prints each once."""

@@ -1,1 +1,1 @@
-""""""
+"""Configuration as people write it: YAML files and field specs."""

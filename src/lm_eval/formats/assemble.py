@@ -1,11 +1,12 @@
-"""Sections, labels and few-shot turns become one prompt: plain text or chat messages.
+"""Few-shot turns and the doc's own turn become one context: plain text or chat messages.
 
-In: the rendered user text and target of each shot and of the doc itself. Out: a ``Prompt`` (text kept
-as shared pieces) or a ``Chat``.
+In: user text and answer of each shot and of the doc. Out: a ``Prompt`` (text kept as shared pieces)
+or a ``Chat``. What a turn says is decided by the format; here is only how turns are joined.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Union
 
@@ -44,3 +45,88 @@ class Chat:
 
 
 Context = Union[Prompt, Chat]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One doc as it stands in a prompt.
+
+    ``answer`` is None for the doc that is asked, and for a shot without a target, which then has no
+    assistant turn. ``gen_prefix`` starts the assistant's words.
+    """
+
+    user: str
+    answer: str | None = None
+    gen_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joints:
+    """The strings between the turns of a prompt."""
+
+    target_delimiter: str = " "
+    fewshot_delimiter: str = "\n\n"
+
+    def before_answer(self, user: str, gen_prefix: str | None) -> str:
+        """Between user text and answer; with a gen_prefix, nothing where either side has a blank."""
+        if gen_prefix is None:
+            return self.target_delimiter
+        return self.target_delimiter if _is_bare_seam(user, gen_prefix) else ""
+
+    def shot_text(self, shot: Turn) -> str:
+        """A whole shot in a plain prompt, with the delimiter that ends it."""
+        if not shot.answer:
+            return shot.user
+        before = self.before_answer(shot.user, shot.gen_prefix)
+        return f"{shot.user}{before}{spoken(shot)}{self.fewshot_delimiter}"
+
+
+def spoken(turn: Turn) -> str:
+    """What the assistant says in a shot: gen_prefix, a space where the seam needs one, the answer."""
+    answer = turn.answer or ""
+    if not turn.gen_prefix:
+        return answer
+    space = " " if _is_bare_seam(turn.gen_prefix, answer) else ""
+    return f"{turn.gen_prefix}{space}{answer}"
+
+
+def join_system(system_instruction: str | None, description: str, delimiter: str) -> str:
+    """The text at the very start: system instruction and description, with one blank seam."""
+    if not system_instruction or not description:
+        return f"{system_instruction or ''}{description}"
+    seam = delimiter if _is_bare_seam(system_instruction, description) else ""
+    return f"{system_instruction}{seam}{description}"
+
+
+def plain_prompt(system: str, shots: Sequence[str], turn: Turn, joints: Joints) -> Prompt:
+    """The context as text. ``shots`` come from ``Joints.shot_text``, so that docs share them."""
+    parts = [system] if system else []
+    parts.extend(shots)
+    parts.append(turn.user)
+    if turn.gen_prefix is not None:
+        parts.append(f"{joints.before_answer(turn.user, turn.gen_prefix)}{turn.gen_prefix}")
+    return Prompt(tuple(parts))
+
+
+def chat_prompt(
+    system: str, shots: Sequence[Turn], turn: Turn, joints: Joints, *, multiturn: bool
+) -> Chat:
+    """The context as messages; single-turn puts all shots and the question in one user message."""
+    messages = [Message("system", system)] if system else []
+    if multiturn:
+        for shot in shots:
+            messages.append(Message("user", shot.user))
+            if shot.answer:
+                messages.append(Message("assistant", spoken(shot)))
+        messages.append(Message("user", turn.user))
+    else:
+        text = "".join(joints.shot_text(shot) for shot in shots)
+        messages.append(Message("user", text + turn.user))
+    if turn.gen_prefix is not None:
+        messages.append(Message("assistant", turn.gen_prefix))
+    return Chat(tuple(messages))
+
+
+def _is_bare_seam(left: str, right: str) -> bool:
+    """Whether neither side of a seam has white space, so that something must stand between."""
+    return not (left[-1:].isspace() or right[:1].isspace())

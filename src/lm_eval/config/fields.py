@@ -1,0 +1,285 @@
+"""One field spec and one doc → one value.
+
+A field spec is what a task writes in ``doc_to_text``, ``doc_to_choice``, ``doc_to_target``: a column's
+name, a Jinja template, a Python callable or a literal. Jinja runs in a sandbox, undefined names are
+errors, and every template is compiled once, however many docs it is rendered on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import GeneratorType
+from typing import Any, Literal, NoReturn
+
+from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
+
+Doc = Mapping[str, Any]
+Kind = Literal["callable", "literal", "word", "text", "expression", "template"]
+
+BARE_WORD = re.compile(r"[^\W\d][\w.-]*")
+MAX_REPEATED_ITEMS = 10_000_000
+
+
+def process_field(doc: Doc, spec: Any, default: Any = None) -> Any:
+    """The value of a field spec on a doc; ``default`` where the spec is None.
+
+    Types are kept: ``"choices"`` and ``"{{ choices.text }}"`` give lists, ``"{{ labels.index(key) }}"``
+    an int. A name that the doc does not have is a ``FieldError``, never an empty string.
+    """
+    return default if spec is None else compile_field(spec)(doc)
+
+
+def compile_field(spec: Any, *, prints_none: bool = False) -> Field:
+    """A field spec, ready to be called on docs. Compiling the same string again is free.
+
+    ``prints_none`` keeps the harness's habit of printing a missing value as ``None``; without it,
+    printing None is an error.
+    """
+    if isinstance(spec, str) and not callable(spec):
+        return _compile_string(str(spec), prints_none)
+    return Field(spec, "callable" if callable(spec) else "literal", None)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A compiled field spec. Call it on a doc, or on a doc and further variables."""
+
+    spec: Any
+    kind: Kind
+    evaluate: Callable[[Doc], Any] | None
+
+    def __call__(self, doc: Doc, variables: Mapping[str, Any] | None = None) -> Any:
+        if self.evaluate is not None:
+            return self.evaluate({**doc, **variables} if variables else doc)
+        if self.kind == "literal":
+            return self.spec
+        if self.kind == "callable":
+            return _call(self.spec, doc)
+        if self.spec in doc:
+            return doc[self.spec]
+        if self.kind == "word":
+            raise FieldError(_unknown_word(self.spec, doc))
+        return self.spec
+
+    @property
+    def is_jinja(self) -> bool:
+        return self.evaluate is not None
+
+    @property
+    def expression(self) -> str | None:
+        """The Jinja expression between the braces, for a spec that is one expression."""
+        if self.kind != "expression":
+            return None
+        return re.sub(r"^\s*\{\{[-+]?|[-+]?\}\}\s*$", "", self.spec).strip()
+
+    @cached_property
+    def literal_text(self) -> str:
+        """The text of a template outside its braces; empty for every other kind of spec."""
+        if self.kind != "template":
+            return ""
+        tree = _environment(False).parse(self.spec)
+        return "".join(data.data for data in tree.find_all(nodes.TemplateData))
+
+
+@lru_cache(maxsize=4096)
+def _compile_string(source: str, prints_none: bool) -> Field:
+    if not is_jinja(source):
+        return Field(source, "word" if BARE_WORD.fullmatch(source) else "text", None)
+    environment = _environment(prints_none)
+    try:
+        tree = environment.parse(source)
+        expression = _only_expression(tree)
+        if not prints_none:
+            _check_concatenated(tree)
+        if expression is None:
+            return Field(source, "template", _renderer(environment, source, tree))
+        return Field(source, "expression", _evaluator(environment, source, expression))
+    except TemplateSyntaxError as error:
+        raise FieldError(
+            f"{shorten(source)} is not valid Jinja (line {error.lineno}): "
+            f"{str(error.message).rstrip('.')}. "
+            "Check the braces and names in it."
+        ) from None
+
+
+def is_jinja(source: str) -> bool:
+    """Whether a string holds any Jinja mark-up."""
+    return "{{" in source or "{%" in source or "{#" in source
+
+
+def shorten(text: Any, limit: int = 80) -> str:
+    """A spec or value as it stands in an error message: quoted, on one line, bounded."""
+    shown = repr(text)
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
+    """The expression of a template that is ``{{ expression }}`` and nothing else."""
+    if len(tree.body) == 1 and isinstance(tree.body[0], nodes.Output):
+        parts = tree.body[0].nodes
+        if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData):
+            return parts[0]
+    return None
+
+
+def _check_concatenated(tree: nodes.Template) -> None:
+    """Make ``a ~ b`` refuse None as ``{{ a }}`` does: it prints its parts too."""
+    for concat in tree.find_all(nodes.Concat):
+        concat.nodes = [
+            nodes.Filter(part, "_printed", [], [], None, None, lineno=concat.lineno)
+            for part in concat.nodes
+        ]
+
+
+def _renderer(
+    environment: _Environment, source: str, tree: nodes.Template
+) -> Callable[[Doc], str]:
+    template = environment.from_string(tree)
+
+    def render(doc: Doc) -> str:
+        try:
+            return template.render(doc)
+        except Exception as error:
+            _explain(error, source, doc)
+
+    return render
+
+
+def _evaluator(
+    environment: _Environment, source: str, expression: nodes.Expr
+) -> Callable[[Doc], Any]:
+    assignment = nodes.Assign(nodes.Name("result", "store", lineno=1), expression, lineno=1)
+    template = environment.from_string(nodes.Template([assignment], lineno=1))
+
+    def evaluate(doc: Doc) -> Any:
+        try:
+            context = template.new_context(dict(doc))
+            for _ in template.root_render_func(context):  # runs the assignment, prints nothing
+                pass
+            return _settle(context.vars["result"])
+        except Exception as error:
+            _explain(error, source, doc)
+
+    return evaluate
+
+
+def _settle(value: Any) -> Any:
+    """A value that can leave Jinja: lazy filters run to the end, undefined parts raise."""
+    if isinstance(value, Undefined):
+        str(value)  # raises, with the name
+    if isinstance(value, GeneratorType | map | filter | zip | range):
+        value = list(value)
+    if isinstance(value, list | tuple):
+        for item in value:
+            if isinstance(item, Undefined):
+                str(item)
+    return value
+
+
+def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
+    """Raise what went wrong in a template as a ``FieldError`` that says what to do."""
+    if isinstance(error, LmEvalError):
+        raise error
+    if isinstance(error, _NonePrintedError):
+        empty = listing(name for name in fields_read(source) if doc.get(name) is None)
+        problem = (
+            f"{shorten(source)} would print None; the doc has no value for: {empty}. Give it one in "
+            "the data, or say what to print: `{{ field if field is not none else '…' }}`."
+        )
+    elif isinstance(error, SecurityError):
+        problem = (
+            f"{shorten(source)} was refused: {str(error).rstrip('.')}. Templates run in a sandbox and can only read "
+            "the doc's fields; use `!function` for anything more."
+        )
+    elif isinstance(error, UndefinedError):
+        problem = f"{shorten(source)} cannot be rendered: {_undefined(str(error), doc)}"
+    else:
+        problem = f"{shorten(source)} failed: {type(error).__name__}: {shorten(str(error), 200)}."
+    raise FieldError(problem) from None
+
+
+def _undefined(message: str, doc: Doc) -> str:
+    name = re.match(r"'(.+?)' is undefined", message)
+    hint = did_you_mean(name.group(1), doc) if name else ""
+    return f"{message}.{hint} The doc's fields: {listing(doc)}."
+
+
+def _unknown_word(word: str, doc: Doc) -> str:
+    advice = f" For literal text, write {'{{ ' + repr(word) + ' }}'!r}."
+    if "." in word and word.partition(".")[0] in doc:
+        advice = f" To reach into a field, write {'{{' + word + '}}'!r}."
+    hint = did_you_mean(word, doc)
+    return f"{word!r} is no column of the doc.{hint} The doc's fields: {listing(doc)}.{advice}"
+
+
+def _call(function: Callable[[Doc], Any], doc: Doc) -> Any:
+    try:
+        return function(doc)
+    except LmEvalError:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", repr(function))
+        raise FieldError(f"{name}(doc) failed: {type(error).__name__}: {error}.") from error
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, with a bound on what one template can make the machine compute."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "**" and isinstance(right, int) and abs(right) > 1000:
+            raise SecurityError("a power above 1000 is not computed in templates")
+        for value, times in ((left, right), (right, left)):
+            if isinstance(value, str | list | tuple | bytes) and isinstance(times, int):
+                if operator == "*" and len(value) * times > MAX_REPEATED_ITEMS:
+                    raise SecurityError(
+                        f"a repetition above {MAX_REPEATED_ITEMS:,} items is not computed in templates"
+                    )
+        return super().call_binop(context, operator, left, right)
+
+
+@lru_cache(maxsize=2)
+def _environment(prints_none: bool) -> _Environment:
+    environment = _Environment(
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        finalize=None if prints_none else _printed,
+    )
+    environment.filters["regex_replace"] = _regex_replace
+    environment.filters["_printed"] = _printed
+    return environment
+
+
+def _printed(value: Any) -> Any:
+    """What ``{{ value }}`` prints; refuses None, which would print as the word None."""
+    if value is None:
+        raise _NonePrintedError
+    return value
+
+
+class _NonePrintedError(Exception):
+    """A template was about to print None."""
+
+
+def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
+    return re.sub(pattern, replacement, text, count=count)
+
+
+def fields_read(spec: Any) -> set[str]:
+    """The names a Jinja spec reads from the doc; a bare word reads itself."""
+    from jinja2 import meta
+
+    if not isinstance(spec, str):
+        return set()
+    if not is_jinja(spec):
+        return {spec} if BARE_WORD.fullmatch(spec) else set()
+    return set(meta.find_undeclared_variables(_environment(False).parse(spec)))

@@ -1,0 +1,396 @@
+"""Every spelling of a format becomes one ``PromptFormat``.
+
+In: a name (``mcqa``), a mapping (``{type: mcqa, question_prefix: "Q: "}``), or a task's ``formats:``
+map. Out: frozen formats. Built-ins are YAML files in ``builtin/``; strangers enter by the same door.
+"""
+
+from __future__ import annotations
+
+import string
+import warnings
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from lm_eval.config.fields import compile_field, is_jinja, shorten
+from lm_eval.errors import (
+    ConfigError,
+    FieldError,
+    LmEvalWarning,
+    UnknownFormatError,
+    did_you_mean,
+    listing,
+    nearest,
+)
+from lm_eval.formats.labels import LABEL_STYLES
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
+from lm_eval.formats.readers import BoundReaders, bind_readers
+from lm_eval.registry import FORMATS
+
+OUTPUT_TYPES = ("multiple_choice", "generate_until")
+ANSWER_KINDS = ("choice", "text", "order")
+FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
+_TEXT = ("summary", *JINJA_FIELDS, "question_choice_delimiter", "choices_prefix", "blank_marker")
+_STRING = (
+    "name",
+    "choice_format",
+    "choice_delimiter",
+    "section_separator",
+    "target_format",
+    "target_delimiter",
+    "fewshot_delimiter",
+)
+_BOOLEAN = ("strip_question", "show_choices", "cut_choices")
+
+
+def get_format(name: str) -> PromptFormat:
+    """The registered format of that name, compiled; unknown names are errors with the nearest."""
+    _register_builtins()
+    return _compiled(name, FORMATS.get(name))
+
+
+def format_names() -> list[str]:
+    """All registered format names: built in, added by folder, by code, by installed packages."""
+    _register_builtins()
+    return list(FORMATS)
+
+
+def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | str | Path) -> None:
+    """Add a format under ``name``: a ``PromptFormat``, a mapping of fields, or a YAML file's path."""
+    _register_builtins()
+    if isinstance(definition, str | Path):
+        definition = _FormatFile(Path(definition))
+    place = str(definition.path) if isinstance(definition, _FormatFile) else "register_format()"
+    FORMATS.register(name, definition, place=place)
+    _compiled(name, definition)
+
+
+def register_format_folder(folder: str | Path) -> list[str]:
+    """Add every ``*.yaml`` file of a folder as a format; the names added, in file order."""
+    from lm_eval.config.yaml import load_yaml
+
+    root = Path(folder)
+    if not root.exists():
+        raise ConfigError(f"--format_path {str(root)!r} does not exist.", path=str(root))
+    files = sorted(root.glob("*.yaml")) if root.is_dir() else [root]
+    if not files:
+        raise ConfigError(f"--format_path {str(root)!r} holds no .yaml file.", path=str(root))
+    names = []
+    for file in files:
+        name = load_yaml(file).get("name", file.stem)
+        if not isinstance(name, str):
+            raise ConfigError(f"{file}: name must be a text, not {shorten(name)}.", path=str(file))
+        register_format(name, file)
+        names.append(name)
+    return names
+
+
+def compile_format(
+    definition: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    where: str = "format",
+) -> PromptFormat:
+    """A mapping of fields as a format. ``type`` names the format it starts from.
+
+    ``where`` starts every error message: the file or task the mapping stands in.
+    """
+    given = dict(definition)
+    base = given.pop("type", None)
+    if base is not None:
+        start = _base(base, where)
+    else:
+        start = PromptFormat(name=name or str(given.get("name", "unnamed")))
+    changes = {key: _checked(key, value, where) for key, value in given.items()}
+    changes["name"] = name or changes.get("name") or start.name
+    compiled = replace(start, **changes)
+    _check(compiled, changes, where)
+    return compiled
+
+
+def compile_formats(
+    spec: Any, *, task: str, where: str | None = None
+) -> dict[str, PromptFormat]:
+    """A task's ``formats:`` value as a map of its own formats; the first is its default."""
+    where = where or f"Task {task!r}, formats"
+    if isinstance(spec, str):
+        return {spec: find_format(spec, {}, task=task)}
+    if not isinstance(spec, Mapping) or not spec:
+        raise ConfigError(
+            f"{where}: expected a format's name, a mapping with `type`, or a map of formats, "
+            f"not {shorten(spec)}."
+        )
+    if "type" in spec:
+        compiled = compile_format(spec, name=_inline_name(spec), where=where)
+        return {compiled.name: compiled}
+    return {str(key): _own_format(str(key), value, where) for key, value in spec.items()}
+
+
+def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> PromptFormat:
+    """The format of ``task@name``: the task's own, then the registry's."""
+    if name in own:
+        return own[name]
+    if name in format_names():
+        return get_format(name)
+    options = [*own, *format_names()]
+    raise UnknownFormatError(
+        f"Task {task!r} has no format {name!r}.{did_you_mean(name, options)} Its own formats: "
+        f"{listing(own)}; registered: {listing(format_names(), 40)}. "
+        "List all with `lm-eval ls formats`.",
+        name=name,
+        nearest=nearest(name, options),
+    )
+
+
+def shortest_yaml(fmt: PromptFormat) -> str:
+    """A format as the shortest YAML that compiles back to it: a base and what differs from it."""
+    import yaml
+
+    bases = [get_format(name) for name in _builtin_files()]
+    candidates = [_difference(fmt, base) for base in bases]
+    candidates.append(_difference(fmt, None))
+    texts = [yaml.safe_dump(c, sort_keys=False, allow_unicode=True) for c in candidates]
+    return min(texts, key=len)
+
+
+class _FormatFile:
+    """A YAML file that holds one format; read when the format is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def compile(self, name: str) -> PromptFormat:
+        from lm_eval.config.yaml import load_yaml
+
+        return compile_format(load_yaml(self.path), name=name, where=str(self.path))
+
+
+_SHOWN_FIRST = ("mcqa", "cloze", "generate", "cot")
+
+
+@lru_cache(maxsize=1)
+def _builtin_files() -> dict[str, Path]:
+    """Name → file of every built-in, the four of everyday use first."""
+    folder = Path(str(resources.files("lm_eval.formats"))) / "builtin"
+    files = {file.stem.replace("__", "::"): file for file in sorted(folder.glob("*.yaml"))}
+    names = [*_SHOWN_FIRST, *(name for name in files if name not in _SHOWN_FIRST)]
+    return {name: files[name] for name in names}
+
+
+@lru_cache(maxsize=1)
+def _register_builtins() -> None:
+    for name, file in _builtin_files().items():
+        FORMATS.register(name, _FormatFile(file), place="built in")
+
+
+_COMPILED: dict[str, tuple[Any, PromptFormat]] = {}
+
+
+def _compiled(name: str, definition: Any) -> PromptFormat:
+    known = _COMPILED.get(name)
+    if known is None or known[0] is not definition:
+        _COMPILED[name] = (definition, _compile_any(name, definition))
+    return _COMPILED[name][1]
+
+
+def _compile_any(name: str, definition: Any) -> PromptFormat:
+    if isinstance(definition, PromptFormat):
+        return replace(definition, name=name)
+    if isinstance(definition, _FormatFile):
+        return definition.compile(name)
+    if isinstance(definition, Mapping):
+        return compile_format(definition, name=name, where=f"Format {name!r}")
+    if callable(definition):
+        return _compile_any(name, definition())
+    if isinstance(definition, Path):
+        return _FormatFile(definition).compile(name)
+    raise ConfigError(
+        f"Format {name!r} ({FORMATS.place(name)}) is a {type(definition).__name__}; expected a "
+        "mapping of fields, a PromptFormat, a path to a YAML file, or a function that gives one."
+    )
+
+
+def _own_format(key: str, value: Any, where: str) -> PromptFormat:
+    """One entry of a task's map: ``mcqa: null``, ``mcqa: {…}`` or ``mine: {type: mcqa, …}``."""
+    where = f"{where}.{key}"
+    if value is None:
+        value = {}
+    if isinstance(value, str):
+        value = {"type": value}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: expected a mapping of format fields, not {shorten(value)}.")
+    if "type" not in value:
+        if key not in format_names():
+            raise ConfigError(
+                f"{where}: {key!r} is no known format, so it needs a `type` to start from."
+                f"{did_you_mean(key, [*format_names(), *FORMAT_FIELDS])} "
+                f"Known: {listing(format_names(), 40)}."
+            )
+        value = {"type": key, **value}
+    return compile_format(value, name=key, where=where)
+
+
+def _inline_name(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("name") or spec["type"])
+
+
+def _base(name: Any, where: str) -> PromptFormat:
+    if not isinstance(name, str) or name not in format_names():
+        raise UnknownFormatError(
+            f"{where}: unknown format type {shorten(name)}.{did_you_mean(str(name), format_names())} "
+            f"Known: {listing(format_names(), 40)}.",
+            name=str(name),
+            nearest=nearest(str(name), format_names()),
+        )
+    return get_format(name)
+
+
+def _checked(key: Any, value: Any, where: str) -> Any:
+    """A field's value in the type that ``PromptFormat`` holds; anything else is an error."""
+    if key not in FORMAT_FIELDS:
+        raise ConfigError(
+            f"{where}: unknown format field {str(key)!r}.{did_you_mean(str(key), FORMAT_FIELDS)} "
+            f"Fields: {listing(FORMAT_FIELDS, 40)}."
+        )
+    if key == "choice_labels":
+        return _labels(value, where)
+    if key == "scorer":
+        return None if value is None else _scorer(value, where)
+    if key == "metrics":
+        return tuple([value] if isinstance(value, str) else value or ())
+    if key == "generation_kwargs":
+        return _mapping(key, value, where)
+    allowed = _allowed(key)
+    if not allowed(value):
+        raise ConfigError(f"{where}: {key} cannot be {shorten(value)}.{_expected(key)}")
+    return value
+
+
+def _allowed(key: str) -> Any:
+    options = {
+        "output_type": OUTPUT_TYPES,
+        "answers": ANSWER_KINDS,
+        "blank_position": ("end", "inline"),
+    }.get(key)
+    if options:
+        return lambda value: value in options
+    if key in _BOOLEAN:
+        return lambda value: isinstance(value, bool)
+    if key == "version":
+        return lambda value: isinstance(value, int)
+    if key in _STRING:
+        return lambda value: isinstance(value, str)
+    return lambda value: value is None or isinstance(value, str)
+
+
+def _expected(key: str) -> str:
+    expected = {
+        "output_type": f"one of {', '.join(OUTPUT_TYPES)}",
+        "answers": f"one of {', '.join(ANSWER_KINDS)}",
+        "blank_position": "end or inline",
+        "version": "a whole number",
+    }.get(key) or ("true or false" if key in _BOOLEAN else "a text")
+    return f" Expected {expected}."
+
+
+def _labels(value: Any, where: str) -> Any:
+    if value is None or (isinstance(value, str) and value in LABEL_STYLES):
+        return value
+    if isinstance(value, list | tuple) and value:
+        labels = tuple(str(label) for label in value)
+        if len(set(labels)) == len(labels) and all(label.strip() for label in labels):
+            return labels
+        raise ConfigError(f"{where}: choice_labels must differ from each other and not be blank.")
+    raise ConfigError(
+        f"{where}: choice_labels cannot be {shorten(value)}. Expected letters, numbers, choices "
+        "(the choice texts themselves), a list of labels, or null."
+        + (did_you_mean(value, LABEL_STYLES) if isinstance(value, str) else "")
+    )
+
+
+def _scorer(value: Any, where: str) -> BoundReaders:
+    if isinstance(value, BoundReaders):
+        return value
+    try:
+        return bind_readers(value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}, scorer: {error}") from None
+
+
+def _mapping(key: str, value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: {key} must be a mapping, not {shorten(value)}.")
+    return dict(value)
+
+
+def _check(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:
+    """What no single field shows: a reader where text is read, placeholders, an instruction's end."""
+    if fmt.reads_text and fmt.scorer is None:
+        raise ConfigError(
+            f"{where}: a format that generates text needs a `scorer` that reads the answer, such as "
+            '`scorer: {reader: after_last, phrase: "The answer is"}`.'
+        )
+    _check_placeholders(fmt.choice_format, ("label", "choice"), f"{where}: choice_format")
+    _check_placeholders(fmt.target_format, ("label", "answer"), f"{where}: target_format")
+    for key in JINJA_FIELDS:
+        source = getattr(fmt, key)
+        if key in changes and source is not None and is_jinja(source):
+            try:
+                compile_field(source)
+            except FieldError as error:
+                raise ConfigError(f"{where}: {key}: {error}") from None
+    instruction = changes.get("instruction")
+    if instruction and not instruction[-1].isspace():
+        warnings.warn(
+            f"{where}: instruction {shorten(instruction, 60)} ends without white space and runs "
+            "straight into the question. End it with a newline (\\n in double quotes).",
+            LmEvalWarning,
+            stacklevel=2,
+        )
+
+
+def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:
+    """Only plain ``{name}`` of the given names: nothing that reaches into the data."""
+    wanted = " and ".join(f"{{{name}}}" for name in names)
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigError(f"{where} {shorten(text)}: {error}. Double a brace to print it.") from None
+    for _, name, spec, conversion in parts:
+        if name is not None and (name not in names or spec or conversion):
+            raise ConfigError(f"{where} {shorten(text)} may hold {wanted} only, not {{{name}}}.")
+
+
+def _difference(fmt: PromptFormat, base: PromptFormat | None) -> dict[str, Any]:
+    """The fields of ``fmt`` that ``base`` does not give, as YAML data."""
+    start = base or PromptFormat(name=fmt.name)
+    theirs, ours = start.as_data(), fmt.as_data()
+    if base is not None:
+        differing = {"type": base.name}
+        ignored = {"name", "summary"}
+    else:
+        differing = {}
+        ignored = set()
+    for key, value in ours.items():
+        if key not in ignored and (value != theirs[key] or (base is None and key == "name")):
+            differing[key] = value
+    if base is not None and fmt.name != base.name:
+        differing = {"name": fmt.name, **differing}
+    return differing
+
+
+__all__ = [
+    "compile_format",
+    "compile_formats",
+    "find_format",
+    "format_names",
+    "get_format",
+    "register_format",
+    "register_format_folder",
+    "shortest_yaml",
+]

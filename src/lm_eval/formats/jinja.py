@@ -1,0 +1,276 @@
+"""A format and a task's field specs as one Jinja source: what the prompt would be, in stock Jinja.
+
+Document and result files show this source, and other tools can render it. The harness itself calls
+the format, which is faster; both give the same bytes on every doc.
+"""
+
+from __future__ import annotations
+
+import keyword
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.config.fields import Field, compile_field, is_jinja
+from lm_eval.formats.prompt_format import PromptFormat
+
+LETTERS = string.ascii_uppercase
+_LABEL_MACRO = (
+    "{% macro _letter(i) %}{% if i >= 26 %}{{ _letter(i // 26 - 1) }}{% endif %}"
+    f'{{{{ "{LETTERS}"[i % 26] }}}}{{% endmacro %}}'
+)
+
+
+class JinjaField(str):
+    """A Jinja source that can also be called on a doc.
+
+    As a ``str`` it is the template; called, it gives the value without rendering that template.
+    """
+
+    _call: Callable[[Mapping[str, Any]], Any]
+
+    def __new__(cls, source: str, call: Callable[[Mapping[str, Any]], Any]) -> JinjaField:
+        field = super().__new__(cls, source)
+        field._call = call
+        return field
+
+    def __call__(self, doc: Mapping[str, Any]) -> Any:
+        return self._call(doc)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (str, (str(self),))
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A field spec as Jinja: statements to put first, and the expression that holds its value."""
+
+    before: str
+    expression: str
+
+
+def fragment(spec: Any, variable: str) -> Fragment | None:
+    """A field spec as Jinja, or None where it has no Jinja source (callables, odd column names)."""
+    compiled: Field = compile_field(spec)
+    if compiled.kind == "word":
+        return Fragment("", compiled.spec) if _is_name(compiled.spec) else None
+    if compiled.kind == "expression":
+        return Fragment("", f"({compiled.expression})")
+    if compiled.kind == "template":
+        return Fragment(f"{{% set {variable} %}}{compiled.spec}{{% endset %}}", variable)
+    if compiled.kind == "literal":
+        return _literal_fragment(compiled.spec)
+    return None
+
+
+def text_source(fmt: PromptFormat, question: Any, choices: Any) -> str | None:
+    """The Jinja source of a format's user text; None where a spec has none."""
+    asked = fragment(question, "_question")
+    shown = _choices_fragment(fmt, choices)
+    if asked is None or shown is None:
+        return None
+    variables = _label_variables(fmt, shown.expression)
+    body = [_literal(fmt.instruction), _literal(fmt.question_prefix), _question(fmt, asked)]
+    if fmt.shows_labels:
+        body.append(_choice_block(fmt, shown.expression))
+    for text in (fmt.answer_instruction, fmt.answer_prompt):
+        if text is not None:
+            body.append(_plain_text(fmt.section_separator) + _literal(text))
+    return _sealed(asked.before + shown.before + variables + "".join(body))
+
+
+def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
+    """The Jinja source of what is scored: a list of labels, or of the choice texts."""
+    shown = fragment(choices, "_choices")
+    if shown is None:
+        return None
+    each = shown.expression
+    style = fmt.choice_labels
+    if style is None or style == "choices":
+        return f'{shown.before}{{{{ {each} | map("string") | list }}}}'
+    if isinstance(style, tuple):
+        return f"{shown.before}{{{{ {_list(style)}[:{each} | length] }}}}"
+    comma = "{% if not loop.last %}, {% endif %}"
+    macro = _LABEL_MACRO if style == "letters" else ""
+    label = "_letter(loop.index0)" if style == "letters" else "loop.index"
+    loop = f"{{% for _choice in {each} %}}'{{{{ {label} }}}}'{comma}{{% endfor %}}"
+    return f"{shown.before}{macro}[{loop}]"
+
+
+def target_source(fmt: PromptFormat, choices: Any, target: Any) -> str | None:
+    """The Jinja source of the target: the right choice's place, or the text a shot would show."""
+    wanted = fragment(target, "_target")
+    if wanted is None or fmt.answers == "order":
+        return None
+    if choices is None:
+        answer = wanted.expression
+        return _sealed(wanted.before + _target_text(fmt, label='""', answer=answer))
+    shown = fragment(choices, "_choices")
+    if shown is None:
+        return None
+    before = wanted.before + shown.before + _place(wanted.expression, shown.expression)
+    if not fmt.reads_text:
+        return f"{before}{{{{ _place }}}}"
+    label = '""'
+    if fmt.choice_labels is not None:
+        before += _choice_labels(fmt, shown.expression)
+        label = "_choice_labels[_place]"
+    answer = f"({shown.expression})[_place]"
+    return _sealed(before + _target_text(fmt, label=label, answer=answer))
+
+
+def _place(target: str, choices: str) -> str:
+    """Sets ``_place``, the right choice's: an index, a choice's text, a letter, or digits."""
+    return (
+        f'{{% set _texts = {choices} | map("string") | map("trim") | list %}}'
+        f"{{% set _text = {target} | string | trim %}}"
+        f"{{% if {target} is number and 0 <= {target} < (_texts | length) %}}"
+        f"{{% set _place = {target} | int %}}"
+        "{% elif _text in _texts %}{% set _place = _texts.index(_text) %}"
+        f'{{% elif (_text | length) == 1 and (_text | upper) in "{LETTERS}" %}}'
+        f'{{% set _place = "{LETTERS}".index(_text | upper) %}}'
+        "{% else %}{% set _place = _text | int %}{% endif %}"
+    )
+
+
+def _sealed(source: str) -> str:
+    """A source whose last newline stock Jinja keeps."""
+    return f'{source[:-1]}{{{{ "\\n" }}}}' if source.endswith("\n") else source
+
+
+def _target_text(fmt: PromptFormat, *, label: str, answer: str) -> str:
+    return _filled(fmt.target_format, {"label": label, "answer": answer})
+
+
+def _question(fmt: PromptFormat, asked: Fragment) -> str:
+    value = f"{asked.expression} | trim" if fmt.strip_question else asked.expression
+    if fmt.blank_marker is None or fmt.blank_position == "inline":
+        return f"{{{{ {value} }}}}"
+    marker = jinja_string(fmt.blank_marker)
+    blank = jinja_string(f" {fmt.blank_marker}")
+    return (
+        f"{{{{ {value} }}}}"
+        f"{{% if {marker} not in ({value} | string) %}}{{{{ {blank} }}}}{{% endif %}}"
+    )
+
+
+def _choices_fragment(fmt: PromptFormat, choices: Any) -> Fragment | None:
+    if fmt.choice_labels is None or choices is None:
+        return Fragment("", "[]")
+    return fragment(choices, "_choices")
+
+
+def _choice_block(fmt: PromptFormat, choices: str) -> str:
+    delimiter = fmt.question_choice_delimiter
+    before = fmt.section_separator if delimiter is None else delimiter
+    style = fmt.choice_labels
+    shown = choices
+    if isinstance(style, tuple):
+        label = f"{_list(style)}[loop.index0]"
+        shown = f"({choices})[:{len(style)}]"
+    elif style == "letters":
+        label = "_letter(loop.index0)"
+    else:
+        label = "loop.index" if style == "numbers" else "_choice"
+    line = _filled(fmt.choice_format, {"label": label, "choice": "_choice"})
+    gap = f"{{% if not loop.last %}}{_plain_text(fmt.choice_delimiter)}{{% endif %}}"
+    loop = f"{{% for _choice in {shown} %}}{line}{gap}{{% endfor %}}"
+    return _plain_text(before) + _plain_text(fmt.choices_prefix) + loop
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """A ``{label}. {choice}`` text as Jinja, literal parts quoted where they need it."""
+    pieces = []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        pieces.append(_plain_text(literal))
+        if name is not None:
+            pieces.append(f"{{{{ {values[name]} }}}}")
+    return "".join(pieces)
+
+
+def _label_variables(fmt: PromptFormat, choices: str) -> str:
+    """The statements that define what the format's texts and choice lines refer to."""
+    texts = "".join(
+        text or ""
+        for text in (
+            fmt.instruction,
+            fmt.question_prefix,
+            fmt.answer_instruction,
+            fmt.answer_prompt,
+        )
+    )
+    if fmt.choice_labels is None:
+        return ""
+    if not any(name in texts for name in ("_num_choices", "_choice_labels", "_choice_list")):
+        return _LABEL_MACRO if fmt.choice_labels == "letters" and fmt.shows_labels else ""
+    statements = _choice_labels(fmt, choices)
+    if "_num_choices" in texts:
+        statements += "{% set _num_choices = _choice_labels | length %}"
+    for word in ("and", "or"):
+        if f"_choice_list_{word}" in texts:
+            statements += (
+                f"{{% set _choice_list_{word} = (_choice_labels[:-1] | join(', ')) ~ "
+                f'" {word} " ~ _choice_labels[-1] %}}'
+            )
+    return statements
+
+
+def _choice_labels(fmt: PromptFormat, choices: str) -> str:
+    style = fmt.choice_labels
+    if isinstance(style, tuple):
+        return f"{{% set _choice_labels = {_list(style)}[:{choices} | length] %}}"
+    if style == "choices":
+        return f'{{% set _choice_labels = {choices} | map("string") | list %}}'
+    macro = _LABEL_MACRO if style == "letters" else ""
+    label = "_letter(loop.index0)" if style == "letters" else "loop.index"
+    loop = f"{{% for _choice in {choices} %}}{{{{ {label} }}}} {{% endfor %}}"
+    return (
+        f"{macro}{{% set _choice_labels %}}{loop}{{% endset %}}"
+        "{% set _choice_labels = _choice_labels.split() %}"
+    )
+
+
+def _literal_fragment(value: Any) -> Fragment | None:
+    if isinstance(value, bool):
+        return Fragment("", "true" if value else "false")
+    if isinstance(value, int):
+        return Fragment("", str(value))
+    if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+        return Fragment("", _list(value))
+    return None
+
+
+def _list(values: Any) -> str:
+    return f"[{', '.join(jinja_string(value) for value in values)}]"
+
+
+def jinja_string(text: str) -> str:
+    """A string literal that Jinja reads back as exactly this text."""
+    escaped = text.encode("unicode_escape").decode("ascii")
+    quoted = escaped.replace('"', '\\"')
+    return f'"{quoted}"'
+
+
+def _literal(text: str | None) -> str:
+    """A format's text in a Jinja source: a template as it is, plain text quoted where it must be."""
+    if not text:
+        return ""
+    if is_jinja(text):
+        return text
+    return _plain_text(text)
+
+
+def _plain_text(text: str) -> str:
+    """Literal text; written as an expression where stock Jinja would change it.
+
+    Stock Jinja reads ``{{`` and ``{%`` and turns ``\\r`` into ``\\n``.
+    """
+    if "{" in text or "\r" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        return f"{{{{ {jinja_string(text)} }}}}"
+    return text
+
+
+def _is_name(word: str) -> bool:
+    reserved = {"not", "and", "or", "is", "in", "if", "else", "none", "true", "false", "loop", "self"}
+    return word.isidentifier() and word.lower() not in reserved and not keyword.iskeyword(word)

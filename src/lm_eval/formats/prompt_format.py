@@ -1,0 +1,237 @@
+"""``PromptFormat``: how a question is put, and how the answer to it is read, in one frozen value.
+
+Every spelling (``formats:``, ``template:``, ``task@format``) compiles to this, and nothing after it
+knows which was used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Literal
+
+from lm_eval.config.fields import Field, compile_field, is_jinja
+from lm_eval.errors import FieldError, GoldError
+from lm_eval.formats.assemble import Turn
+from lm_eval.formats.items import AnswerKind, Item
+from lm_eval.formats.labels import LabelStyle, joined, labels_for
+from lm_eval.formats.readers import BoundReaders, Reading, read
+
+OutputType = Literal["multiple_choice", "generate_until"]
+
+JINJA_FIELDS = (
+    "instruction",
+    "question_prefix",
+    "answer_instruction",
+    "answer_prompt",
+    "gen_prefix",
+)
+"""The fields in which ``{{ _num_choices }}`` and the doc's own fields may be used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptFormat:
+    """One way to ask and to read. Fields are listed in the order in which they show in a prompt."""
+
+    name: str
+    summary: str = ""
+    version: int = 1
+    output_type: OutputType = "multiple_choice"
+    answers: AnswerKind = "choice"
+
+    instruction: str | None = None
+    question_prefix: str | None = None
+    strip_question: bool = False
+    blank_marker: str | None = None
+    blank_position: Literal["end", "inline"] = "end"
+    question_choice_delimiter: str | None = None
+    """Between question and choices; None means ``section_separator``."""
+    choices_prefix: str = ""
+    show_choices: bool = True
+    choice_labels: LabelStyle = None
+    """None: choices are neither labelled nor shown, and their raw texts are scored."""
+    choice_format: str = "{label}. {choice}"
+    choice_delimiter: str = "\n"
+    cut_choices: bool = False
+    """With a label list that is too short: drop the choices beyond it instead of refusing the doc."""
+    section_separator: str = "\n"
+    answer_instruction: str | None = None
+    answer_prompt: str | None = None
+    gen_prefix: str | None = None
+
+    target_format: str = "{label}"
+    """What a shot's answer says: ``{label}`` and ``{answer}`` (the right choice's text)."""
+    target_delimiter: str = " "
+    fewshot_delimiter: str = "\n\n"
+    scorer: BoundReaders | None = None
+    generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ("acc",)
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether answers are read from generated text; else continuations are scored."""
+        return self.output_type == "generate_until"
+
+    @property
+    def needs_choices(self) -> bool:
+        return self.answers != "text" or self.choice_labels is not None
+
+    @property
+    def shows_labels(self) -> bool:
+        """Whether choices stand in the prompt with their labels."""
+        return self.show_choices and self.choice_labels is not None
+
+    # Asking
+
+    def labels(self, item: Item) -> tuple[str, ...]:
+        """The labels of the item's choices, in order; empty where the format has none."""
+        return labels_for(
+            self.choice_labels, item.choices, cuts=self.cut_choices, format_name=self.name
+        )
+
+    def question_turn(self, item: Item) -> Turn:
+        """The item as the question at the end of a prompt."""
+        labels = self.labels(item)
+        variables = self._variables(labels)
+        return Turn(
+            self._user_text(item, labels, variables),
+            None,
+            self._said("gen_prefix", item, variables) if self.gen_prefix is not None else None,
+        )
+
+    def shot_turn(self, item: Item) -> Turn:
+        """The item as a few-shot example, answered."""
+        turn = self.question_turn(item)
+        return Turn(turn.user, self.target_text(item), turn.gen_prefix)
+
+    def target_text(self, item: Item) -> str:
+        """What a right answer to this prompt looks like, after gen_prefix."""
+        if self.answers == "text":
+            return self.target_format.format(label="", answer=item.gold[0])
+        labels = self.labels(item)
+        places = item.gold[0] if self.answers == "order" else item.gold[:1]
+        self._check_not_cut(places, labels, item)
+        return self.target_format.format(
+            label=", ".join(labels[place] for place in places) if labels else "",
+            answer=", ".join(item.choices[place] for place in places),
+        )
+
+    def continuations(self, item: Item) -> tuple[str, ...]:
+        """What is scored after the prompt, one for each choice: labels, or the texts themselves."""
+        labels = self.labels(item)
+        if labels:
+            self._check_not_cut(item.gold, labels, item)
+        return labels or item.choices
+
+    # Reading
+
+    def read(
+        self, reply: str, item: Item, *, is_prefilled: bool = True, finish: str | None = None
+    ) -> Reading:
+        """The answer in a reply.
+
+        ``is_prefilled`` says whether the model continued ``gen_prefix`` (some servers cannot);
+        ``finish`` is why the reply ended, as far as the backend knows.
+        """
+        assert self.scorer is not None, "only formats that generate text read it"
+        labels = self.labels(item)
+        prefix = None
+        if is_prefilled and self.gen_prefix is not None:
+            prefix = self._said("gen_prefix", item, self._variables(labels))
+        return read(
+            reply,
+            self.scorer,
+            labels=labels,
+            choices=item.choices[: len(labels)] if labels else item.choices,
+            prefix=prefix,
+            finish=finish,
+        )
+
+    # Identity
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over everything that changes a prompt or a reading."""
+        content = {k: v for k, v in self.as_data().items() if k not in ("name", "summary")}
+        text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def as_data(self) -> dict[str, Any]:
+        """Every field as plain YAML data."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    # Inside
+
+    def _user_text(self, item: Item, labels: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+        text = self._said("instruction", item, variables)
+        text += self._said("question_prefix", item, variables) + self._question(item)
+        if self.shows_labels:
+            text += self._choice_block(item, labels)
+        for name in ("answer_instruction", "answer_prompt"):
+            if getattr(self, name) is not None:
+                text += self.section_separator + self._said(name, item, variables)
+        return text
+
+    def _question(self, item: Item) -> str:
+        question = item.question.strip() if self.strip_question else item.question
+        marker = self.blank_marker
+        if marker is None or self.blank_position == "inline" or marker in question:
+            return question
+        return f"{question} {marker}"
+
+    def _choice_block(self, item: Item, labels: tuple[str, ...]) -> str:
+        line = self.choice_format.format
+        lines = [
+            line(label=label, choice=choice)
+            for label, choice in zip(labels, item.choices, strict=False)
+        ]
+        delimiter = self.question_choice_delimiter
+        before = self.section_separator if delimiter is None else delimiter
+        return f"{before}{self.choices_prefix}{self.choice_delimiter.join(lines)}"
+
+    def _variables(self, labels: tuple[str, ...]) -> Mapping[str, Any]:
+        if not labels or not self._jinja_texts:
+            return {}
+        return {
+            "_num_choices": len(labels),
+            "_choice_labels": list(labels),
+            "_choice_list_and": joined(labels, "and"),
+            "_choice_list_or": joined(labels, "or"),
+        }
+
+    @cached_property
+    def _jinja_texts(self) -> dict[str, Field]:
+        """The compiled templates among the text fields; a field without braces is said as it is."""
+        sources = {name: getattr(self, name) for name in JINJA_FIELDS}
+        return {n: compile_field(s) for n, s in sources.items() if s is not None and is_jinja(s)}
+
+    def _said(self, name: str, item: Item, variables: Mapping[str, Any]) -> str:
+        compiled = self._jinja_texts.get(name)
+        if compiled is None:
+            return getattr(self, name) or ""
+        try:
+            value = compiled(item.doc, variables)
+        except FieldError as error:
+            raise error.located(field=f"{name} of format {self.name}") from None
+        return value if isinstance(value, str) else str(value)
+
+    def _check_not_cut(self, places: tuple[int, ...], labels: tuple[str, ...], item: Item) -> None:
+        if labels and max(places) >= len(labels):
+            raise GoldError(
+                f"the right choice is number {max(places) + 1} of {len(item.choices)}, but format "
+                f"{self.name!r} has {len(labels)} labels and drops what is beyond them. Give it "
+                f"{len(item.choices)} choice_labels."
+            )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BoundReaders):
+        return value.as_spec()
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return value

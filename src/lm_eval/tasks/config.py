@@ -1,0 +1,276 @@
+"""``TaskConfig``: a task's YAML, checked, with its format applied.
+
+In: the keys of a task file. Out: raw field specs (``raw``), the task's own formats (``own_formats``),
+and the format in use (``prompt_format``), after which ``doc_to_*`` hold what the format made of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
+from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
+from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.readers import bind_readers
+from lm_eval.formats.templates import (
+    DEFAULT_CHOICES,
+    DEFAULT_QUESTION,
+    ClozeTemplate,
+    MCQTemplate,
+    TemplateConfig,
+    TemplateFactory,
+)
+from lm_eval.tasks.prompts import FormatPrompts, RawFields
+
+OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
+DECIDED_BY_FORMAT = (
+    "output_type",
+    "target_delimiter",
+    "fewshot_delimiter",
+    "gen_prefix",
+    "generation_kwargs",
+)
+NOT_CONFIG = ("include", "group", "task_list", "tag_list", "class")
+
+
+@dataclass
+class TaskConfig:
+    """One task. Fields are the keys of its YAML; ``raw`` keeps the specs a format was made from."""
+
+    task: str | None = None
+    task_alias: str | None = None
+    tag: str | list[str] | None = None
+    dataset_path: str | None = None
+    dataset_name: str | None = None
+    dataset_kwargs: dict[str, Any] | None = None
+    custom_dataset: Any = None
+    training_split: str | None = None
+    validation_split: str | None = None
+    test_split: str | None = None
+    fewshot_split: str | None = None
+    process_docs: Any = None
+    doc_to_text: Any = None
+    doc_to_target: Any = None
+    doc_to_choice: Any = None
+    doc_to_image: Any = None
+    doc_to_audio: Any = None
+    unsafe_code: bool = False
+    process_results: Any = None
+    use_prompt: str | None = None
+    description: str = ""
+    target_delimiter: str = " "
+    fewshot_delimiter: str = "\n\n"
+    fewshot_config: dict[str, Any] | None = None
+    num_fewshot: int | None = None
+    metric_list: list[dict[str, Any]] | None = None
+    output_type: str | None = None
+    generation_kwargs: dict[str, Any] | None = None
+    repeats: int = 1
+    filter_list: list[dict[str, Any]] | None = None
+    should_decontaminate: bool = False
+    doc_to_decontamination_query: Any = None
+    gen_prefix: str | None = None
+    metadata: dict[str, Any] | None = None
+    formats: Any = None
+    template: Any = None
+    template_config: TemplateConfig | None = None
+
+    raw: RawFields = field(init=False, repr=False)
+    own_formats: dict[str, PromptFormat] = field(init=False, repr=False)
+    prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
+    source: str | None = field(init=False, repr=False, default=None)
+    """The file the task was read from."""
+    _written: dict[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.template is not None and self.formats is not None:
+            raise ConfigError(
+                f"Task {self.task!r} has both `template` and `formats`; they are two spellings of "
+                "the same thing. Keep one."
+            )
+        self.raw = RawFields(self.doc_to_text, self.doc_to_choice, self.doc_to_target)
+        self.own_formats = {}
+        self._written = {key: getattr(self, key) for key in DECIDED_BY_FORMAT}
+        self._check_values()
+        if self.formats is not None:
+            self.own_formats = compile_formats(self.formats, task=str(self.task))
+            self.apply_format(next(iter(self.own_formats.values())))
+        elif self.template is not None:
+            self._apply_template()
+        if self.output_type is None:
+            self.output_type = "generate_until"
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> TaskConfig:
+        """A config from YAML data; an unknown key is an error with its line and the nearest key."""
+        keys = {name: value for name, value in mapping.items() if name not in NOT_CONFIG}
+        for key in keys:
+            if key not in CONFIG_KEYS:
+                raise ConfigError(
+                    f"{_where(source, key)}task {mapping.get('task')!r} has an unknown key "
+                    f"{str(key)!r}.{did_you_mean(str(key), CONFIG_KEYS)} "
+                    f"Keys: {listing(CONFIG_KEYS, 60)}.",
+                    path=source,
+                )
+        try:
+            config = cls(**keys)
+        except ConfigError as error:
+            if source is None or source in str(error):
+                raise
+            raise type(error)(f"{source}: {error}", path=source) from None
+        config.source = source
+        return config
+
+    @property
+    def uses_template(self) -> bool:
+        return self.template is not None
+
+    def apply_format(self, fmt: PromptFormat) -> None:
+        """Put this format in use: ``doc_to_*`` and the settings it decides are overwritten."""
+        self._check_format_fits(fmt)
+        self.prompt_format = fmt
+        self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
+        self.output_type = fmt.output_type
+        self.target_delimiter = fmt.target_delimiter
+        self.fewshot_delimiter = fmt.fewshot_delimiter
+        self.gen_prefix = fmt.gen_prefix
+        if fmt.reads_text:
+            # Stop strings belong to the format's layout; how much and how to sample, to the task.
+            stops = {k: v for k, v in fmt.generation_kwargs.items() if k == "until"}
+            written = self.generation_kwargs or {}
+            self.generation_kwargs = {**fmt.generation_kwargs, **written, **stops}
+
+    def with_format(self, name: str) -> TaskConfig:
+        """A copy of this task under ``task@name``: its own format of that name, or a registered one."""
+        fmt = find_format(name, self.own_formats, task=str(self.task))
+        changed = copy.copy(self)
+        changed.template_config = None
+        for key, value in self._written.items():  # what an earlier format had overwritten
+            setattr(changed, key, value)
+        changed.apply_format(fmt)
+        return changed
+
+    def format_choices(self) -> list[str]:
+        """What ``task@*`` stands for: the task's own formats, or every built-in it has fields for."""
+        if self.own_formats:
+            return list(self.own_formats)
+        return [name for name in format_names() if not self._missing_fields(get_format(name))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The config as the results file shows it: set keys only."""
+        shown = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.init and item.name != "template_config" and value is not None:
+                shown[item.name] = value
+        return shown
+
+    def _apply_template(self) -> None:
+        template = TemplateFactory.from_spec(self.template)
+        self.template_config = template
+        if type(template) in (MCQTemplate, ClozeTemplate):
+            fmt = template.as_format()
+            if self.output_type == "generate_until":
+                fmt = _generating(fmt)
+            self.apply_format(fmt)
+            return
+        question, choices = self._template_fields()
+        self.doc_to_text = _from_custom(template.get_doc_to_text, question, choices)
+        self.doc_to_choice = _from_custom(template.get_doc_to_choice, choices)
+        self.output_type = self.output_type or "multiple_choice"
+
+    def _template_fields(self) -> tuple[Any, Any]:
+        question = DEFAULT_QUESTION if self.raw.text is None else self.raw.text
+        return question, DEFAULT_CHOICES if self.raw.choice is None else self.raw.choice
+
+    def _missing_fields(self, fmt: PromptFormat) -> list[str]:
+        wanted = {"doc_to_text": self.raw.text, "doc_to_target": self.raw.target}
+        if fmt.needs_choices:
+            wanted["doc_to_choice"] = self.raw.choice
+        if self.uses_template:
+            wanted.pop("doc_to_text", None)
+            wanted.pop("doc_to_choice", None)
+        return [name for name, spec in wanted.items() if spec is None]
+
+    def _check_format_fits(self, fmt: PromptFormat) -> None:
+        missing = self._missing_fields(fmt)
+        if missing:
+            raise FormatError(
+                f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "
+                f"{' and no '.join(missing)}. Name the field of the docs that holds it, for example "
+                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`."
+            )
+
+    def _check_values(self) -> None:
+        where = f"Task {self.task!r}"
+        if self.output_type is not None and self.output_type not in OUTPUT_TYPES:
+            raise ConfigError(
+                f"{where}: unknown output_type {shorten(self.output_type)}."
+                f"{did_you_mean(str(self.output_type), OUTPUT_TYPES)} "
+                f"Types: {listing(OUTPUT_TYPES)}."
+            )
+        for name in ("num_fewshot", "repeats"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 0):
+                raise ConfigError(f"{where}: {name} must be a whole number, not {shorten(value)}.")
+        for name in ("description", "target_delimiter", "fewshot_delimiter"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str) and not callable(value):
+                raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
+        for name in ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise ConfigError(f"{where}: {name} must be a mapping, not {shorten(value)}.")
+
+
+CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name != "template_config")
+_EXAMPLE_FIELD = {"doc_to_text": "question", "doc_to_target": "answer", "doc_to_choice": "choices"}
+
+
+def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any, Any, Any]:
+    """``doc_to_text``, ``doc_to_choice`` and ``doc_to_target`` under a format."""
+    text, choice = raw.text, raw.choice
+    if config.uses_template:
+        text, choice = config._template_fields()
+        config.raw = RawFields(text, choice, raw.target)
+    prompts = FormatPrompts(fmt, RawFields(text, choice, raw.target))
+    text_jinja = text_source(fmt, text, choice)
+    choice_jinja = None if choice is None else choice_source(fmt, choice)
+    target_jinja = target_source(fmt, choice, raw.target)
+    return (
+        _field(text_jinja, prompts.text),
+        None if choice is None else _field(choice_jinja, prompts.scored),
+        _field(target_jinja, prompts.target),
+    )
+
+
+def _field(source: str | None, call: Any) -> Any:
+    return call if source is None else JinjaField(source, call)
+
+
+def _generating(fmt: PromptFormat) -> PromptFormat:
+    """A template's format for a task that generates its answers: the label is read from the reply."""
+    scorer = bind_readers({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
+    metrics = ("acc", "acc_read")
+    return replace(fmt, output_type="generate_until", scorer=scorer, metrics=metrics)
+
+
+def _from_custom(method: Any, *specs: Any) -> Any:
+    """What a user's template class gives; its methods may take the task's field specs, or nothing."""
+    takes = [p for p in inspect.signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return method(*specs[: len(takes)])
+
+
+def _where(source: str | None, key: str) -> str:
+    if source is None:
+        return ""
+    from lm_eval.config.yaml import locate_key
+
+    place = locate_key(source, (key,))
+    return f"{place[0]}, line {place[1]}: " if place else f"{source}: "

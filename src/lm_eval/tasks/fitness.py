@@ -1,0 +1,77 @@
+"""Whether a task's fields are raw enough for a format.
+
+A format lays out question and choices itself. Where ``doc_to_text`` already shows the choices, or the
+choices are bare labels, the prompt would show them twice or not at all: that is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lm_eval.config.fields import compile_field, shorten
+from lm_eval.errors import FormatError, LmEvalWarning
+from lm_eval.formats.items import Item
+from lm_eval.formats.labels import counted_labels
+from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.prompts import FormatPrompts
+
+CHECKED_DOCS = 5
+_LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
+
+
+def check_fitness(
+    prompts: FormatPrompts, config: TaskConfig, docs: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raise ``FormatError`` where the fields are not raw; warn about literal text in the question."""
+    items = [prompts.item(doc) for doc in docs[:CHECKED_DOCS]]
+    fmt = prompts.format
+    if fmt.needs_choices and _are_bare_labels(items, config):
+        raise FormatError(
+            f"the choices are bare labels ({', '.join(items[0].choices[:6])}), so format "
+            f"{fmt.name!r} has no choice texts to show or score. Give the texts: `doc_to_choice: "
+            "<the field that holds them>`, and the bare question in `doc_to_text`."
+        )
+    if any(_shows_choices(item) for item in items):
+        raise FormatError(
+            f"doc_to_text already shows the choices ({shorten(items[0].question, 60)}), and format "
+            f"{fmt.name!r} would show them again. Give raw fields: the bare question in "
+            "`doc_to_text` (for example `doc_to_text: question`) and the choices in `doc_to_choice`."
+        )
+    literal = compile_field(config.raw.text).literal_text.strip()
+    if re.search(r"[^\W\d_]", literal):
+        warnings.warn(
+            f"Task {config.task!r}: doc_to_text carries text of its own ({shorten(literal, 40)}), "
+            f"which stands inside the question of format {fmt.name!r}. The prompt becomes:\n"
+            f"{fmt.question_turn(items[0]).user}",
+            LmEvalWarning,
+            stacklevel=4,
+        )
+
+
+def _are_bare_labels(items: Sequence[Item], config: TaskConfig) -> bool:
+    """Whether every doc's choices are just A, B, C …, or the same 1, 2, 3 … for every doc."""
+    stripped = [tuple(choice.strip("().: ") for choice in item.choices) for item in items]
+    if all(labels == counted_labels("letters", len(labels)) for labels in stripped):
+        return True
+    is_fixed = isinstance(config.raw.choice, list) or (len(items) > 2 and len(set(stripped)) == 1)
+    numbered = all(
+        labels in (counted_labels("numbers", len(labels)), tuple(map(str, range(len(labels)))))
+        for labels in stripped
+    )
+    return is_fixed and numbered
+
+
+def _shows_choices(item: Item) -> bool:
+    """Whether the question holds every choice behind a label, in order."""
+    if not item.choices:
+        return False
+    at = 0
+    for choice in item.choices:
+        found = re.compile(_LABEL + re.escape(choice.strip()), re.MULTILINE).search(item.question, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
