@@ -1,0 +1,296 @@
+"""What a ``!function a.b.f`` tag in a YAML file stands for: Python that is named now and run later.
+
+Comes in: the dotted name and the file that holds the tag. Goes out: ``FunctionRef``, which can be
+called, resolved to any object, or printed back, and which imports nothing before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+import sysconfig
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from lm_eval.errors import (
+    CodeNotRunError,
+    ConfigError,
+    FieldError,
+    LmEvalError,
+    did_you_mean,
+    listing,
+)
+
+_UNSET = object()
+_LOCK = threading.RLock()
+_LOADED: dict[str, tuple[tuple[int, int], ModuleType]] = {}
+"""Helper file → (modification time and size, the module made from it)."""
+
+
+@dataclass(frozen=True, repr=False)
+class FunctionRef:
+    """The object ``attribute`` of ``module``, looked for beside the YAML file ``source`` first.
+
+    ``folder`` is the folder of that file, None for text that came from no file. With ``allowed``
+    false, using it is an error that says how to allow it. Once resolved, a reference keeps its
+    object: a helper edited during a run does not change the rest of the run.
+    """
+
+    module: str
+    attribute: str
+    folder: str | None = None
+    source: str = "<text>"
+    allowed: bool = True
+    _object: Any = field(default=_UNSET, init=False, compare=False)
+
+    @classmethod
+    def parse(
+        cls, text: str, *, folder: str | None, source: str = "<text>", allowed: bool = True
+    ) -> FunctionRef:
+        """The reference for what follows the tag, such as ``utils.process_docs``."""
+        name = text.strip()
+        module, _, attribute = name.rpartition(".")
+        if not attribute.isidentifier() or not all(module.split(".")) or "/" in name:
+            raise ConfigError(
+                f"{source}: `!function {name}` names no function. Write `!function module.name`: "
+                f"`!function utils.process_docs` is `process_docs` in the file utils.py beside it.",
+                path=source,
+            )
+        return cls(module, attribute, folder, source, allowed)
+
+    @property
+    def file(self) -> Path | None:
+        """The helper file beside the YAML file; None where a normal import would be made."""
+        if self.folder is None:
+            return None
+        path = Path(self.folder, *self.module.split(".")).with_suffix(".py")
+        return path if path.is_file() else None
+
+    def as_text(self) -> str:
+        """The reference as it stands in the YAML file."""
+        return f"!function {self.module}.{self.attribute}"
+
+    __repr__ = as_text
+    __str__ = as_text
+
+    def resolve(self) -> Any:
+        """The object itself, be it a function, a class or a list; imports its module once."""
+        if self._object is _UNSET:
+            self._check_allowed()
+            object.__setattr__(self, "_object", self._find())
+        return self._object
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.resolve()
+        if not callable(function):
+            raise FieldError(
+                f"`{self.as_text()}` ({self.source}) is a {type(function).__name__}, which cannot "
+                f"be called. Name a function, or use it in a field that takes a value."
+            )
+        try:
+            return function(*args, **kwargs)
+        except LmEvalError:
+            raise
+        except Exception as error:
+            raise FieldError(self._call_failed(error)) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The loaded object stays behind: its module exists in this process only.
+        return FunctionRef, (self.module, self.attribute, self.folder, self.source, self.allowed)
+
+    def _check_allowed(self) -> None:
+        if self.allowed:
+            return
+        code = self.file or f"the module {self.module}"
+        raise CodeNotRunError(
+            f"`{self.as_text()}` in {self.source} is Python code ({code}), and running a task's "
+            f"code was not allowed. Read it, and add `--run_code` if you trust it."
+        )
+
+    def _find(self) -> Any:
+        file = self.file
+        module = self._import() if file is None else load_helper(file, wanted_by=str(self))
+        try:
+            return getattr(module, self.attribute)
+        except AttributeError:
+            names = [name for name in vars(module) if not name.startswith("_")]
+            raise ConfigError(
+                f"{self.source}: `{self.as_text()}`: {file or self.module} has no "
+                f"{self.attribute!r}.{did_you_mean(self.attribute, names)} "
+                f"It defines: {listing(sorted(names))}.",
+                path=self.source,
+            ) from None
+
+    def _import(self) -> ModuleType:
+        try:
+            return importlib.import_module(self.module)
+        except ModuleNotFoundError as error:
+            # Missing is the module itself or a parent of it, not something that it imports.
+            if error.name and f"{self.module}.".startswith(f"{error.name}."):
+                raise ConfigError(self._no_module(), path=self.source) from None
+            _import_failed(error, f"the module {self.module}", "", str(self))
+        except (Exception, SystemExit) as error:
+            _import_failed(error, f"the module {self.module}", "", str(self))
+
+    def _no_module(self) -> str:
+        if self.folder is None:
+            return f"{self.source}: `{self.as_text()}`: there is no module {self.module!r}."
+        relative = f"{self.module.replace('.', '/')}.py"
+        parent = Path(self.folder, relative).parent
+        siblings = sorted(path.name for path in parent.glob("*.py")) if parent.is_dir() else []
+        return (
+            f"{self.source}: `{self.as_text()}`: there is no file {relative} in {self.folder}, and "
+            f"no installed module {self.module!r}.{did_you_mean(Path(relative).name, siblings)} "
+            f"Python files there: {listing(siblings)}."
+        )
+
+    def _call_failed(self, error: Exception) -> str:
+        place = _place(error, str(self.file or ""))
+        where = f" at {place}" if place else ""
+        hint = ""
+        if isinstance(error, ModuleNotFoundError):
+            hint = " Import files beside the helper at its top, not inside the function."
+        return f"`{self.as_text()}` ({self.source}) failed{where}: {_text(error)}{hint}"
+
+
+def load_helper(file: Path, *, wanted_by: str = "") -> ModuleType:
+    """The module made from a helper file; made again only when the file has changed.
+
+    The module is called ``lm_eval_code_<hash of its folder>.<stem>``, so that it can use
+    ``from . import sibling`` and two tasks can each have a ``utils.py``.
+    """
+    path = os.path.realpath(file)
+    with _LOCK:
+        stat = os.stat(path)
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        known = _LOADED.get(path)
+        if known is None or known[0] != stamp:
+            known = _LOADED[path] = (stamp, _execute(path, wanted_by))
+        return known[1]
+
+
+def _execute(path: str, wanted_by: str) -> ModuleType:
+    folder, stem = os.path.dirname(path), Path(path).stem
+    package = f"lm_eval_code_{hashlib.sha256(folder.encode(errors='replace')).hexdigest()[:12]}"
+    _make_package(package, folder)
+    spec = spec_from_file_location(f"{package}.{stem}", path)
+    assert spec is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        # Compiled from its text, because a cached .pyc is only as fresh as one second.
+        code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+        with _siblings_importable(folder):
+            exec(code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        del sys.modules[spec.name]
+        _import_failed(error, path, path, wanted_by)
+    return module
+
+
+def _make_package(name: str, folder: str) -> None:
+    """Enter ``folder`` as a package, without running an ``__init__.py``."""
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [folder]
+        sys.modules[name] = package
+
+
+@contextmanager
+def _siblings_importable(folder: str) -> Iterator[None]:
+    """Let ``import sibling`` find files of ``folder``; afterwards the interpreter is as before.
+
+    Other tasks may have files of the same name, so what was loaded from here leaves
+    ``sys.modules`` again and what stood there under the same name returns.
+    """
+    finder = _SiblingFinder(folder)
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if finder.covers(name)}
+    before = set(sys.modules)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in set(sys.modules) - before:
+            if name.partition(".")[0] in finder.found:
+                del sys.modules[name]
+        sys.modules.update(hidden)
+
+
+class _SiblingFinder:
+    """Finds top-level modules in one folder. The standard library and installed packages win."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.found: set[str] = set()
+        names = [entry.name.removesuffix(".py") for entry in os.scandir(folder)]
+        self.names = frozenset(names) - sys.stdlib_module_names
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is not None or name not in self.names or _is_installed(name):
+            return None
+        spec = PathFinder.find_spec(name, [self.folder])
+        if spec is None or spec.origin is None:  # a folder without __init__.py holds data
+            return None
+        self.found.add(name)
+        return spec
+
+    def covers(self, name: str) -> bool:
+        """Whether a loaded module would stand in the way of a file of this folder."""
+        top = name.partition(".")[0]
+        if top not in self.names or top == "lm_eval" or _is_installed(top):
+            return False
+        return os.path.exists(os.path.join(self.folder, f"{top}.py"))
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        spec = PathFinder.find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    if spec is None or spec.origin is None:
+        return False
+    paths = sysconfig.get_paths()
+    return spec.origin.startswith((paths["purelib"], paths["platlib"]))
+
+
+def _import_failed(error: BaseException, what: str, path: str, wanted_by: str) -> NoReturn:
+    place = _place(error, path)
+    hint = ""
+    if isinstance(error, ModuleNotFoundError):
+        hint = f" Install the package that provides {error.name!r}, or put the file beside it."
+    raise ConfigError(
+        f"`{wanted_by}` cannot be used: importing {what} failed"
+        f"{f' at {place}' if place else ''}: {_text(error)}{hint}",
+        path=path or None,
+        line=int(place.rpartition(":")[2]) if place else None,
+    ) from error
+
+
+def _place(error: BaseException, path: str) -> str:
+    """``file:line`` where the error arose: the innermost place in the helper's own folder."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if frame.filename not in (__file__, importlib.__file__)]
+    folder = os.path.dirname(os.path.realpath(path)) if path else ""
+    ours = [frame for frame in outside if folder and frame.filename.startswith(folder + os.sep)]
+    last = (ours or [f for f in outside if not f.filename.startswith("<frozen")])[-1:]
+    return f"{last[0].filename}:{last[0].lineno}" if last else ""
+
+
+def _text(error: BaseException) -> str:
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,0 +1,66 @@
+"""Datasets of the Hugging Face hub, through the optional ``datasets`` library."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lm_eval.data.table import Table
+from lm_eval.errors import DataError, MissingExtraError
+
+logger = logging.getLogger(__name__)
+
+
+def load_from_hub(
+    path: str, name: str | None, kwargs: Mapping[str, Any]
+) -> dict[str, Callable[[], Table]] | Callable[[], Table]:
+    """Split name → a function that makes its table; a bare function where there is one split.
+
+    Rows become plain Python values only when a split is asked for.
+    """
+    datasets = _import_datasets(path)
+    options = {key: value for key, value in kwargs.items() if key != "trust_remote_code"}
+    if "trust_remote_code" in kwargs:
+        logger.warning(
+            "%s: trust_remote_code is ignored; `datasets` no longer runs loading scripts.", path
+        )
+    try:
+        loaded = datasets.load_dataset(path, name, **options)
+    except Exception as error:
+        raise DataError(_failed(path, name, error)) from error
+    if isinstance(loaded, Mapping):
+        return {str(split): _maker(rows) for split, rows in loaded.items()}
+    return _maker(loaded)
+
+
+def _maker(rows: Any) -> Callable[[], Table]:
+    def make() -> Table:
+        return Table.owning([dict(row) for row in rows], getattr(rows, "column_names", None) or ())
+
+    return make
+
+
+def _import_datasets(path: str) -> Any:
+    try:
+        import datasets
+    except ImportError:
+        raise MissingExtraError(
+            f"dataset_path {path!r} is no local file or folder, so it is a name on the Hugging Face "
+            f"hub, and the `datasets` library is not installed. For local data write "
+            f"`dataset_path: ./file.jsonl`, or `dataset_path: json` with "
+            f"`dataset_kwargs: {{data_files: {{test: file.jsonl}}}}`.",
+            install="pip install 'lm-eval-formats[datasets]'",
+        ) from None
+    return datasets
+
+
+def _failed(path: str, name: str | None, error: Exception) -> str:
+    what = f"{path!r}" + (f" (dataset_name {name!r})" if name else "")
+    hint = "Check the name and the network, or save the data locally and name the file."
+    if "script" in str(error).lower():
+        hint = (
+            "This dataset needs a loading script, which `datasets` no longer runs. Use a copy of "
+            "it in Parquet or JSON."
+        )
+    return f"The dataset {what} cannot be loaded: {type(error).__name__}: {error}. {hint}"
