@@ -18,7 +18,7 @@ $(error '$(PYTHON)' does not run. Name a Python 3.10 to 3.13: make PYTHON=/path/
 endif
 
 BIN     := $(VENV)/bin
-PIP     := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP     := $(BIN)/python -m pip -qq --disable-pip-version-check
 MADE    := $(VENV)/.made-$(PY_VERSION)
 DEMO_IN := $(VENV)/.demo-$(PY_VERSION)
 DEV_IN  := $(VENV)/.dev-$(PY_VERSION)
@@ -41,9 +41,9 @@ test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 
 lint: $(DEV_IN)  ## check style, formatting and types
 	@echo "ruff     check"
-	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff check --quiet --extend-exclude $(VENV) .
 	@echo "ruff     format --check"
-	@$(BIN)/ruff format --quiet --check . || { \
+	@$(BIN)/ruff format --quiet --check --extend-exclude $(VENV) . || { \
 	  echo "Formatting differs in the files above; to fix: $(BIN)/ruff format"; exit 1; }
 	@echo "mypy"
 	@$(BIN)/mypy --no-error-summary
