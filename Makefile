@@ -23,6 +23,11 @@ MADE    := $(VENV)/.made-$(PY_VERSION)
 DEMO_IN := $(VENV)/.demo-$(PY_VERSION)
 DEV_IN  := $(VENV)/.dev-$(PY_VERSION)
 
+VENV_DEB := python$(PY_VERSION)-venv
+# Types are checked for the oldest Python, as pyproject.toml says, except where the environment's numpy
+# has stubs in newer syntax.
+MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench clean
 .DELETE_ON_ERROR:
@@ -41,12 +46,12 @@ test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 
 lint: $(DEV_IN)  ## check style, formatting and types
 	@echo "ruff     check"
-	@$(BIN)/ruff check --quiet --extend-exclude $(VENV) .
+	@$(BIN)/ruff check --quiet .
 	@echo "ruff     format --check"
-	@$(BIN)/ruff format --quiet --check --extend-exclude $(VENV) . || { \
+	@$(BIN)/ruff format --quiet --check . || { \
 	  echo "Formatting differs in the files above; to fix: $(BIN)/ruff format"; exit 1; }
 	@echo "mypy"
-	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary $(MYPY_FOR)
 
 bench: $(DEMO_IN)  ## run the benchmarks
 	@echo "bench    benchmarks/run.py $(BENCH_ARGS)"
@@ -58,20 +63,22 @@ clean:  ## remove the environment, caches and demo results
 	@rm -rf .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# A folder that is no virtual environment is never overwritten. Debian and Ubuntu ship venv without
-# ensurepip; where that is what fails and we may install packages, the missing one is installed.
+# A folder that is no virtual environment is never overwritten. The .gitignore keeps git and ruff out
+# of it, whatever VENV is called. Debian and Ubuntu ship Python without ensurepip, which venv needs:
+# where we may install packages, the missing one is installed.
 $(MADE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
 	  echo "Python $(PY_VERSION) does not fit: 3.10 to 3.13 do. Try: make PYTHON=/path/to/python3"; exit 1; }
 	@if [ -d $(VENV) ] && [ -n "$$(ls -A $(VENV))" ] && [ ! -e $(VENV)/pyvenv.cfg ]; then \
 	  echo "$(VENV) exists and is no virtual environment. Choose another: make VENV=folder"; exit 1; fi
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "$(PYTHON) lacks ensurepip. On Debian or Ubuntu: sudo apt-get install $(VENV_DEB)"; exit 1; fi; \
+	  echo "apt-get  $(VENV_DEB)"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y $(VENV_DEB); } >/dev/null; }
 	@echo "venv     $(VENV) (Python $(PY_VERSION))"
-	@$(PYTHON) -m venv --clear $(VENV) || { \
-	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { \
-	    echo "No virtual environment without ensurepip. On Debian or Ubuntu: sudo apt-get install python$(PY_VERSION)-venv"; exit 1; }; \
-	  echo "apt-get  python$(PY_VERSION)-venv"; \
-	  { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y python$(PY_VERSION)-venv; } >/dev/null \
-	    && $(PYTHON) -m venv --clear $(VENV); }
+	@$(PYTHON) -m venv --clear $(VENV)
+	@echo '*' > $(VENV)/.gitignore
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
 
