@@ -1,4 +1,4 @@
-"""What is sent to a model: frozen values, made from a task's docs and a format.
+"""What is sent to a model: frozen values, and how they are made from a task's docs.
 
 Requests of one doc share one context object, and plain contexts share their pieces, so that memory
 grows neither with the number of choices nor with the number of shots.
@@ -6,11 +6,23 @@ grows neither with the number of choices nor with the number of shots.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Union
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
-from lm_eval.formats.assemble import Context, Prompt
+from lm_eval.formats.assemble import (
+    Context,
+    Prompt,
+    Turn,
+    chat_prompt,
+    join_system,
+    plain_prompt,
+)
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.prompts import Asked
+    from lm_eval.tasks.task import ConfigurableTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +108,114 @@ Answer = Union[tuple[float, bool], float, Reply, str]
 
 def _plain(context: Context) -> str | list[dict[str, str]]:
     return str(context) if isinstance(context, Prompt) else context.as_dicts()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """How a run puts its questions, the same for every task in it."""
+
+    num_fewshot: int | None = None
+    """None: as the task says."""
+    as_chat: bool = False
+    multiturn: bool = True
+    """In chat: shots as turns of their own, not as one long message."""
+    system_instruction: str | None = None
+    can_prefill: bool = True
+    """Whether the model can continue a started assistant turn; if not, ``gen_prefix`` is left out."""
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Generation arguments that overrule the task's and the format's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocRequests:
+    """One doc, asked: its requests share one context."""
+
+    doc_id: int
+    asked: Asked
+    shots: tuple[int, ...]
+    context: Context
+    requests: tuple[Request, ...]
+
+
+def build_requests(
+    task: ConfigurableTask, doc_ids: Iterable[int], options: PromptOptions
+) -> Iterator[DocRequests]:
+    """The requests of each doc, in order. Few-shot examples come from one stream over all docs."""
+    count = shot_count(task, options)
+    gen_kwargs = generation_kwargs(task, options)
+    for doc_id in doc_ids:
+        asked = task.ask(doc_id)
+        shots = task.shots(doc_id, count)
+        context = _context(task, doc_id, asked.turn, shots, options)
+        requests = _doc_requests(task, doc_id, asked, context, gen_kwargs, options)
+        yield DocRequests(doc_id, asked, shots, context, requests)
+
+
+def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
+    """How many examples stand before each doc: the run's number, except where the task says 0."""
+    own = task.config.num_fewshot
+    if options.num_fewshot is None or own == 0:
+        return own or 0
+    return options.num_fewshot
+
+
+def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping[str, Any]:
+    """A task's generation arguments: harness defaults, its own, the run's."""
+    own = task.config.generation_kwargs
+    if own is None:
+        own = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
+    merged = {"until": [task.config.fewshot_delimiter], **own, **options.gen_kwargs}
+    if merged.get("temperature") is not None:
+        merged["temperature"] = float(merged["temperature"])
+    return MappingProxyType(merged)
+
+
+def _context(
+    task: ConfigurableTask, doc_id: int, turn: Turn, shots: tuple[int, ...], options: PromptOptions
+) -> Context:
+    joints = task.joints
+    system = join_system(
+        options.system_instruction, task.description(doc_id), joints.fewshot_delimiter
+    )
+    if not options.as_chat:
+        return plain_prompt(system, [task.shot_text(place) for place in shots], turn, joints)
+    if turn.gen_prefix is not None and not options.can_prefill:
+        turn = replace(turn, gen_prefix=None)
+    shown = [task.shot_turn(place) for place in shots]
+    return chat_prompt(system, shown, turn, joints, multiturn=options.multiturn)
+
+
+def _doc_requests(
+    task: ConfigurableTask,
+    doc_id: int,
+    asked: Asked,
+    context: Context,
+    gen_kwargs: Mapping[str, Any],
+    options: PromptOptions,
+) -> tuple[Request, ...]:
+    name = task.name
+    if task.output_type == "multiple_choice":
+        before = _delimiter(task, asked.turn, options)
+        return tuple(
+            [
+                LoglikelihoodRequest(name, doc_id, index, context, before + text)
+                for index, text in enumerate(asked.continuations)
+            ]
+        )
+    if task.output_type == "loglikelihood":
+        return (LoglikelihoodRequest(name, doc_id, 0, context, asked.continuations[0]),)
+    if task.output_type == "loglikelihood_rolling":
+        return (RollingRequest(name, doc_id, 0, asked.continuations[0]),)
+    return tuple(
+        GenerateRequest(name, doc_id, index, context, gen_kwargs)
+        for index in range(max(task.config.repeats, 1))
+    )
+
+
+def _delimiter(task: ConfigurableTask, turn: Turn, options: PromptOptions) -> str:
+    """What stands before a scored continuation; in chat the assistant's turn starts bare."""
+    if not options.as_chat:
+        return task.joints.target_delimiter
+    prefix = turn.gen_prefix
+    is_open = prefix is not None and not prefix[-1:].isspace()
+    return task.joints.target_delimiter if is_open else ""

@@ -1,0 +1,103 @@
+"""Groups: several tasks under one name, nested at will, with scores of their own if they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.tasks.task import ConfigurableTask
+
+
+@dataclass(frozen=True)
+class GroupScore:
+    """One score of a group: a metric of its tasks, averaged."""
+
+    metric: str
+    aggregation: Any = "mean"
+    weight_by_size: bool = True
+    filter_list: Any = None
+
+
+@dataclass
+class GroupConfig:
+    """A group as its YAML writes it."""
+
+    group: str
+    group_alias: str | None = None
+    task: list[Any] = field(default_factory=list)
+    aggregate_metric_list: tuple[GroupScore, ...] = ()
+    metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> GroupConfig:
+        """A group from YAML data; ``group_keys`` says which of a mapping's keys are its own."""
+        where = f"{source}: " if source else ""
+        name = mapping.get("group")
+        members = mapping.get("task")
+        if not isinstance(name, str):
+            raise ConfigError(f"{where}group must be a name, not {shorten(name)}.", path=source)
+        if isinstance(members, str):
+            members = [members]
+        if not isinstance(members, list) or not members:
+            raise ConfigError(
+                f"{where}group {name!r} needs a list of tasks under `task`.", path=source
+            )
+        scores = mapping.get("aggregate_metric_list") or []
+        scores = [scores] if isinstance(scores, Mapping) else scores
+        return cls(
+            group=name,
+            group_alias=mapping.get("group_alias"),
+            task=members,
+            aggregate_metric_list=tuple(_score(one, f"{where}group {name!r}") for one in scores),
+            metadata=mapping.get("metadata"),
+        )
+
+
+GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
+
+
+@dataclass
+class Group:
+    """A group with its members loaded."""
+
+    config: GroupConfig
+    members: list[ConfigurableTask | Group]
+
+    @property
+    def name(self) -> str:
+        return self.config.group
+
+    @property
+    def alias(self) -> str:
+        return self.config.group_alias or self.config.group
+
+    def tasks(self) -> Iterator[ConfigurableTask]:
+        """Every task below this group, in order."""
+        for member in self.members:
+            if isinstance(member, Group):
+                yield from member.tasks()
+            else:
+                yield member
+
+    def groups(self) -> Iterator[Group]:
+        """This group and every group below it."""
+        yield self
+        for member in self.members:
+            if isinstance(member, Group):
+                yield from member.groups()
+
+
+def _score(value: Any, where: str) -> GroupScore:
+    valid = [f.name for f in fields(GroupScore)]
+    if not isinstance(value, Mapping) or "metric" not in value:
+        raise ConfigError(f"{where}: aggregate_metric_list entries need a `metric`.")
+    for key in value:
+        if key not in valid:
+            raise ConfigError(
+                f"{where}: aggregate_metric_list has no key {key!r}.{did_you_mean(key, valid)} "
+                f"Keys: {listing(valid)}."
+            )
+    return GroupScore(**value)

@@ -1,0 +1,367 @@
+"""Names on the command line become tasks: files are found, read, and their formats chosen.
+
+In: ``my_task``, ``my_task@cloze``, ``my_task@*``, a group, a tag, a glob, a ``.yaml`` file or a folder.
+Out: ``ConfigurableTask`` objects and the groups they stand in.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_eval.config.fields import shorten
+from lm_eval.config.yaml import load_yaml
+from lm_eval.errors import (
+    ConfigError,
+    LmEvalError,
+    UnknownTaskError,
+    UsageError,
+    did_you_mean,
+    listing,
+    nearest,
+)
+from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
+from lm_eval.tasks.task import ConfigurableTask
+
+Kind = Literal["task", "group", "tag"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a name comes from."""
+
+    name: str
+    kind: Kind
+    path: str | None = None
+    members: tuple[str, ...] = ()
+    """The tasks that carry a tag."""
+
+
+class TaskManager:
+    """Finds tasks by name in the built-in library and in ``include_path``.
+
+    ``run_code=False`` loads everything but refuses to call a task's Python functions.
+    """
+
+    def __init__(
+        self,
+        include_path: str | Path | Sequence[str | Path] | None = None,
+        *,
+        include_defaults: bool = True,
+        run_code: bool = True,
+    ) -> None:
+        self._run_code = run_code
+        paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
+        roots = [_library()] if include_defaults else []
+        self._roots = [*roots, *(Path(path) for path in paths)]
+        self._index: dict[str, Entry] | None = None
+        self.problems: list[LmEvalError] = []
+        """Files that could not be read while indexing."""
+
+    @property
+    def index(self) -> dict[str, Entry]:
+        """Every known name. Files are read when it is first asked for."""
+        if self._index is None:
+            self._index = {}
+            for root in self._roots:
+                self._add_root(root)
+        return self._index
+
+    def names(self, kind: Kind) -> list[str]:
+        """The known names of a kind, sorted."""
+        return sorted(name for name, entry in self.index.items() if entry.kind == kind)
+
+    def load(self, selectors: Iterable[str] | str) -> dict[str, Any]:
+        """The tasks and groups that ``selectors`` name.
+
+        ``{"tasks": {name: task}, "groups": {name: group}, "group_map": {name: member names}}``
+        """
+        wanted = [selectors] if isinstance(selectors, str) else list(selectors)
+        loaded = [found for selector in wanted for found in self.select(selector)]
+        tasks: dict[str, ConfigurableTask] = {}
+        groups: dict[str, Group] = {}
+        for item in loaded:
+            members = list(item.tasks()) if isinstance(item, Group) else [item]
+            for task in members:
+                if task.name in tasks and tasks[task.name].config.source != task.config.source:
+                    raise ConfigError(
+                        f"Task {task.name!r} was selected from two files: "
+                        f"{tasks[task.name].config.source} and {task.config.source}."
+                    )
+                tasks.setdefault(task.name, task)
+            if isinstance(item, Group):
+                groups.update({group.name: group for group in item.groups()})
+        return {
+            "tasks": tasks,
+            "groups": groups,
+            "group_map": {n: [member.name for member in g.members] for n, g in groups.items()},
+        }
+
+    def select(self, selector: str) -> list[ConfigurableTask | Group]:
+        """What one selector names, loaded, with its ``@format`` applied."""
+        name, format_name = split_selector(selector)
+        if name.endswith((".yaml", ".yml")):
+            return self._with_formats(self._read_file(Path(name)), format_name)
+        if Path(name).is_dir() and ("/" in name or name not in self.index):
+            return self._select_folder(Path(name), format_name)
+        if any(sign in name for sign in "*?["):
+            return self._select_glob(name, format_name)
+        return self._with_formats(self._named(name), format_name)
+
+    def config(self, name: str) -> TaskConfig:
+        """The config of a task, without a format chosen by ``@``."""
+        found = self._named(name)
+        if not isinstance(found, TaskConfig):
+            raise UnknownTaskError(f"{name!r} is a group or tag, not a task.", name=name)
+        return found
+
+    # Finding
+
+    def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup:
+        entry = self.index.get(name)
+        if entry is None:
+            raise self._unknown(name)
+        if entry.kind == "tag":
+            return [self._named(member) for member in sorted(entry.members)]
+        return self._read_file(Path(str(entry.path)))
+
+    def _unknown(self, name: str) -> UnknownTaskError:
+        problem = ""
+        if self.problems:
+            problem = f" {len(self.problems)} file(s) could not be read: {self.problems[0]}"
+        return UnknownTaskError(
+            f"Unknown task {name!r}.{did_you_mean(name, self.index)} Known: "
+            f"{listing(sorted(self.index))}. Add a folder of task files with --include_path; list "
+            f"all with `lm-eval ls tasks`.{problem}",
+            name=name,
+            nearest=nearest(name, self.index),
+        )
+
+    def _select_glob(
+        self, pattern: str, format_name: str | None
+    ) -> list[ConfigurableTask | Group]:
+        names = fnmatch.filter(sorted(self.index), pattern)
+        if not names:
+            raise UnknownTaskError(
+                f"No task matches {pattern!r}. Known: {listing(sorted(self.index))}.", name=pattern
+            )
+        found = [self._with_formats(self._named(name), format_name) for name in names]
+        return [item for items in found for item in items]
+
+    def _select_folder(
+        self, folder: Path, format_name: str | None
+    ) -> list[ConfigurableTask | Group]:
+        files = [file for file in _task_files(folder) if _kind_of(load_yaml(file, run_code=False))]
+        if not files:
+            raise UnknownTaskError(f"Folder {str(folder)!r} holds no task files.", name=str(folder))
+        found = [self._with_formats(self._read_file(file), format_name) for file in files]
+        return [item for items in found for item in items]
+
+    # Reading
+
+    def _read_file(self, path: Path) -> TaskConfig | _LooseGroup:
+        if not path.is_file():
+            raise ConfigError(
+                f"Task file {str(path)!r} does not exist."
+                f"{did_you_mean(path.name, _names_beside(path))}",
+                path=str(path),
+            )
+        data = load_yaml(path, run_code=self._run_code)
+        kind = _kind_of(data)
+        if kind == "group":
+            return self._loose_group(data, str(path))
+        if kind == "task":
+            return TaskConfig.from_mapping(data, source=str(path))
+        raise ConfigError(
+            f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
+            path=str(path),
+        )
+
+    def _loose_group(self, data: Mapping[str, Any], source: str) -> _LooseGroup:
+        config = GroupConfig.from_mapping(data, source=source)
+        shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
+        shared.pop("tag", None)
+        members = [self._member(member, config, shared, source) for member in config.task]
+        return _LooseGroup(config, members)
+
+    def _member(
+        self, member: Any, group: GroupConfig, shared: Mapping[str, Any], source: str
+    ) -> _Member:
+        """One entry of a group's list: a name with or without ``@format``, or an inline mapping."""
+        if isinstance(member, str):
+            name, format_name = split_selector(member)
+            if name not in self.index:
+                raise UnknownTaskError(
+                    f"{source}: group {group.group!r} names {name!r}, which is no task, group or "
+                    f"tag.{did_you_mean(name, self.index)}",
+                    name=name,
+                )
+            return _Member(self._overridden(name, dict(shared), source), format_name)
+        if not isinstance(member, Mapping):
+            raise ConfigError(
+                f"{source}: group {group.group!r} has a member {shorten(member)}; expected a name "
+                "or a mapping with `task`."
+            )
+        if "group" in member:
+            return self._inline_group(member, group, shared, source)
+        if not isinstance(member.get("task"), str):
+            raise ConfigError(
+                f"{source}: an inline member of group {group.group!r} needs a `task` name."
+            )
+        name, format_name = split_selector(member["task"])
+        overrides = {**shared, **{k: v for k, v in member.items() if k != "task"}}
+        return _Member(self._overridden(name, overrides, source), format_name)
+
+    def _inline_group(
+        self, member: Mapping[str, Any], group: GroupConfig, shared: Mapping[str, Any], source: str
+    ) -> _Member:
+        if "task" in member:
+            inner = {**shared, **member, "group": f"{group.group}::{member['group']}"}
+            return _Member(self._loose_group(inner, source), None)
+        name, format_name = split_selector(str(member["group"]))
+        overrides = {**shared, **{k: v for k, v in member.items() if k != "group"}}
+        return _Member(self._overridden(name, overrides, source), format_name)
+
+    def _overridden(self, name: str, overrides: dict[str, Any], source: str) -> Any:
+        """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
+        entry = self.index.get(name)
+        if entry is None:
+            return TaskConfig.from_mapping({"task": name, **overrides}, source=source)
+        if entry.kind == "tag":
+            return [self._overridden(one, overrides, source) for one in sorted(entry.members)]
+        if not overrides:
+            return self._read_file(Path(str(entry.path)))
+        data = load_yaml(str(entry.path), run_code=self._run_code)
+        if entry.kind == "group":
+            return self._loose_group({**overrides, **data}, str(entry.path))
+        return TaskConfig.from_mapping({**data, **overrides, "task": name}, source=entry.path)
+
+    # Formats
+
+    def _with_formats(
+        self, found: Any, format_name: str | None
+    ) -> list[ConfigurableTask | Group]:
+        if isinstance(found, _LooseGroup):
+            return [self._built_group(found, format_name)]
+        if isinstance(found, list):
+            return [item for one in found for item in self._with_formats(one, format_name)]
+        if format_name == "*":
+            return _every_format(found)
+        return [ConfigurableTask(found, format_name=format_name)]
+
+    def _built_group(self, loose: _LooseGroup, format_name: str | None) -> Group:
+        members: list[ConfigurableTask | Group] = []
+        for member in loose.members:
+            members += self._with_formats(member.found, member.format_name or format_name)
+        return Group(loose.config, members)
+
+    # Indexing
+
+    def _add_root(self, root: Path) -> None:
+        if not root.exists():
+            raise UsageError(f"--include_path {str(root)!r} does not exist.")
+        tags: dict[str, list[str]] = {}
+        for file in _task_files(root):
+            try:
+                data = load_yaml(file, run_code=False)
+            except LmEvalError as error:
+                self.problems.append(error)
+                continue
+            self._add_entry(data, str(file), tags)
+        for tag, members in tags.items():
+            if tag not in self.index or self.index[tag].kind == "tag":
+                self.index[tag] = Entry(tag, "tag", members=tuple(members))
+
+    def _add_entry(self, data: Mapping[str, Any], path: str, tags: dict[str, list[str]]) -> None:
+        kind = _kind_of(data)
+        if kind is None:
+            return
+        name = str(data[kind])
+        known = self.index.get(name)
+        if known is not None and known.path != path and known.kind != "tag":
+            raise ConfigError(
+                f"{kind.capitalize()} {name!r} is defined twice: in {known.path} and in {path}. "
+                "Rename one of the two."
+            )
+        self.index[name] = Entry(name, kind, path)
+        if kind == "task":
+            written = data.get("tag") or []
+            for tag in [written] if isinstance(written, str) else written:
+                tags.setdefault(str(tag), []).append(name)
+
+
+@dataclass
+class _Member:
+    found: Any
+    format_name: str | None
+
+
+@dataclass
+class _LooseGroup:
+    """A group whose members are found but not yet built, because a format may still be chosen."""
+
+    config: GroupConfig
+    members: list[_Member]
+
+
+def split_selector(selector: str) -> tuple[str, str | None]:
+    """``my_task@mcq::gpqa`` → ``("my_task", "mcq::gpqa")``; no ``@``, no format."""
+    name, at, format_name = selector.strip().rpartition("@")
+    if not at:
+        return format_name, None
+    if not name or not format_name:
+        raise UsageError(
+            f"{selector!r} is no task@format: a name belongs on both sides of the @, such as "
+            "my_task@mcqa, or my_task@* for every format of the task."
+        )
+    return name, format_name
+
+
+def _every_format(config: TaskConfig) -> list[ConfigurableTask | Group]:
+    """``task@*``: the task's own formats, or every built-in that its fields can fill."""
+    built: list[ConfigurableTask | Group] = []
+    for name in config.format_choices():
+        task = ConfigurableTask(config, format_name=name)
+        if config.own_formats or _fits(task):
+            built.append(task)
+    if not built:
+        raise UsageError(
+            f"Task {config.task!r} has no format that its fields can fill. It needs doc_to_text, "
+            "doc_to_target and, for choices, doc_to_choice."
+        )
+    return built
+
+
+def _fits(task: ConfigurableTask) -> bool:
+    """Whether the format can be filled from the task's first doc (a ranking needs an order)."""
+    try:
+        task.ask(0)
+    except LmEvalError:
+        return False
+    return True
+
+
+def _library() -> Path:
+    return Path(str(resources.files("lm_eval.tasks"))) / "library"
+
+
+def _task_files(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        yield root
+        return
+    yield from sorted(root.rglob("*.yaml"))
+
+
+def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
+    if "group" in data:
+        return "group"
+    return "task" if "task" in data and isinstance(data["task"], str) else None
+
+
+def _names_beside(path: Path) -> list[str]:
+    return [file.name for file in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
