@@ -63,7 +63,7 @@ def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate
 
 
 def share_estimate(k: int, n: int, confidence: float = 0.95) -> Estimate:
-    """``k`` of ``n`` as a share, with Wilson's interval; the standard error is None for one item."""
+    """``k`` of ``n`` as a share, with Wilson's interval; one item has no standard error."""
     if n < 1 or not 0 <= k <= n:
         raise ValueError(f"A share needs 0 <= k <= n and n >= 1; got k={k}, n={n}.")
     share = k / n
@@ -175,9 +175,7 @@ def _pooled_stderr(members: Sequence[Estimate], weight_by_size: bool) -> float |
     if not weight_by_size:
         return math.sqrt(math.fsum(error**2 for error in errors)) / len(members)
     total = sum(m.n for m in members)
-    spread = math.fsum(
-        (m.n - 1) * m.n * error**2 for m, error in zip(members, errors, strict=True)
-    )
+    spread = math.fsum((m.n - 1) * m.n * error**2 for m, error in zip(members, errors, strict=True))
     return math.sqrt(spread / (total - len(members)) / total)
 
 

@@ -102,7 +102,7 @@ def test_a_number_that_is_none_is_named_with_its_place(bad):
     ],
 )
 def test_what_cannot_be_estimated_is_an_error(call):
-    with pytest.raises(ValueError, match="needs|Confidence"):
+    with pytest.raises(ValueError, match=r"needs|Confidence"):
         call()
 
 
@@ -159,7 +159,9 @@ def test_binomial_draws_have_the_right_mean_and_variance(n, p):
     rng = random.Random(11)
     draws = [intervals._binomial(n, p, rng) for _ in range(4000)]
     assert 0 <= min(draws) <= max(draws) <= n
-    assert statistics.fmean(draws) == pytest.approx(n * p, abs=5 * math.sqrt(n * p * (1 - p) / 4000))
+    assert statistics.fmean(draws) == pytest.approx(
+        n * p, abs=5 * math.sqrt(n * p * (1 - p) / 4000)
+    )
     assert statistics.variance(draws) == pytest.approx(n * p * (1 - p), rel=0.12)
 
 
