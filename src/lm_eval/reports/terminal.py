@@ -35,8 +35,8 @@ def visible(text: str, limit: int | None = None, *, keep: str = "") -> str:
 
     Control characters, escape sequences, direction overrides, zero-width characters and lone
     surrogates are shown as ``\\x1b``, ``\\u202e``, …; ``keep="\\n\\t"`` leaves line breaks and
-    tabs. With ``limit``, at most that many characters are returned, the last one an ellipsis if the text
-    was cut; an escape is never cut in two.
+    tabs. With ``limit``, at most that many characters are returned, the last one an ellipsis if
+    the text was cut; an escape is never cut in two.
     """
     if limit is None:
         return _UNSAFE.sub(lambda match: _escape(match[0], keep), text)
