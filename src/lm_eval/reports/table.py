@@ -301,7 +301,9 @@ def _note_lines(results: Sequence[TaskResult]) -> list[str]:
 
 
 def _is_loud(readings: ReadingSummary | None) -> bool:
-    return readings is not None and 1.0 - readings.share_read > WARN_ABOVE and readings.total > 0
+    if readings is None or not readings.total:
+        return False
+    return (readings.total - readings.read) / readings.total > WARN_ABOVE
 
 
 def _warning(result: TaskResult) -> Iterator[RenderableType]:

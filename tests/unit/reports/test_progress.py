@@ -69,10 +69,14 @@ def test_a_terminal_gets_a_bar_without_markup(monkeypatch):
 
 
 def test_an_error_inside_passes_through_and_stops_the_thread():
+    def fail():
+        with Progress("x", 1, stream=io.StringIO()):
+            time.sleep(0.05)
+            raise KeyError
+
     before = threading.active_count()
-    with pytest.raises(KeyError), Progress("x", 1, stream=io.StringIO()):
-        time.sleep(0.05)
-        raise KeyError
+    with pytest.raises(KeyError):
+        fail()
     assert threading.active_count() == before
 
 

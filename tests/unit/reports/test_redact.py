@@ -7,9 +7,28 @@ from lm_eval.reports.redact import environment_secrets, is_secret_name, redacted
 
 @pytest.mark.parametrize(
     "name",
-    "api_key apiKey OPENAI_API_KEY key token auth_token hf_token HF_TOKEN accessToken secret "
-    "client-secret password db_passwd Authorization x-api-key X-Api-Key header_auth aws_secret_access_key "
-    "credentials Cookie".split(),
+    [
+        "api_key",
+        "apiKey",
+        "OPENAI_API_KEY",
+        "key",
+        "token",
+        "auth_token",
+        "hf_token",
+        "HF_TOKEN",
+        "accessToken",
+        "secret",
+        "client-secret",
+        "password",
+        "db_passwd",
+        "Authorization",
+        "x-api-key",
+        "X-Api-Key",
+        "header_auth",
+        "aws_secret_access_key",
+        "credentials",
+        "Cookie",
+    ],
 )
 def test_secret_names(name):
     assert is_secret_name(name)
@@ -17,10 +36,26 @@ def test_secret_names(name):
 
 @pytest.mark.parametrize(
     "name",
-    "tokenizer tokenizer_backend tokenized_requests add_bos_token custom_prefix_token_id max_tokens "
-    "max_gen_toks think_end_token eos_token pretrained model base_url keyword monkey skip_special_tokens "
-    "author eot_token_id".split()
-    + [""],
+    [
+        "tokenizer",
+        "tokenizer_backend",
+        "tokenized_requests",
+        "add_bos_token",
+        "custom_prefix_token_id",
+        "max_tokens",
+        "max_gen_toks",
+        "think_end_token",
+        "eos_token",
+        "pretrained",
+        "model",
+        "base_url",
+        "keyword",
+        "monkey",
+        "skip_special_tokens",
+        "author",
+        "eot_token_id",
+        "",
+    ],
 )
 def test_harmless_names(name):
     assert not is_secret_name(name)
