@@ -52,3 +52,24 @@ class TaskResult:
     samples: list[dict[str, Any]] = field(default_factory=list)
     """One JSON-ready dict for each doc, in doc order, as written to the samples file."""
     filter: str = "none"
+    missing: int = 0
+    """Docs without an answer because their request failed for good: in no denominator."""
+    format_version: Any = None
+    format_yaml: str | None = None
+    """The format as it was used, overrides included, as YAML."""
+
+
+@dataclass
+class GroupResult:
+    """A group: which results belong to it and, where it aggregates, their common scores."""
+
+    name: str
+    alias: str
+    members: list[str]
+    """Names of the ``TaskResult``s and ``GroupResult``s in it, in order."""
+    primary: str | None = None
+    metrics: dict[str, Estimate] = field(default_factory=dict)
+    """Empty where the group only gathers tasks."""
+    higher_is_better: dict[str, bool] = field(default_factory=dict)
+    version: Any = None
+    filter: str = "none"

@@ -1,8 +1,27 @@
-"""A score with its standard error and 95 % interval."""
+"""A score with its standard error and 95 % interval.
+
+In: per-item numbers, counts, or (gold, prediction) pairs. Out: an ``Estimate``. Nothing here knows
+what the numbers stand for.
+"""
 
 from __future__ import annotations
 
+import math
+import random
+import statistics
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeVar
+
+T = TypeVar("T")
+Cell = tuple[Hashable, Hashable]
+"""One kind of (gold, prediction) pair; a prediction of None means that none was read."""
+
+SMALL_N = 30
+DEFAULT_ITERS = 1000
+DEFAULT_SEED = 1234
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,4 +34,232 @@ class Estimate:
     high: float | None
     n: int
     method: str
-    """How the interval was made: ``wilson``, ``normal``, ``bootstrap``, ``none``."""
+    """How the interval was made: ``wilson``, ``normal``, ``normal, small n``, ``bootstrap``,
+    ``pooled``, ``none``."""
+
+
+def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The mean of per-item scores.
+
+    Scores that are all 0 or 1 get Wilson's interval, others a normal one. That one is too narrow
+    below 30 items, so its method says ``normal, small n`` there. It is clipped to [0, 1] only if
+    every score lies in [0, 1]. Items that do not differ give no interval, unless they are 0 or 1.
+    """
+    scores = _finite(values)
+    if all(score in (0.0, 1.0) for score in scores):
+        return share_estimate(round(math.fsum(scores)), len(scores), confidence)
+    n = len(scores)
+    mean = math.fsum(scores) / n
+    if n == 1:
+        return _bare(mean, n)
+    stderr = statistics.stdev(scores, mean) / math.sqrt(n)
+    if min(scores) == max(scores):
+        return Estimate(scores[0], 0.0, None, None, n, "none")
+    half = _z(confidence) * stderr
+    low, high = mean - half, mean + half
+    if min(scores) >= 0.0 and max(scores) <= 1.0:
+        low, high = max(0.0, low), min(1.0, high)
+    return Estimate(mean, stderr, low, high, n, "normal" if n >= SMALL_N else "normal, small n")
+
+
+def share_estimate(k: int, n: int, confidence: float = 0.95) -> Estimate:
+    """``k`` of ``n`` as a share, with Wilson's interval; one item has no standard error."""
+    if n < 1 or not 0 <= k <= n:
+        raise ValueError(f"A share needs 0 <= k <= n and n >= 1; got k={k}, n={n}.")
+    share = k / n
+    stderr = math.sqrt(share * (1.0 - share) / (n - 1)) if n > 1 else None
+    low, high = _wilson(k, n, _z(confidence))
+    return Estimate(share, stderr, low, high, n, "wilson")
+
+
+def bootstrap_estimate(
+    values: Sequence[T],
+    statistic: Callable[[Sequence[T]], float],
+    iters: int = DEFAULT_ITERS,
+    seed: int = DEFAULT_SEED,
+    confidence: float = 0.95,
+) -> Estimate:
+    """``statistic(values)`` with the percentile interval over ``iters`` resamples of the items.
+
+    The same seed gives the same numbers. ``iters`` below 2 or a single item give no interval.
+    Costs ``iters`` calls of ``statistic``; for statistics of counts, ``cells_estimate`` is faster.
+    """
+    items = list(values)
+    for place, item in enumerate(items):
+        if isinstance(item, float):
+            _check(item, f"value {place}")
+    value = _check(statistic(_some(items)), "the statistic")
+    if iters < 2 or len(items) == 1:
+        return _bare(value, len(items))
+    rng = random.Random(seed)
+    draws = (statistic(rng.choices(items, k=len(items))) for _ in range(iters))
+    return _from_draws(value, draws, len(items), confidence)
+
+
+def cells_estimate(
+    pairs: Iterable[Cell],
+    statistic: Callable[[Mapping[Cell, int]], float],
+    iters: int = DEFAULT_ITERS,
+    seed: int = DEFAULT_SEED,
+    confidence: float = 0.95,
+) -> Estimate:
+    """A bootstrap for statistics of a confusion table: ``statistic`` gets cell → count.
+
+    Resampling items is the same as drawing the counts of the cells at once (a multinomial draw),
+    which makes the cost grow with the number of cells, not of items.
+    """
+    cells = Counter(pairs)
+    n = sum(cells.values())
+    value = _check(statistic(_some(cells)), "the statistic")
+    if iters < 2 or n == 1:
+        return _bare(value, n)
+    rng = random.Random(seed)
+    draws = (statistic(_resample(cells, n, rng)) for _ in range(iters))
+    return _from_draws(value, draws, n, confidence)
+
+
+def macro_f1_estimate(
+    pairs: Iterable[Cell],
+    iters: int = DEFAULT_ITERS,
+    seed: int = DEFAULT_SEED,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Macro F1 of (gold, prediction) pairs with a bootstrap interval."""
+    return cells_estimate(pairs, macro_f1, iters, seed, confidence)
+
+
+def macro_f1(cells: Mapping[Cell, int]) -> float:
+    """The plain mean of the F1 of every class that occurs as gold or as prediction.
+
+    A prediction of None is no class of its own: it costs its gold class recall.
+    """
+    hits: Counter[Hashable] = Counter()
+    seen: Counter[Hashable] = Counter()
+    for (gold, predicted), count in cells.items():
+        seen[gold] += count
+        if predicted is not None:
+            seen[predicted] += count
+        if gold == predicted:
+            hits[gold] += count
+    # F1 = 2 TP / (2 TP + FP + FN), and the divisor is how often the class occurs on either side.
+    classes = [name for name, count in seen.items() if count]
+    return math.fsum(2 * hits[name] / seen[name] for name in classes) / len(classes)
+
+
+def pooled_estimate(
+    members: Sequence[Estimate], *, weight_by_size: bool = True, confidence: float = 0.95
+) -> Estimate:
+    """The score of a group from the scores of its tasks, as EleutherAI's harness 0.4.13 has it.
+
+    Weighted by the tasks' item counts, with the pooled standard error; or their plain mean. The
+    standard error is None as soon as one member has none.
+    """
+    _some(members)
+    sizes = [member.n for member in members]
+    weights = sizes if weight_by_size else [1] * len(members)
+    value = math.fsum(m.value * w for m, w in zip(members, weights, strict=True)) / sum(weights)
+    stderr = _pooled_stderr(members, weight_by_size)
+    if stderr is None:
+        return _bare(value, sum(sizes))
+    half = _z(confidence) * stderr
+    low, high = value - half, value + half
+    if all(member.method == "wilson" for member in members):
+        low, high = max(0.0, low), min(1.0, high)
+    return Estimate(value, stderr, low, high, sum(sizes), "pooled")
+
+
+def _pooled_stderr(members: Sequence[Estimate], weight_by_size: bool) -> float | None:
+    errors = [m.stderr for m in members if m.stderr is not None]
+    if len(errors) < len(members):
+        return None
+    if not weight_by_size:
+        return math.sqrt(math.fsum(error**2 for error in errors)) / len(members)
+    total = sum(m.n for m in members)
+    spread = math.fsum((m.n - 1) * m.n * error**2 for m, error in zip(members, errors, strict=True))
+    return math.sqrt(spread / (total - len(members)) / total)
+
+
+def _z(confidence: float) -> float:
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+    return statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
+def _wilson(k: int, n: int, z: float) -> tuple[float, float]:
+    share, spread = k / n, z * z / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
+    # Exact at the ends, where rounding would leave 1e-17 or 0.9999….
+    return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
+
+
+def _bare(value: float, n: int) -> Estimate:
+    return Estimate(value, None, None, None, n, "none")
+
+
+def _some(values: T) -> T:
+    if not values:
+        raise ValueError("An estimate needs at least one value; got none.")
+    return values
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [_check(value, f"value {place}") for place, value in enumerate(_some(list(values)))]
+
+
+def _check(value: float, what: str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"Scores must be finite numbers, but {what} is {number}.")
+    return number
+
+
+def _from_draws(value: float, draws: Iterable[float], n: int, confidence: float) -> Estimate:
+    tail = (1.0 - confidence) / 2
+    _z(confidence)  # the same check as everywhere
+    ordered = sorted(
+        _check(draw, f"the statistic of resample {place}") for place, draw in enumerate(draws)
+    )
+    low, high = _percentile(ordered, tail), _percentile(ordered, 1.0 - tail)
+    return Estimate(value, statistics.stdev(ordered), low, high, n, "bootstrap")
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """Linear between neighbours, as numpy's default."""
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def _resample(cells: Mapping[Cell, int], n: int, rng: random.Random) -> Mapping[Cell, int]:
+    """Cell counts of one resample of n items."""
+    if n <= 100 * len(cells):  # so many cells that drawing items one by one is cheaper
+        bounds = list(accumulate(cells.values()))
+        return Counter(rng.choices(list(cells), cum_weights=bounds, k=n))
+    drawn: dict[Cell, int] = {}
+    left, weight = n, n
+    for cell, count in cells.items():
+        drawn[cell] = _binomial(left, count / weight, rng)
+        left -= drawn[cell]
+        weight -= count
+    return drawn
+
+
+def _binomial(n: int, p: float, rng: random.Random) -> int:
+    """How many of n uniform draws fall below p, in about log2(n) steps.
+
+    The standard library has ``binomialvariate`` from Python 3.12 only. Here: draw the middle one of
+    the n numbers in order (a beta variate); all on one side of it are then decided.
+    """
+    hits = 0
+    while n > 16 and 0.0 < p < 1.0:
+        middle = n // 2 + 1
+        x = rng.betavariate(middle, n + 1 - middle)
+        if p <= x:
+            n, p = middle - 1, p / x
+        else:
+            hits, n, p = hits + middle, n - middle, (p - x) / (1 - x)
+    if p >= 1.0:
+        return hits + n
+    return hits + sum(rng.random() < p for _ in range(n))

@@ -1,0 +1,234 @@
+"""Results → the content of a results file, as a dict ready for JSON.
+
+The shape is the one that readers of EleutherAI's files know; our additions sit under keys of their
+own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``interval_methods``, ``notes``, ….
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import lm_eval
+from lm_eval.reports.encode import task_hash, text_hash
+from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
+from lm_eval.reports.names import safe_model_name
+from lm_eval.reports.redact import redacted
+from lm_eval.scoring.results import GroupResult, TaskResult
+from lm_eval.stats.intervals import Estimate
+
+NOT_AVAILABLE = "N/A"
+"""What stands for a standard error that does not exist, as readers of these files expect."""
+
+_RUN_FIELDS = (
+    *("batch_size", "batch_sizes", "device", "use_cache", "limit", "bootstrap_iters"),
+    *("gen_kwargs", "random_seed", "numpy_seed", "torch_seed", "fewshot_seed", "command"),
+)
+
+
+@dataclass(kw_only=True)
+class RunInfo:
+    """What a results file says about the run as a whole. Secrets are removed when it is written."""
+
+    model: str
+    """The backend, such as ``gguf``."""
+    model_name: str = ""
+    """The model itself, such as ``gpt2``; the backend's name where nothing better is known."""
+    model_args: Mapping[str, Any] | str = field(default_factory=dict)
+    model_facts: Mapping[str, Any] = field(default_factory=dict)
+    """What ``LM.describe()`` says."""
+    batch_size: Any = None
+    batch_sizes: Sequence[int] = ()
+    device: str | None = None
+    use_cache: str | None = None
+    limit: float | None = None
+    bootstrap_iters: int | None = None
+    gen_kwargs: Mapping[str, Any] | None = None
+    random_seed: int | None = None
+    numpy_seed: int | None = None
+    torch_seed: int | None = None
+    fewshot_seed: int | None = None
+    system_instruction: str | None = None
+    chat_template: str | None = None
+    fewshot_as_multiturn: bool | None = None
+    start_time: float = 0.0
+    """Seconds since 1970, as ``time.time()`` gives them."""
+    end_time: float = 0.0
+    command: Sequence[str] = ()
+    """The command line, for repeating the run."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """More keys for ``config``."""
+
+
+def results_dict(
+    results: Sequence[TaskResult],
+    *,
+    run: RunInfo,
+    groups: Sequence[GroupResult] = (),
+    task_hashes: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Everything the results file holds, ready for JSON.
+
+    Results of one name under several filters share one entry. ``task_hashes`` is needed only where
+    samples were streamed to a ``ResultWriter`` and are not kept in the results.
+    """
+    tasks = {result.name: result for result in results}
+    all_entries: list[TaskResult | GroupResult] = [*results, *groups]
+    return {
+        "results": _by_name(results, _scores) | _by_name(groups, _group_scores(results)),
+        **_groups(results, groups),
+        "configs": {name: _task_config(result.config) for name, result in tasks.items()},
+        "versions": {entry.name: entry.version for entry in all_entries},
+        "n-shot": {name: result.num_fewshot for name, result in tasks.items()},
+        "higher_is_better": _by_name(all_entries, lambda entry: dict(entry.higher_is_better)),
+        "n-samples": {
+            name: {"original": result.num_docs_total, "effective": result.num_docs}
+            for name, result in tasks.items()
+        },
+        "formats": {name: _format(r) for name, r in tasks.items() if r.format is not None},
+        "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
+        "interval_methods": _by_name(all_entries, _methods),
+        "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
+        "task_hashes": dict(task_hashes or {}) or _task_hashes(results),
+        **_run(run),
+    }
+
+
+def metric_key(metric: str, filter_name: str) -> str:
+    """``acc,none``: how a metric is called in a results file."""
+    return f"{metric},{filter_name}"
+
+
+def _by_name(
+    entries: Iterable[Any], describe: Callable[[Any], Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Name → description; entries of one name (several filters) are merged."""
+    merged: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        merged.setdefault(entry.name, {}).update(describe(entry))
+    return merged
+
+
+def _scores(result: TaskResult) -> dict[str, Any]:
+    scores = {"name": result.name, "alias": result.alias, "sample_len": result.num_docs}
+    scores |= _metrics(result.metrics, result.filter)
+    if result.missing:
+        scores["missing"] = result.missing
+    if result.readings is not None:
+        readings = result.readings
+        scores[metric_key("share_read", result.filter)] = readings.share_read
+        scores["unread"] = dict(sorted(readings.unread.items()))
+        scores["replies"] = {"total": readings.total, "read": readings.read}
+        scores["cut_off"] = readings.cut_off
+    return scores
+
+
+def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any]:
+    scores: dict[str, Any] = {}
+    for metric, estimate in metrics.items():
+        stderr = NOT_AVAILABLE if estimate.stderr is None else estimate.stderr
+        ends = None if estimate.low is None else [estimate.low, estimate.high]
+        scores[metric_key(metric, filter_name)] = estimate.value
+        scores[metric_key(f"{metric}_stderr", filter_name)] = stderr
+        scores[metric_key(f"{metric}_ci95", filter_name)] = ends
+    return scores
+
+
+def _methods(entry: TaskResult | GroupResult) -> dict[str, str]:
+    return {metric_key(m, entry.filter): e.method for m, e in entry.metrics.items()}
+
+
+def _group_scores(
+    results: Sequence[TaskResult],
+) -> Callable[[GroupResult], dict[str, Any]]:
+    """How a group is described: with the docs of the tasks it names itself."""
+    docs = {result.name: result.num_docs for result in results}
+
+    def describe(group: GroupResult) -> dict[str, Any]:
+        sizes = [estimate.n for estimate in group.metrics.values()]
+        count = max(sizes, default=sum(docs.get(name, 0) for name in group.members))
+        scores = {"name": group.name, "alias": group.alias, "sample_len": count}
+        return {**scores, **_metrics(group.metrics, group.filter), "sample_count": count}
+
+    return describe
+
+
+def _groups(results: Sequence[TaskResult], groups: Sequence[GroupResult]) -> dict[str, Any]:
+    aggregating = [group for group in groups if group.metrics]
+    subtasks: dict[str, list[str]] = {result.name: [] for result in results}
+    subtasks |= {group.name: list(group.members) for group in groups}
+    scores = _by_name(aggregating, _group_scores(results))
+    return ({"groups": scores} if scores else {}) | {"group_subtasks": subtasks}
+
+
+def _format(result: TaskResult) -> dict[str, Any]:
+    return {
+        "format": result.format,
+        "fingerprint": result.fingerprints.get("format"),
+        "version": result.format_version,
+        "yaml": result.format_yaml,
+    }
+
+
+def _task_hashes(results: Sequence[TaskResult]) -> dict[str, str]:
+    samples: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        samples.setdefault(result.name, []).extend(result.samples)
+    return {name: task_hash(some) for name, some in samples.items() if some}
+
+
+def _run(run: RunInfo) -> dict[str, Any]:
+    facts = environment()
+    name = redacted(run.model_name or run.model)
+    return {
+        "config": _run_config(run),
+        "git_hash": git_hash(),
+        "date": run.start_time,
+        "pretty_env_info": pretty_environment(facts),
+        "environment": facts,
+        "transformers_version": package_version("transformers"),
+        "lm_eval_version": lm_eval.__version__,
+        "upper_git_hash": None,
+        **_tokenizer(run.model_facts),
+        "model_source": run.model,
+        "model_name": name,
+        "model_name_sanitized": safe_model_name(name),
+        "system_instruction": run.system_instruction,
+        "system_instruction_sha": _sha(run.system_instruction),
+        "fewshot_as_multiturn": run.fewshot_as_multiturn,
+        "chat_template": run.chat_template,
+        "chat_template_sha": _sha(run.chat_template),
+        "start_time": run.start_time,
+        "end_time": run.end_time,
+        "total_evaluation_time_seconds": str(run.end_time - run.start_time),
+    }
+
+
+def _run_config(run: RunInfo) -> dict[str, Any]:
+    return {
+        "model": run.model,
+        "model_args": redacted(run.model_args),
+        **redacted({f"model_{k}": v for k, v in run.model_facts.items() if not _is_tokenizer(k)}),
+        **redacted({name: getattr(run, name) for name in _RUN_FIELDS}),
+        **redacted(run.extra),
+    }
+
+
+def _task_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A task's config; what may carry a key to a data set is cleaned, prompts stay as they are."""
+    open_ended = ("dataset_kwargs", "metadata")
+    return {k: redacted(v, k) if k in open_ended else v for k, v in config.items()}
+
+
+def _is_tokenizer(name: str) -> bool:
+    return name.startswith("tokenizer_") or name in ("eot_token_id", "max_length")
+
+
+def _tokenizer(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts that readers look for at the top of the file."""
+    return {name: value for name, value in facts.items() if _is_tokenizer(name)}
+
+
+def _sha(text: str | None) -> str | None:
+    return None if text is None else text_hash(text)

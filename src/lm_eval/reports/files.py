@@ -1,0 +1,241 @@
+"""Where results are written: one results JSON, and one samples JSONL for each task × format.
+
+``ResultWriter`` finds out before the run whether it can write, and nothing half-written ever stands
+under a final name. What the results file holds is in ``contents.py``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from lm_eval.errors import OutputError
+from lm_eval.reports.contents import RunInfo, results_dict
+from lm_eval.reports.encode import (
+    doc_hash,
+    prompt_hash,
+    sample_hashes,
+    target_hash,
+    task_hash,
+    text_hash,
+    to_json,
+)
+from lm_eval.reports.names import safe_model_name, safe_task_name, unique_name
+from lm_eval.reports.redact import HIDDEN, environment_secrets, redacted_text
+from lm_eval.reports.terminal import visible
+
+__all__ = [
+    "ResultWriter",
+    "RunInfo",
+    "doc_hash",
+    "prompt_hash",
+    "results_dict",
+    "safe_model_name",
+    "safe_task_name",
+    "target_hash",
+    "task_hash",
+    "to_json",
+]
+
+PARTIAL = ".partial"
+
+_ADVICE = {
+    errno.EEXIST: "A file stands where a folder is needed: choose another --output_path.",
+    errno.ENOTDIR: "A file stands where a folder is needed: choose another --output_path.",
+    errno.ENOSPC: "Free some space, or choose another disk with --output_path.",
+    errno.EDQUOT: "Free some space, or choose another disk with --output_path.",
+    errno.ENAMETOOLONG: "Choose a shorter --output_path.",
+}
+_OTHER_ADVICE = "Choose a folder that you can write to with --output_path."
+
+
+class ResultWriter:
+    """Writes the files of one run.
+
+    The constructor creates the folder and proves that it can be written to, so call it before any
+    model work. Samples are appended to ``….jsonl.partial`` as they come; ``finish`` puts them in
+    the order of their docs, gives all files their final names, and returns where the results are.
+    A run that dies leaves its ``.partial`` files, every line of them whole.
+    """
+
+    def __init__(
+        self, output_path: str | Path, model_name: str, *, now: datetime | None = None
+    ) -> None:
+        time = (now or datetime.now()).isoformat(timespec="microseconds").replace(":", "-")
+        path = Path(output_path).expanduser()
+        self._time = time
+        with _explained(path):
+            if path.suffix == ".json" and not path.is_dir():
+                self.folder = path.parent
+                self.results_path = self.folder / f"{path.stem}_{time}.json"
+            else:
+                self.folder = path / safe_model_name(redacted_text(model_name))
+                self.results_path = self.folder / f"results_{time}.json"
+            _check_writable(self.folder)
+        self._secrets = environment_secrets()
+        self._files: dict[str, _SamplesFile] = {}
+        self._stems: dict[str, str] = {}
+
+    def add_sample(self, name: str, sample: Mapping[str, Any]) -> None:
+        """Append one sample of the result ``name``; it is on its way to the disk on return."""
+        if name not in self._files:
+            with _explained(self.folder):
+                self._files[name] = _SamplesFile(self.samples_path(name))
+        line = self._clean(to_json(sample))
+        with _explained(self.folder):
+            self._files[name].append(sample, line)
+
+    def samples_path(self, name: str) -> Path:
+        """Where the samples of the result ``name`` will stand."""
+        if name not in self._stems:
+            self._stems[name] = unique_name(name, self._stems.values())
+        return self.folder / f"samples_{self._stems[name]}_{self._time}.jsonl"
+
+    def task_hashes(self) -> dict[str, str]:
+        """Result name → hash over the samples written so far, in the order of their docs."""
+        return {name: file.task_hash() for name, file in self._files.items()}
+
+    def finish(self, results: Mapping[str, Any]) -> Path:
+        """Give the samples files their final names and write the results file."""
+        named = {name: file.path.name for name, file in self._files.items()}
+        content = {**results, "samples_files": named} if named else results
+        text = self._clean(to_json(content, indent=2)) + "\n"
+        with _explained(self.folder):
+            for file in self._files.values():
+                file.finish()
+            _write_whole(self.results_path, text)
+        return self.results_path
+
+    def close(self) -> None:
+        """Let go of open files. What ``finish`` did not reach stays under its ``.partial`` name."""
+        for file in self._files.values():
+            file.close()
+
+    def __enter__(self) -> ResultWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _clean(self, text: str) -> str:
+        """JSON text without any key from the environment, wherever it came from."""
+        for secret in self._secrets:
+            text = text.replace(to_json(secret)[1:-1], HIDDEN)
+        return text
+
+
+class _SamplesFile:
+    """One samples file on its way: lines under a partial name, sorted and renamed at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._partial = path.with_name(path.name + PARTIAL)
+        self._file: IO[bytes] = self._partial.open("wb")
+        self._lines: list[_Line] = []
+        self._size = 0
+
+    def append(self, sample: Mapping[str, Any], text: str) -> None:
+        line = text.encode("utf-8") + b"\n"
+        self._file.write(line)
+        self._file.flush()
+        doc_id = sample.get("doc_id")
+        order = doc_id if isinstance(doc_id, int) else len(self._lines)
+        self._lines.append(_Line(order, self._size, len(line), sample_hashes(sample)))
+        self._size += len(line)
+
+    def task_hash(self) -> str:
+        return text_hash("".join(line.hashes for line in self._in_order()))
+
+    def finish(self) -> None:
+        if self._file.closed:
+            return
+        ordered = self._in_order()
+        if ordered != self._lines:
+            self._rewrite(ordered)
+        _sync(self._file)
+        self._file.close()
+        _replace(self._partial, self.path)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+    def _in_order(self) -> list[_Line]:
+        return sorted(self._lines, key=lambda line: line.doc_id)
+
+    def _rewrite(self, ordered: list[_Line]) -> None:
+        """The same lines by doc: answers that arrive in another order give the same file."""
+        self._file.close()
+        sorted_path = self.path.with_name(self.path.name + ".sorted" + PARTIAL)
+        with self._partial.open("rb") as source, sorted_path.open("wb") as target:
+            for line in ordered:
+                source.seek(line.start)
+                target.write(source.read(line.size))
+        os.replace(sorted_path, self._partial)
+        self._file = self._partial.open("ab")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    doc_id: int
+    start: int
+    size: int
+    hashes: str
+
+
+def _check_writable(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(b" " * 4096)
+        probe.flush()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + PARTIAL)
+    with partial.open("wb") as file:
+        file.write(text.encode("utf-8"))
+        _sync(file)
+    _replace(partial, path)
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _replace(partial: Path, path: Path) -> None:
+    """Rename, and make the rename itself durable where folders can be synced."""
+    os.replace(partial, path)
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the system says into one message with what to do next."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        code = error.errno if isinstance(error, OSError) else None
+        reason = os.strerror(code) if code is not None else str(error)
+        advice = _ADVICE.get(code or 0, _OTHER_ADVICE)
+        raise OutputError(
+            f"Cannot write results to {visible(str(path))!r}: {reason}. {advice}"
+        ) from error

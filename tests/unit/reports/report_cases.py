@@ -1,0 +1,76 @@
+"""A fixed set of results, with everything a table must cope with."""
+
+from collections import Counter
+
+from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
+from lm_eval.stats.intervals import mean_estimate, pooled_estimate, share_estimate
+
+
+def result(name="demo_mcq", right=31, n=60, **changes):
+    """A task's result with ``acc`` as its score."""
+    task, _, format_name = name.partition("@")
+    given = {
+        "name": name,
+        "task": task,
+        "alias": task,
+        "format": format_name or None,
+        "primary": "acc",
+        "metrics": {"acc": share_estimate(right, n)},
+        "higher_is_better": {"acc": True},
+        "num_docs": n,
+        "num_docs_total": n,
+        "num_fewshot": 0,
+    }
+    return TaskResult(**{**given, **changes})
+
+
+COT = result(
+    "demo_mcq@cot",
+    right=29,
+    metrics={"acc": share_estimate(29, 60), "acc_read": share_estimate(29, 48)},
+    readings=ReadingSummary(
+        total=60,
+        read=48,
+        unread=Counter(truncated=9, unreadable=2, refused=1),
+        cut_off=11,
+        examples=[
+            (3, "truncated", "Let us think step by step.\nFirst, [bold]Paris[/bold] is " * 4),
+            (17, "unreadable", "It\x1b[31m could\x1b[0m be any \u202eof them"),
+            (21, "refused", "I am sorry, but I cannot help with that."),
+            (40, "truncated", "never shown"),
+        ],
+    ),
+)
+GENERATE = result(
+    "demo_mcq@generate",
+    metrics={"acc": share_estimate(31, 60), "acc_read": share_estimate(31, 59)},
+    num_fewshot=2,
+    readings=ReadingSummary(
+        total=60, read=59, unread=Counter(empty=1), examples=[(5, "empty", "")]
+    ),
+    notes=["the server cannot continue an assistant turn: prompts are sent without gen_prefix"],
+)
+CLOZE = result(
+    "demo_mcq@cloze",
+    metrics={"acc": share_estimate(24, 60), "acc_norm": share_estimate(19, 60)},
+)
+LARGE = result("mmlu_all_subjects_together", right=7168, n=14_042, num_fewshot=5)
+PERPLEXITY = result(
+    "wikitext",
+    primary="word_perplexity",
+    metrics={"word_perplexity": mean_estimate([12.3, 14.9, 11.1, 17.0] * 10)},
+    n=40,
+    missing=2,
+)
+RESULTS = [COT, GENERATE, CLOZE, LARGE, PERPLEXITY]
+GROUPS = [
+    GroupResult(
+        "all_formats",
+        "all formats",
+        [r.name for r in RESULTS[:3]],
+        primary="acc",
+        metrics={"acc": pooled_estimate([r.metrics["acc"] for r in RESULTS[:3]])},
+        higher_is_better={"acc": True},
+    ),
+    GroupResult("only_gathers", "only gathers", [LARGE.name]),
+]

@@ -1,0 +1,159 @@
+"""The results file holds what readers of EleutherAI's files look for, and no secret."""
+
+import json
+from collections import Counter
+
+import pytest
+from report_cases import CLOZE, COT, GROUPS, RESULTS, result
+
+from lm_eval.reports.contents import RunInfo, results_dict
+from lm_eval.reports.encode import text_hash, to_json
+from lm_eval.scoring.results import ReadingSummary
+from lm_eval.stats.intervals import mean_estimate, share_estimate
+
+RUN = RunInfo(
+    model="gguf",
+    model_name="org/tiny",
+    model_args={"pretrained": "org/tiny", "api_key": "very-secret", "tokenizer": "org/tok"},
+    model_facts={"num_parameters": 135, "tokenizer_bos_token": "<s>", "max_length": 2048},
+    system_instruction="Be brief.",
+    gen_kwargs={"max_gen_toks": 64},
+    command=["lm-eval", "run", "--model_args", "pretrained=x,api_key=very-secret"],
+    start_time=100.0,
+    end_time=107.5,
+)
+HARNESS_KEYS = [
+    "results",
+    "groups",
+    "group_subtasks",
+    "configs",
+    "versions",
+    "n-shot",
+    "higher_is_better",
+    "n-samples",
+    "config",
+    "git_hash",
+    "date",
+    "pretty_env_info",
+    "transformers_version",
+    "lm_eval_version",
+    "upper_git_hash",
+    "task_hashes",
+    "model_source",
+    "model_name",
+    "model_name_sanitized",
+    "system_instruction",
+    "system_instruction_sha",
+    "fewshot_as_multiturn",
+    "chat_template",
+    "chat_template_sha",
+    "start_time",
+    "end_time",
+    "total_evaluation_time_seconds",
+]
+
+
+@pytest.fixture(scope="module")
+def content():
+    return results_dict(RESULTS, run=RUN, groups=GROUPS)
+
+
+def test_all_keys_of_the_harness_are_there(content):
+    assert [key for key in HARNESS_KEYS if key not in content] == []
+
+
+def test_scores_of_a_format_that_reads_text(content):
+    scores = content["results"]["demo_mcq@cot"]
+    acc = share_estimate(29, 60)
+    assert scores["name"] == "demo_mcq@cot"
+    assert scores["sample_len"] == 60
+    assert scores["acc,none"] == acc.value
+    assert scores["acc_stderr,none"] == acc.stderr
+    assert scores["acc_ci95,none"] == [acc.low, acc.high]
+    assert scores["share_read,none"] == 0.8
+    assert scores["unread"] == {"refused": 1, "truncated": 9, "unreadable": 2}
+    assert content["interval_methods"]["demo_mcq@cot"]["acc,none"] == "wilson"
+
+
+def test_scores_of_a_format_that_does_not(content):
+    assert "unread" not in content["results"]["demo_mcq@cloze"]
+    assert content["results"]["wikitext"]["missing"] == 2
+
+
+def test_a_score_without_stderr_says_so_as_the_harness_does():
+    one = result(metrics={"acc": mean_estimate([0.3])}, n=1, right=1)
+    scores = results_dict([one], run=RUN)["results"]["demo_mcq"]
+    assert scores["acc_stderr,none"] == "N/A"
+    assert scores["acc_ci95,none"] is None
+
+
+def test_filters_of_one_task_share_an_entry():
+    some = [result(filter=name, right=k) for name, k in (("strict", 10), ("flexible", 20))]
+    content = results_dict(some, run=RUN)
+    scores = content["results"]["demo_mcq"]
+    assert scores["acc,strict"] < scores["acc,flexible"]
+    assert content["configs"] == {"demo_mcq": {}}
+
+
+def test_groups(content):
+    assert list(content["groups"]) == ["all_formats"]
+    assert content["groups"]["all_formats"]["sample_count"] == 180
+    assert content["group_subtasks"]["all_formats"] == [r.name for r in RESULTS[:3]]
+    assert content["group_subtasks"]["wikitext"] == []
+    assert "groups" not in results_dict([CLOZE], run=RUN)
+
+
+def test_the_run(content):
+    assert content["total_evaluation_time_seconds"] == "7.5"
+    assert content["model_name_sanitized"] == "org__tiny"
+    assert content["system_instruction_sha"] == text_hash("Be brief.")
+    assert content["chat_template_sha"] is None
+    assert content["config"]["gen_kwargs"] == {"max_gen_toks": 64}
+    assert content["config"]["model_num_parameters"] == 135
+    assert content["tokenizer_bos_token"] == "<s>"
+    assert content["max_length"] == 2048
+
+
+def test_no_secret_is_in_it(content):
+    task = result(config={"dataset_kwargs": {"token": "very-secret"}, "doc_to_text": "key=x"})
+    text = to_json([content, results_dict([task], run=RUN)])
+    assert "very-secret" not in text
+    assert '"tokenizer": "org/tok"' in text
+    assert '"doc_to_text": "key=x"' in text
+
+
+def test_a_string_of_model_arguments_is_cleaned():
+    run = RunInfo(model="hf", model_args="pretrained=gpt2,auth_token=very-secret")
+    config = results_dict([], run=run)["config"]
+    assert config["model_args"] == "pretrained=gpt2,auth_token=***"
+
+
+def test_formats_carry_fingerprint_version_and_yaml():
+    one = result("t@cot", fingerprints={"format": "f00"}, format_version=2, format_yaml="name: cot")
+    assert results_dict([one, result()], run=RUN)["formats"] == {
+        "t@cot": {"format": "cot", "fingerprint": "f00", "version": 2, "yaml": "name: cot"}
+    }
+
+
+def test_task_hashes_come_from_samples_or_from_the_caller():
+    sampled = result(samples=[{"doc_hash": "a", "prompt_hash": "b", "target_hash": "c"}])
+    assert results_dict([sampled], run=RUN)["task_hashes"] == {"demo_mcq": text_hash("abc")}
+    given = {"demo_mcq": "x"}
+    assert results_dict([sampled], run=RUN, task_hashes=given)["task_hashes"] == given
+
+
+def test_the_same_results_give_the_same_bytes():
+    def bytes_of(unread):
+        readings = ReadingSummary(total=5, read=2, unread=Counter(unread))
+        content = results_dict([result(readings=readings)], run=RUN)
+        return to_json(content, indent=2)
+
+    first = bytes_of({"truncated": 2, "empty": 1})
+    assert first == bytes_of({"empty": 1, "truncated": 2})
+    assert json.loads(first)["results"]["demo_mcq"]["unread"] == {"empty": 1, "truncated": 2}
+
+
+def test_cases_are_not_changed():
+    before = repr(COT)
+    results_dict([COT], run=RUN)
+    assert repr(COT) == before

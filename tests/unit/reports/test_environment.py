@@ -1,0 +1,54 @@
+"""What the results file says about the machine, and what it must not say."""
+
+import getpass
+import json
+import platform
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from lm_eval.reports import environment as module
+from lm_eval.reports.environment import environment, git_hash, pretty_environment
+
+
+def test_it_names_versions_and_is_cheap():
+    started = time.perf_counter()
+    facts = environment()
+    assert time.perf_counter() - started < 0.5  # about 5 ms; generous on a busy machine
+    assert facts["python"] == platform.python_version()
+    assert "rich" in facts["packages"]
+    assert f"rich=={facts['packages']['rich']}" in pretty_environment(facts)
+
+
+def test_it_tells_nothing_about_the_user(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
+    text = json.dumps(environment()) + pretty_environment()
+    assert str(Path.home()) not in text
+    assert "sk-not" not in text
+    assert platform.node() not in text
+    user = getpass.getuser()
+    assert user == "root" or user not in text
+
+
+def test_git_hash_of_a_repository_and_outside_one(tmp_path):
+    assert git_hash(tmp_path) is None
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert git_hash(tmp_path) is None
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    assert len(git_hash(tmp_path)) == 40
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(), subprocess.TimeoutExpired("git", 2)])
+def test_git_hash_without_git_or_without_an_answer(monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(module.subprocess, "run", fail)
+    assert git_hash() is None
+
+
+def test_git_hash_of_a_missing_folder(tmp_path):
+    assert git_hash(tmp_path / "none") is None

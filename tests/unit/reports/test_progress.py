@@ -1,0 +1,101 @@
+"""Progress shows after a while, plainly in logs, and never when it is off."""
+
+import io
+import sys
+import threading
+import time
+
+import pytest
+
+from lm_eval.reports import progress
+from lm_eval.reports.progress import Progress, State
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(progress, "SHOW_AFTER_S", 0.02)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.02)
+    monkeypatch.setattr(progress, "BAR_EVERY_S", 0.01)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_log_gets_plain_lines_and_the_end():
+    stream = io.StringIO()
+    with Progress("demo@\x1b[31mcot", 3, stream=stream) as bar:
+        bar.advance()
+        time.sleep(0.1)
+        bar.advance(2)
+    lines = stream.getvalue().splitlines()
+    assert lines[0].startswith(r"demo@\x1b[31mcot: 1/3, ")
+    assert lines[0].endswith(" left")
+    assert lines[-1].startswith(r"demo@\x1b[31mcot: 3/3, ")
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_short_work_shows_nothing(monkeypatch):
+    monkeypatch.setattr(progress, "SHOW_AFTER_S", 5.0)
+    stream = io.StringIO()
+    started = time.monotonic()
+    with Progress("quick", 2, stream=stream) as bar:
+        bar.advance(2)
+    assert stream.getvalue() == ""
+    assert time.monotonic() - started < 2.0
+
+
+def test_off_means_no_thread_and_no_output():
+    stream = io.StringIO()
+    before = threading.active_count()
+    with Progress("off", 2, stream=stream, enabled=False) as bar:
+        assert threading.active_count() == before
+        bar.advance()
+        time.sleep(0.05)
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_without_markup(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress("[red]demo[/red]", 2) as bar:
+        bar.advance()
+        time.sleep(0.3)
+        bar.advance()
+    assert "[red]demo[/red]" in stream.getvalue()
+    assert "2/2" in stream.getvalue()
+    assert "\x1b[?25h" in stream.getvalue()  # the cursor is shown again
+
+
+def test_an_error_inside_passes_through_and_stops_the_thread():
+    def fail():
+        with Progress("x", 1, stream=io.StringIO()):
+            time.sleep(0.05)
+            raise KeyError
+
+    before = threading.active_count()
+    with pytest.raises(KeyError):
+        fail()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (State("demo_mcq@cot", 12, 20, 3.1), "demo_mcq@cot: 12/20, 3.1/s, 3 s left"),
+        (State("t", 0, 20, 0.0), "t: 0/20"),
+        (State("t", 20, 20, 5.0), "t: 20/20, 5.0/s"),
+        (State("t", 7, None, 5.0), "t: 7, 5.0/s"),
+        (State("t", 1, 100, 0.02), "t: 1/100, 1.2/min, 1 h 22 min left"),
+        (State("t", 1, 100, 0.5), "t: 1/100, 0.5/s, 3 min left"),
+    ],
+)
+def test_how_a_moment_reads(state, text):
+    assert str(state) == text
+
+
+def test_what_was_done_before_is_not_in_the_rate():
+    with Progress("t", 100, done=90, enabled=False) as bar:
+        assert bar.state().rate == 0.0
+        assert bar.state().count == "90/100"

@@ -1,0 +1,107 @@
+"""What is a secret and what only sounds like one."""
+
+import pytest
+
+from lm_eval.reports.redact import environment_secrets, is_secret_name, redacted, redacted_text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key",
+        "apiKey",
+        "OPENAI_API_KEY",
+        "key",
+        "token",
+        "auth_token",
+        "hf_token",
+        "HF_TOKEN",
+        "accessToken",
+        "secret",
+        "client-secret",
+        "password",
+        "db_passwd",
+        "Authorization",
+        "x-api-key",
+        "X-Api-Key",
+        "header_auth",
+        "aws_secret_access_key",
+        "credentials",
+        "Cookie",
+    ],
+)
+def test_secret_names(name):
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokenizer",
+        "tokenizer_backend",
+        "tokenized_requests",
+        "add_bos_token",
+        "custom_prefix_token_id",
+        "max_tokens",
+        "max_gen_toks",
+        "think_end_token",
+        "eos_token",
+        "pretrained",
+        "model",
+        "base_url",
+        "keyword",
+        "monkey",
+        "skip_special_tokens",
+        "author",
+        "eot_token_id",
+        "",
+    ],
+)
+def test_harmless_names(name):
+    assert not is_secret_name(name)
+
+
+def test_nested_arguments():
+    given = {
+        "model": "gpt2",
+        "api_key": "abc",
+        "header": {"Authorization": "Bearer abcdefghijk", "X-Org": "me"},
+        "base_url": "https://user:pw@host/v1?api_key=abc&n=1",
+        "add_bos_token": True,
+        "auth_token": None,
+        "list": [{"secret": 1}, "hf_abcdefghijklmnopqrst"],
+    }
+    assert redacted(given) == {
+        "model": "gpt2",
+        "api_key": "***",
+        "header": {"Authorization": "***", "X-Org": "me"},
+        "base_url": "https://***@host/v1?api_key=***&n=1",
+        "add_bos_token": True,
+        "auth_token": None,
+        "list": [{"secret": "***"}, "***"],
+    }
+    assert given["api_key"] == "abc"
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("pretrained=gpt2,api_key=abc,tokenizer=x", "pretrained=gpt2,api_key=***,tokenizer=x"),
+        ('{"model": "m", "auth_token": "abc"}', '{"model": "m", "auth_token": "***"}'),
+        ("Authorization: Bearer abcdefghijk", "Authorization: ***"),
+        ("sk-proj-abcdefghijklmnop", "***"),
+        ("task-sketch", "task-sketch"),
+    ],
+)
+def test_text(text, clean):
+    assert redacted_text(text) == clean
+
+
+def test_environment_secrets(monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "a-long-secret-value")
+    monkeypatch.setenv("OTHER_KEY", "short")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent/socket")
+    found = environment_secrets()
+    assert "a-long-secret-value" in found
+    assert "short" not in found
+    assert "/tmp/agent/socket" not in found

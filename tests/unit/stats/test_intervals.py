@@ -1,0 +1,190 @@
+"""Estimates against numbers from statsmodels, scikit-learn and simulation."""
+
+import json
+import math
+import random
+import statistics
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval.stats import intervals
+from lm_eval.stats.intervals import (
+    Estimate,
+    bootstrap_estimate,
+    cells_estimate,
+    macro_f1,
+    macro_f1_estimate,
+    mean_estimate,
+    pooled_estimate,
+    share_estimate,
+)
+
+WILSON = json.loads((Path(__file__).parent / "wilson.json").read_text())["rows"]
+PAIRS = list(zip("AABBCCDDAABC", "ABBBCADDAADC", strict=True))
+
+
+@pytest.mark.parametrize(("k", "n", "confidence", "low", "high"), WILSON)
+def test_wilson_equals_statsmodels(k, n, confidence, low, high):
+    estimate = share_estimate(k, n, confidence)
+    assert estimate.value == k / n
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-12)
+    assert estimate.method == "wilson"
+
+
+def test_wilson_is_exact_at_the_ends():
+    assert share_estimate(0, 10).low == 0.0
+    assert share_estimate(10, 10).high == 1.0
+
+
+@given(st.lists(st.sampled_from([0, 1, True, False, 0.0, 1.0]), min_size=2, max_size=50))
+def test_binary_mean_is_the_share_with_the_sample_stderr(values):
+    estimate = mean_estimate(values)
+    assert estimate == share_estimate(sum(map(int, values)), len(values))
+    expected = statistics.stdev(map(float, values)) / math.sqrt(len(values))
+    assert estimate.stderr == pytest.approx(expected, abs=1e-12)
+    assert 0.0 <= estimate.low <= estimate.value <= estimate.high <= 1.0
+
+
+def test_normal_equals_statsmodels_zconfint_and_small_n_is_said():
+    values = [0.1, 0.25, 0.5, 0.75, 0.8, 0.3, 0.9, 0.45, 0.6, 0.2]
+    estimate = mean_estimate(values)
+    assert estimate.value == pytest.approx(0.485)
+    assert estimate.stderr == pytest.approx(0.08661857640124186)
+    assert (estimate.low, estimate.high) == pytest.approx((0.3152307098614349, 0.6547692901385651))
+    assert estimate.method == "normal, small n"
+
+
+def test_normal_is_not_clipped_outside_the_unit_interval():
+    estimate = mean_estimate([-3.5, 2.25, 10.0, 4.125, -0.5] * 8)
+    assert estimate.stderr == pytest.approx(0.7301211701333711)
+    assert (estimate.low, estimate.high) == pytest.approx((1.0439888021883514, 3.9060111978116487))
+    assert estimate.method == "normal"
+
+
+def test_normal_is_clipped_where_all_scores_lie_in_the_unit_interval():
+    assert mean_estimate([0.99, 1.0, 0.5, 1.0]).high == 1.0
+    assert mean_estimate([0.99, 1.01, 0.5, 1.0]).high > 1.0
+
+
+def test_one_item_has_no_stderr():
+    assert mean_estimate([0.5]) == Estimate(0.5, None, None, None, 1, "none")
+    assert mean_estimate([1]).stderr is None
+    assert mean_estimate([1]).method == "wilson"
+
+
+def test_items_that_do_not_differ_have_no_interval():
+    assert mean_estimate([0.1] * 40) == Estimate(0.1, 0.0, None, None, 40, "none")
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_is_named_with_its_place(bad):
+    with pytest.raises(ValueError, match="value 2 is"):
+        mean_estimate([0.0, 1.0, bad])
+    with pytest.raises(ValueError, match="value 1 is"):
+        bootstrap_estimate([0.0, bad], statistics.fmean)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mean_estimate([]),
+        lambda: share_estimate(0, 0),
+        lambda: share_estimate(3, 2),
+        lambda: bootstrap_estimate([], statistics.fmean),
+        lambda: macro_f1_estimate([]),
+        lambda: pooled_estimate([]),
+        lambda: mean_estimate([1, 0], confidence=95),
+        lambda: bootstrap_estimate([1.0, 2.0], statistics.fmean, confidence=1.0),
+    ],
+)
+def test_what_cannot_be_estimated_is_an_error(call):
+    with pytest.raises(ValueError, match=r"needs|Confidence"):
+        call()
+
+
+def test_bootstrap_is_deterministic_and_near_the_normal_interval():
+    rng = random.Random(7)
+    values = [rng.random() for _ in range(300)]
+    first = bootstrap_estimate(values, statistics.fmean, 2000, 1)
+    assert first == bootstrap_estimate(values, statistics.fmean, 2000, 1)
+    assert first != bootstrap_estimate(values, statistics.fmean, 2000, 2)
+    normal = mean_estimate(values)
+    assert first.value == pytest.approx(normal.value)
+    assert first.stderr == pytest.approx(normal.stderr, rel=0.08)
+    assert (first.low, first.high) == pytest.approx((normal.low, normal.high), abs=0.005)
+    assert first.method == "bootstrap"
+
+
+def test_bootstrap_without_draws_has_no_interval():
+    assert bootstrap_estimate([1.0, 2.0], statistics.fmean, iters=0).method == "none"
+    assert bootstrap_estimate([1.0], statistics.fmean).stderr is None
+    assert macro_f1_estimate(PAIRS, iters=0).low is None
+
+
+def test_a_statistic_that_fails_on_a_resample_is_named():
+    def fragile(values):
+        return math.nan if len(set(values)) == 1 else 1.0
+
+    with pytest.raises(ValueError, match="statistic of resample"):
+        bootstrap_estimate([1.0, 2.0], fragile)
+
+
+def test_macro_f1_equals_scikit_learn():
+    assert macro_f1(Counter(PAIRS)) == pytest.approx(0.7541666666666667)  # f1_score(macro)
+
+
+def test_macro_f1_counts_an_unread_answer_against_its_gold_only():
+    cells = {("A", "A"): 3, ("A", None): 1, ("B", "B"): 4}
+    assert macro_f1(cells) == pytest.approx((2 * 3 / 7 + 1) / 2)
+
+
+@pytest.mark.parametrize("repeat", [1, 400])
+def test_cells_give_the_interval_of_the_item_bootstrap(repeat):
+    """Both ways of resampling cells: one by one (few items), by binomial draws (many)."""
+    pairs = PAIRS * repeat
+    fast = cells_estimate(pairs, macro_f1, iters=1500, seed=3)
+    slow = bootstrap_estimate(pairs, lambda some: macro_f1(Counter(some)), 300, seed=4)
+    assert fast == cells_estimate(pairs, macro_f1, iters=1500, seed=3)
+    assert fast.value == slow.value
+    assert fast.stderr == pytest.approx(slow.stderr, rel=0.2)
+    assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), abs=4 * slow.stderr / 5)
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 0.3), (40, 0.02), (1000, 0.5), (14_000, 0.97)])
+def test_binomial_draws_have_the_right_mean_and_variance(n, p):
+    rng = random.Random(11)
+    draws = [intervals._binomial(n, p, rng) for _ in range(4000)]
+    assert 0 <= min(draws) <= max(draws) <= n
+    assert statistics.fmean(draws) == pytest.approx(
+        n * p, abs=5 * math.sqrt(n * p * (1 - p) / 4000)
+    )
+    assert statistics.variance(draws) == pytest.approx(n * p * (1 - p), rel=0.12)
+
+
+@given(st.integers(0, 2000), st.sampled_from([0.0, 1.0]))
+def test_a_sure_binomial_draw_is_sure(n, p):
+    assert intervals._binomial(n, p, random.Random(0)) == n * p
+
+
+def test_groups_follow_the_harness():
+    members = [share_estimate(30, 60), share_estimate(90, 100)]
+    group = pooled_estimate(members)
+    assert group.value == pytest.approx(120 / 160)
+    spread = sum((m.n - 1) * m.stderr**2 * m.n for m in members)
+    assert group.stderr == pytest.approx(math.sqrt(spread / (160 - 2) / 160))
+    plain = pooled_estimate(members, weight_by_size=False)
+    assert plain.value == pytest.approx(0.7)
+    assert plain.stderr == pytest.approx(math.hypot(*(m.stderr for m in members)) / 2)
+    assert plain.n == group.n == 160
+
+
+def test_a_group_with_a_member_without_stderr_has_none():
+    assert pooled_estimate([share_estimate(1, 1), share_estimate(3, 4)]).stderr is None
+
+
+def test_a_group_of_right_and_wrong_stays_in_the_unit_interval():
+    assert pooled_estimate([share_estimate(99, 100), share_estimate(3, 3)]).high == 1.0
