@@ -1,0 +1,227 @@
+"""Answers → outcomes → one ``TaskResult``: what a task's docs scored under its format.
+
+In: a doc's requests and the model's answers to them. Out: per-doc samples, and the task's estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.errors import ConfigError
+from lm_eval.formats.compile import shortest_yaml
+from lm_eval.formats.readers import Reading
+from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest, Reply, Request
+from lm_eval.scoring.metrics import Metric, get_metric
+from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
+from lm_eval.scoring.results import ReadingSummary, TaskResult
+from lm_eval.tasks.task import ConfigurableTask
+
+HARNESS_METRICS = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
+EXAMPLES_KEPT = 3
+
+
+@dataclass(frozen=True)
+class ScoredDoc:
+    """One doc's outcome and the value of each metric on it."""
+
+    requests: DocRequests
+    answers: Sequence[Answer]
+    outcome: Outcome
+    values: Mapping[str, Any]
+
+
+def task_metrics(task: ConfigurableTask) -> list[Metric]:
+    """The metrics of a task: its format's, then those of its own list that fit; the first is shown.
+
+    Without a format, the task's list alone decides, and a metric that does not fit is an error.
+    """
+    reads_text = task.output_type == "generate_until"
+    where = f"Task {task.name!r}"
+    own = _own_metrics(task, where)
+    if task.format is None:
+        names = own or HARNESS_METRICS.get(task.output_type, ())
+        return [get_metric(name, reads_text=reads_text, where=where) for name in names]
+    metrics = [get_metric(n, reads_text=reads_text, where=where) for n in task.format.metrics]
+    known = {metric.name for metric in metrics}
+    for name in own:
+        metric = get_metric(name, reads_text=reads_text, where=where) if _fits(name, reads_text) else None
+        if metric is not None and name not in known:
+            metrics.append(metric)
+    return metrics
+
+
+def outcome_of(
+    task: ConfigurableTask, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
+) -> Outcome:
+    """What a model's answers to one doc's requests amount to."""
+    asked = doc.asked
+    if isinstance(doc.requests[0], LoglikelihoodRequest):
+        pairs: Sequence[Any] = answers
+        return ChoiceOutcome(
+            tuple(float(logprob) for logprob, _ in pairs),
+            tuple(bool(is_greedy) for _, is_greedy in pairs),
+            asked.continuations,
+            asked.gold,
+        )
+    reply = str(answers[0])
+    if task.format is None or asked.item is None:
+        return TextOutcome(reply, Reading(reply, "whole reply", (0, len(reply))), asked.gold, "text")
+    reading = task.format.read(
+        reply, asked.item, is_prefilled=is_prefilled, finish=getattr(answers[0], "finish", None)
+    )
+    return TextOutcome(reply, reading, asked.gold, task.format.answers, asked.choices)
+
+
+def score_doc(
+    task: ConfigurableTask,
+    doc: DocRequests,
+    answers: Sequence[Answer],
+    metrics: Sequence[Metric],
+    *,
+    is_prefilled: bool,
+) -> ScoredDoc:
+    """One doc, scored."""
+    outcome = outcome_of(task, doc, answers, is_prefilled=is_prefilled)
+    values = {metric.name: metric.value(outcome) for metric in metrics}
+    return ScoredDoc(doc, answers, outcome, values)
+
+
+def summarise(
+    task: ConfigurableTask,
+    scored: Sequence[ScoredDoc],
+    metrics: Sequence[Metric],
+    *,
+    num_fewshot: int,
+    notes: Iterable[str] = (),
+) -> TaskResult:
+    """All docs of a task as one result."""
+    estimates = {}
+    for metric in metrics:
+        values = [doc.values[metric.name] for doc in scored]
+        counted = [value for value in values if value is not None]
+        if counted:
+            estimates[metric.name] = metric.aggregate(counted)
+    fmt = task.format
+    return TaskResult(
+        name=task.name,
+        task=task.task_name,
+        alias=task.config.task_alias or task.name,
+        format=fmt.name if fmt else None,
+        primary=metrics[0].name if metrics else "none",
+        metrics=estimates,
+        higher_is_better={metric.name: metric.higher_is_better for metric in metrics},
+        num_docs=len(scored),
+        num_docs_total=len(task.eval_docs),
+        num_fewshot=num_fewshot,
+        readings=_reading_summary(scored) if fmt and fmt.reads_text else None,
+        version=(task.config.metadata or {}).get("version"),
+        config=task.config.to_dict(),
+        fingerprints={"format": fmt.fingerprint} if fmt else {},
+        format_version=fmt.version if fmt else None,
+        format_yaml=shortest_yaml(fmt) if fmt else None,
+        notes=list(notes),
+    )
+
+
+def sample_of(task: ConfigurableTask, doc: ScoredDoc, prompt: Any) -> dict[str, Any]:
+    """One line of the samples file. ``prompt`` is the exact text (or messages) the model saw."""
+    from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
+
+    data = task.eval_docs[doc.requests.doc_id]
+    target = doc.requests.asked.target
+    responses = [_response(answer) for answer in doc.answers]
+    return {
+        "doc_id": doc.requests.doc_id,
+        "doc": dict(data),
+        "target": target,
+        "arguments": _arguments(doc.requests.requests, prompt),
+        "resps": [[response] for response in responses],
+        "filtered_resps": responses,
+        "filter": "none",
+        "metrics": list(doc.values),
+        "doc_hash": doc_hash(dict(data)),
+        "prompt_hash": prompt_hash(prompt),
+        "target_hash": target_hash(target),
+        **doc.values,
+        **_how_read(task, doc),
+        "fewshot_docs": list(doc.requests.shots),
+    }
+
+
+def _own_metrics(task: ConfigurableTask, where: str) -> list[str]:
+    names = []
+    for entry in task.config.metric_list or []:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("metric"), str):
+            raise ConfigError(f"{where}: every entry of metric_list needs a `metric` name.")
+        names.append(entry["metric"])
+    return names
+
+
+def _fits(name: str, reads_text: bool) -> bool:
+    from lm_eval.registry import METRICS
+
+    return name in METRICS and METRICS.get(name).fits(reads_text=reads_text)
+
+
+def _reading_summary(scored: Sequence[ScoredDoc]) -> ReadingSummary:
+    summary = ReadingSummary(total=len(scored))
+    for doc in scored:
+        assert isinstance(doc.outcome, TextOutcome)
+        reading = doc.outcome.reading
+        if getattr(doc.answers[0], "finish", None) == "length":
+            summary.cut_off += 1
+        if reading.is_answer:
+            summary.read += 1
+            continue
+        reason = str(reading.reason)
+        summary.unread[reason] += 1
+        if len(summary.examples) < EXAMPLES_KEPT:
+            summary.examples.append((doc.requests.doc_id, reason, doc.outcome.reply))
+    return summary
+
+
+def _arguments(requests: Sequence[Request], prompt: Any) -> dict[str, Any]:
+    arguments = {}
+    for index, request in enumerate(requests):
+        args = request.args
+        shown = [prompt, *args[1:]] if len(args) > 1 else list(args)
+        arguments[f"gen_args_{index}"] = {f"arg_{at}": value for at, value in enumerate(shown)}
+    return arguments
+
+
+def _response(answer: Answer) -> Any:
+    if isinstance(answer, tuple):
+        return [str(part) for part in answer]
+    return str(answer)
+
+
+def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
+    fmt = task.format
+    if fmt is None:
+        return {}
+    shown: dict[str, Any] = {"format": fmt.name, "format_fingerprint": fmt.fingerprint}
+    outcome = doc.outcome
+    if isinstance(outcome, TextOutcome):
+        reading = outcome.reading
+        shown["reading"] = {
+            "value": reading.value,
+            "answer": _shown_answer(outcome),
+            "rule": reading.rule,
+            "span": reading.span,
+            "no_answer": reading.reason,
+        }
+        answer = doc.answers[0]
+        if isinstance(answer, Reply):
+            shown["finish"] = answer.finish
+    return shown
+
+
+def _shown_answer(outcome: TextOutcome) -> Any:
+    value = outcome.reading.value
+    if outcome.answers == "choice" and isinstance(value, int):
+        return outcome.choices[value]
+    if outcome.answers == "order" and value is not None:
+        return [outcome.choices[place] for place in value]
+    return value
