@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from report_cases import COT, GENERATE, GROUPS, RESULTS, result
 from hypothesis import given
 from hypothesis import strategies as st
+from report_cases import COT, GENERATE, GROUPS, RESULTS, result
 from rich.console import Console
 
 from lm_eval.reports.table import interval, number, percent, print_results, results_markdown
