@@ -1,0 +1,357 @@
+"""Any GGUF file as a model: llama.cpp runs in this process, on the CPU unless built otherwise.
+
+Requests become token spans (``gguf_scoring``) or prompts (``gguf_generation``). Without a ``path``
+the default weights (``embedded``) are used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
+from lm_eval.formats.assemble import Context
+from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
+from lm_eval.models.chat_template import ChatTemplate
+from lm_eval.models.embedded import default_weights
+from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, available_cores
+from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
+from lm_eval.models.gguf_scoring import Scorer, Span
+from lm_eval.requests import (
+    Answer,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Request,
+    RollingRequest,
+)
+
+_LARGEST_DEFAULT_WINDOW = 8192
+_SMALLEST_BATCH = 32
+_DEFAULT_BATCH = 256
+_SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
+_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
+
+
+class GgufLM(StreamingLM):
+    """A GGUF model. Arguments, all optional:
+
+    ``path``           the file; without it, the small default model
+    ``n_ctx``          the window in tokens; by default the model's own, at most 8192
+    ``n_threads``      by default all cores this process may use
+    ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 256
+    ``n_parallel``     how many texts are generated at a time
+    ``add_bos_token``  by default what the file says; never a second BOS
+    ``max_gen_toks``   the limit for generated tokens where a task gives none
+    ``seed``           for sampling
+
+    Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
+    """
+
+    def __init__(  # noqa: PLR0917 - from_args passes them all by name
+        self,
+        path: str | Path | None = None,
+        n_ctx: int | None = None,
+        n_threads: int | None = None,
+        batch_size: int | str | None = None,
+        n_parallel: int = 8,
+        add_bos_token: bool | None = None,
+        max_gen_toks: int = 256,
+        seed: int = 1234,
+    ) -> None:
+        self._engine: Engine | None = None
+        self._engine = Engine(
+            Path(path).expanduser() if path is not None else default_weights(),
+            n_threads=_positive("n_threads", n_threads) or available_cores(),
+            n_batch=_tokens_per_call(batch_size),
+        )
+        trained = self._engine.n_ctx_train or _LARGEST_DEFAULT_WINDOW
+        self.n_ctx = _positive("n_ctx", n_ctx) or min(trained, _LARGEST_DEFAULT_WINDOW)
+        self.n_parallel = min(_positive("n_parallel", n_parallel) or 1, MAX_SEQUENCES)
+        self.add_bos_token = self._engine.adds_bos if add_bos_token is None else add_bos_token
+        self.max_gen_toks = int(max_gen_toks)
+        self.seed = int(seed)
+        self.truncated = 0
+        self.empty_continuations = 0
+        self._run = 0
+        self._digest: str | None = None
+        self._last: tuple[Context, str] | None = None
+        self._template = self._read_template()
+        self.capabilities = Capabilities(chat_template=self._template is not None)
+
+    @property
+    def engine(self) -> Engine:
+        """The loaded model; an error once it is closed."""
+        if self._engine is None:
+            raise ModelError("This model was closed. Make a new GgufLM to go on.")
+        return self._engine
+
+    # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the file's chat template."""
+        return self._template.source if self._template else None
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self.engine.path.name
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know."""
+        notes = []
+        if self.truncated:
+            notes.append(
+                f"{self.truncated} requests were longer than the window of {self.n_ctx} tokens and "
+                "lost their beginning. Raise n_ctx in --model_args if the model allows it."
+            )
+        if self.empty_continuations:
+            notes.append(
+                f"{self.empty_continuations} continuations have no token of their own and scored 0."
+            )
+        return notes
+
+    def describe(self) -> dict[str, Any]:
+        engine = self.engine
+        if self._digest is None:
+            self._digest = file_digest(engine.path)
+        return {
+            "model": "gguf",
+            "file": engine.path.name,
+            "size_bytes": engine.path.stat().st_size,
+            "digest": self._digest,
+            "description": engine.description,
+            "n_params": engine.n_params,
+            "n_ctx": self.n_ctx,
+            "n_ctx_train": engine.n_ctx_train,
+            "n_threads": engine.n_threads,
+            "n_batch": engine.n_batch,
+            "n_parallel": self.n_parallel,
+            "add_bos_token": self.add_bos_token,
+            "max_gen_toks": self.max_gen_toks,
+            "seed": self.seed,
+            "cyllama": engine.version,
+            "chat_template_sha256": self._template.sha256 if self._template else None,
+            "truncated_requests": self.truncated,
+            "empty_continuations": self.empty_continuations,
+        }
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _read_template(self) -> ChatTemplate | None:
+        source = self.engine.metadata_value("tokenizer.chat_template")
+        if not source:
+            return None
+        names = {"bos_token": self.engine.bos, "eos_token": self.engine.eos}
+        tokens = {name: self.engine.token_text(token) for name, token in names.items()}
+        return ChatTemplate(source, model=self.engine.path.name, tokens=tokens)
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        if self._template is None:
+            raise ModelError(
+                f"{self.engine.path.name} has no chat template (tokenizer.chat_template in its "
+                "metadata). Run without --apply_chat_template, or use an instruction-tuned file."
+            )
+        if add_generation_prompt:
+            return self._template.render(chat_history)
+        return self._template.render_open(chat_history)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        if not requests:
+            return
+        self._run += 1
+        run = self._run
+        answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
+            LoglikelihoodRequest.kind: self._stream_scores,
+            RollingRequest.kind: self._stream_texts,
+            GenerateRequest.kind: self._stream_replies,
+        }
+        for answer in answers[requests[0].kind](requests):
+            yield answer
+            if self._run != run:
+                raise ModelError(
+                    "Two streams of one GgufLM were read in turns, but its cache serves one. Read "
+                    "one to its end before starting the next, or make two models."
+                )
+
+    def _stream_scores(
+        self, requests: Sequence[LoglikelihoodRequest]
+    ) -> Iterator[tuple[int, Answer]]:
+        spans = (self._span(place, request) for place, request in enumerate(requests))
+        for span in Scorer(self.engine).score(spans):
+            yield span.place, (span.logprob, span.is_greedy)
+
+    def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
+        context, continuation = self.encode_pair(self._text(request.context), request.continuation)
+        if len(continuation) > self.n_ctx:
+            raise ModelError(
+                f"Task {request.task!r}, doc {request.doc_id}: a continuation of "
+                f"{len(continuation)} tokens does not fit the window of {self.n_ctx}. Raise n_ctx "
+                "in --model_args, or leave the doc out with --samples."
+            )
+        self.empty_continuations += not continuation
+        tokens = (context + continuation)[:-1]
+        self.truncated += len(tokens) > self.n_ctx
+        return Span(place, tokens[-self.n_ctx :], continuation)
+
+    def _stream_texts(self, requests: Sequence[RollingRequest]) -> Iterator[tuple[int, Answer]]:
+        sums = [0.0] * len(requests)
+        windows_left = [0] * len(requests)
+
+        def spans() -> Iterator[Span]:
+            for place, request in enumerate(requests):
+                windows = list(self._windows(place, request.text))
+                windows_left[place] = len(windows)
+                yield from windows
+
+        for span in Scorer(self.engine).score(spans()):
+            sums[span.place] += span.logprob
+            windows_left[span.place] -= 1
+            if not windows_left[span.place]:
+                yield span.place, sums[span.place]
+
+    def _windows(self, place: int, text: str) -> Iterator[Span]:
+        """Spans that score each token of the text once.
+
+        The first window begins with the prefix token. Each later one gives as much context as
+        fits and scores only tokens that no window scored before.
+        """
+        tokens = [self.prefix_token, *self.engine.tokenize(text)]
+        last = len(tokens) - 1
+        if last == 0:
+            yield Span(place, [], [])
+        for scored in range(0, last, self.n_ctx):
+            end = min(scored + self.n_ctx, last)
+            yield Span(
+                place,
+                inputs=tokens[max(0, end - self.n_ctx) : end],
+                targets=tokens[scored + 1 : end + 1],
+            )
+
+    def _stream_replies(self, requests: Sequence[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
+        jobs = (self._job(place, request) for place, request in enumerate(requests))
+        for job, reply in Generator(self.engine, self.n_parallel).generate(jobs):
+            yield job.place, reply
+
+    def _job(self, place: int, request: GenerateRequest) -> Job:
+        options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
+        room = self.n_ctx - options.max_gen_toks
+        if room < 1:
+            raise UsageError(
+                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
+                f"but the window is {self.n_ctx}. Lower max_gen_toks with --gen_kwargs, or raise n_ctx "
+                "in --model_args."
+            )
+        prompt = self.encode(self._text(request.context)) or [self.prefix_token]
+        self.truncated += len(prompt) > room
+        return Job(
+            place,
+            prompt[-room:],
+            until=options.until,
+            max_gen_toks=options.max_gen_toks,
+            sample=self._sampler(request, options),
+        )
+
+    def _sampler(self, request: GenerateRequest, options: GenerationOptions) -> Sample | None:
+        for name in options.extra:
+            if name not in _SAMPLING_OPTIONS:
+                raise UsageError(
+                    f"Model 'gguf' has no generation argument {name!r} (task {request.task!r})."
+                    f"{did_you_mean(name, _GENERATION_OPTIONS)} "
+                    f"Valid: {listing(_GENERATION_OPTIONS)}."
+                )
+        if not options.temperature:
+            return None
+        seed = options.extra.get("seed", self.seed)
+        return sampler(
+            _request_seed(seed, request),
+            temperature=options.temperature,
+            top_p=float(options.extra.get("top_p") or 1.0),
+            top_k=int(options.extra.get("top_k") or 0),
+        )
+
+    # -- text to tokens ----------------------------------------------------------------------
+
+    @property
+    def prefix_token(self) -> int:
+        """What stands before a text that has no context: BOS, else EOS."""
+        for token in (self.engine.bos, self.engine.eos):
+            if token is not None:
+                return token
+        raise ModelError(
+            f"{self.engine.path.name} names neither a BOS nor an EOS token, so nothing can stand "
+            "before a text without context. Use a format or task with a non-empty prompt."
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, with BOS if this model adds one and the text does not have it."""
+        tokens = self.engine.tokenize(text)
+        bos = self.engine.bos
+        if self.add_bos_token and bos is not None and tokens[:1] != [bos]:
+            return [bos, *tokens]
+        return tokens
+
+    def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        """``(context, continuation)`` in tokens; the continuation is what follows the context's
+        length in the tokens of both together. White space between the two belongs to it."""
+        stripped = context.rstrip()
+        continuation = context[len(stripped) :] + continuation
+        if not stripped:
+            tokens = self.engine.tokenize(continuation)
+            prefix = self.prefix_token
+            return [prefix], tokens[1:] if tokens[:1] == [prefix] else tokens
+        start = self.encode(stripped)
+        return start, self.encode(stripped + continuation)[len(start) :]
+
+    def _text(self, context: Context) -> str:
+        """The context as text; the requests of one doc come one after the other and share it."""
+        if self._last is None or self._last[0] is not context:
+            self._last = (context, self.render(context))
+        return self._last[1]
+
+
+def _positive(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"Model 'gguf': {name} must be a whole number above 0, not {value!r}.")
+    return value
+
+
+def _tokens_per_call(batch_size: int | str | None) -> int:
+    # Below 32, which people write who mean texts, llama.cpp only gets slower; results are the same.
+    if isinstance(batch_size, str) and batch_size.startswith("auto"):
+        return _DEFAULT_BATCH
+    return max(_SMALLEST_BATCH, _positive("batch_size", batch_size) or _DEFAULT_BATCH)
+
+
+def _request_seed(seed: Any, request: GenerateRequest) -> int:
+    """A seed for this request alone, whatever else is generated beside it."""
+    name = f"{seed}\0{request.task}\0{request.doc_id}\0{request.index}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+
+
+def file_digest(path: Path) -> str:
+    """Identifies a file: its SHA-256, or for a large one that of 16 blocks spread over it."""
+    size = path.stat().st_size
+    block = 2**20
+    with path.open("rb") as file:
+        if size <= 256 * block:
+            digest = hashlib.sha256()
+            while data := file.read(block):
+                digest.update(data)
+            return f"sha256:{digest.hexdigest()}"
+        digest = hashlib.sha256(str(size).encode())
+        for part in range(16):
+            file.seek((size - block) * part // 15)
+            digest.update(file.read(block))
+    return f"sha256-of-16-blocks:{digest.hexdigest()}"
