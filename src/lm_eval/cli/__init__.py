@@ -1,1 +1,12 @@
-""""""
+"""The command line: arguments in, the evaluator called, one clear message when something is wrong."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``lm-eval``; the exit code."""
+    from lm_eval.cli.main import run_command
+
+    return run_command(argv)

@@ -1,0 +1,7 @@
+"""``python -m lm_eval``."""
+
+import sys
+
+from lm_eval.cli import main
+
+sys.exit(main())

@@ -1,0 +1,70 @@
+"""``lm-eval ls``: what there is."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from lm_eval.reports.terminal import console, visible
+
+
+def ls(args: argparse.Namespace) -> int:
+    """Print one table of names."""
+    if args.what == "models":
+        _print(("Model", "Where"), _models())
+    elif args.what == "formats":
+        from lm_eval.cli.run import add_formats
+
+        add_formats(args.format_path)
+        _print(("Format", "Output", "Labels", "Needs choices", "What it does"), _formats())
+    else:
+        _print_names(args)
+    return 0
+
+
+def _models() -> list[tuple[str, ...]]:
+    from lm_eval.registry import MODELS
+
+    return [(name, MODELS.place(name)) for name in sorted(MODELS)]
+
+
+def _formats() -> list[tuple[str, ...]]:
+    from lm_eval.formats.compile import format_names, get_format
+
+    rows = []
+    for name in format_names():
+        fmt = get_format(name)
+        labels = fmt.choice_labels
+        shown = "none" if labels is None else labels if isinstance(labels, str) else " ".join(labels)
+        needs = "yes" if fmt.needs_choices else "no"
+        rows.append((name, fmt.output_type, shown, needs, fmt.summary))
+    return rows
+
+
+def _print_names(args: argparse.Namespace) -> None:
+    from lm_eval.tasks.loader import TaskManager
+
+    manager = TaskManager(args.include_path, run_code=False)
+    kind = {"tasks": "task", "groups": "group", "tags": "tag"}[args.what]
+    rows = []
+    for name in manager.names(kind):  # type: ignore[arg-type]  # one of the three kinds
+        entry = manager.index[name]
+        rows.append((name, entry.path or ", ".join(entry.members)))
+    heading = (kind.capitalize(), "File" if kind != "tag" else "Tasks")
+    _print(heading, rows)
+    for problem in manager.problems:
+        console().print(f"not read: {visible(str(problem))}", markup=False, highlight=False)
+
+
+def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, heading in enumerate(headings):
+        last = at == len(headings) - 1
+        table.add_column(heading, overflow="fold", no_wrap=not last)
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    console().print(table)
