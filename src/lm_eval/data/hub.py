@@ -46,8 +46,8 @@ def _import_datasets(path: str) -> Any:
         import datasets
     except ImportError:
         raise MissingExtraError(
-            f"dataset_path {path!r} is no local file or folder, so it is a name on the Hugging Face "
-            f"hub, and the `datasets` library is not installed. For local data write "
+            f"dataset_path {path!r} is no local file or folder, so it is a name on the Hugging "
+            f"Face hub, and the `datasets` library is not installed. For local data write "
             f"`dataset_path: ./file.jsonl`, or `dataset_path: json` with "
             f"`dataset_kwargs: {{data_files: {{test: file.jsonl}}}}`.",
             install="pip install 'lm-eval-formats[datasets]'",

@@ -138,4 +138,6 @@ def _kind(value: Any) -> str:
         return "literal"
     if isinstance(value, (int, float)):
         return "number"
-    return {str: "text", list: "list", dict: "object"}.get(type(value), type(value).__name__)
+    if isinstance(value, str):
+        return "text"
+    return "list" if isinstance(value, list) else "object"

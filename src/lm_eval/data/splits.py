@@ -91,7 +91,10 @@ class Splits(Mapping[str, Table]):
     @overload
     def get(self, name: str, /, default: T) -> Table | T: ...
     def get(self, name: str, /, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        """The split, or ``default`` where there is none of that name."""
+        if name not in self:
+            return default
+        return self[name]
 
     def __repr__(self) -> str:
         return f"Splits({self.source}: {listing(self.names)})"
