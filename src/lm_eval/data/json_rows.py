@@ -110,8 +110,9 @@ def _broken(error: Exception, text: str, source: str, first_line: int) -> DataEr
     if isinstance(error, json.JSONDecodeError):
         line = text[text.rfind("\n", 0, error.pos) + 1 :].partition("\n")[0]
         number = first_line + error.lineno - 1
+        problem = error.msg.removesuffix(" at")
         return DataError(
-            f"{source}, line {number}, column {error.colno}: broken JSON: {error.msg}.\n"
+            f"{source}, line {number}, column {error.colno}: broken JSON: {problem}.\n"
             f"{excerpt(line, error.colno - 1)}\nCorrect this line, or remove it."
         )
     if isinstance(error, RecursionError):

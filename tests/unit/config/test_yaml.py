@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,20 @@ def test_alias_bombs_are_refused_quickly(merge: bool) -> None:
         parse_yaml("a: &a [*a]\n", "loop.yaml")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "[" * 100_000 + "]" * 100_000,
+        "\n".join(" " * i + "a:" for i in range(2000)),
+        "a:\n" + "- " * 50_000 + "x",
+        "\n".join(["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 2000))]),
+    ],
+)
+def test_deep_nesting_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="nested more than 200 levels deep"):
+        parse_yaml(text, "deep.yaml")
+
+
 def test_excerpt_shows_control_characters_and_cuts_long_lines() -> None:
     assert excerpt("a\0b", 1) == "    a␀b\n     ^"
     shown, caret = excerpt("x" * 5000 + "!" + "y" * 5000, 5000).splitlines()
@@ -355,6 +370,22 @@ def test_siblings_are_importable_and_the_interpreter_is_left_alone(write: Write)
     assert (sys.path, sys.meta_path) == before
     assert "common_helper_x" not in sys.modules
     assert not list(write("one/x", "").parent.glob("__pycache__/plain*"))
+
+
+def test_a_sibling_wins_over_a_loaded_module_of_its_name(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = types.ModuleType("helper_y")
+    monkeypatch.setitem(sys.modules, "helper_y", stranger)
+    write("helper_y.py", "NAME = 'sibling'\n")
+    write(
+        "utils.py",
+        "from __future__ import annotations\nimport dataclasses, helper_y\n"
+        "from .helper_y import NAME\n@dataclasses.dataclass\nclass C:\n    x: int = 1\n"
+        "def f(): return helper_y.NAME + NAME\n",
+    )
+    assert load_yaml(write("t.yaml", "a: !function utils.f\n"))["a"]() == "siblingsibling"
+    assert sys.modules["helper_y"] is stranger
 
 
 def test_the_standard_library_wins_over_siblings(write: Write) -> None:
