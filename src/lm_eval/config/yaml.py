@@ -28,6 +28,9 @@ from lm_eval.errors import (
 MAX_EXPANDED_VALUES = 1_000_000
 """How many values a file may hold once each ``*alias`` is written out."""
 
+MAX_DEPTH = 200
+"""How deeply lists and mappings may be nested; far more would overflow the C loader's stack."""
+
 PathLike = str | os.PathLike[str]
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -52,7 +55,7 @@ _PLAIN_WORDS = (
      "Keep one document per file."),
     ("unhashable key", "a key must be a simple value, and this one is a mapping or list",
      "Put a text that starts with {{ in quotes: '{{question}}'."),
-    ("did not find expected ','", "a list or mapping in brackets is not closed or lacks a comma",
+    ("expected ','", "a list or mapping in brackets is not closed or lacks a comma",
      "Close the bracket; put a text that starts with [ or { in quotes."),
 )  # fmt: skip
 
@@ -81,6 +84,7 @@ def parse_yaml(
 
     ``!function`` looks for its file in ``folder``; None leaves installed modules only.
     """
+    _check_depth(text, source)
     loader = _new_loader(text, source)
     try:
         loader.function_folder, loader.run_code = folder, run_code
@@ -257,8 +261,8 @@ def _new_loader(text: str, source: str) -> _Loader:
         raise _unreadable_character(error, text, source) from None
     except UnicodeEncodeError:
         raise ConfigError(
-            f"{source} holds a lone surrogate, which is no character. Write it as an escape in "
-            f'double quotes ("\\ud800").',
+            f"{source} holds a lone surrogate, which is no character. YAML cannot hold it: take "
+            f"it out.",
             path=source,
         ) from None
     loader.source = source
@@ -296,28 +300,55 @@ def _construct(loader: _Loader, node: yaml.MappingNode, text: str, source: str) 
     return result
 
 
+def _check_depth(text: str, source: str) -> None:
+    """Refuse very deep nesting before it is composed; ordinary files cost one scan."""
+    indents = re.findall(r"(?m)^[ ?:-]+", text)
+    deepest_block = max(map(len, indents), default=0)
+    if max(deepest_block, text.count("[") + text.count("{")) <= MAX_DEPTH:
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_BaseLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > MAX_DEPTH:
+                raise _too_deep(source)
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return  # composing it says where and why
+
+
 def _check_expansion(root: yaml.Node, source: str) -> None:
-    """Refuse aliases that contain themselves or that would write out to a huge file."""
-    sizes: dict[int, int | None] = {}  # None while a node's own content is being counted
+    """Refuse aliases that contain themselves, or that would write out to a huge or deep file."""
+    counted: dict[int, tuple[int, int] | None] = {}  # id → (values, depth); None: being counted
     stack = [root]
     while stack:
         node = stack[-1]
         children = list(_children(node))
-        if id(node) not in sizes:
-            sizes[id(node)] = None
+        if id(node) not in counted:
+            counted[id(node)] = None
             for child in children:
-                if id(child) not in sizes:
+                if id(child) not in counted:
                     stack.append(child)
-                elif sizes[id(child)] is None:
+                elif counted[id(child)] is None:
                     raise _expansion_error(child, source, "refers to itself")
             continue
         stack.pop()
-        if sizes[id(node)] is None:
-            size = 1 + sum(sizes[id(child)] or 0 for child in children)
-            if size > MAX_EXPANDED_VALUES:
-                what = f"stands for more than {MAX_EXPANDED_VALUES:,} values"
-                raise _expansion_error(node, source, what)
-            sizes[id(node)] = size
+        if counted[id(node)] is None:
+            inside = [counted[id(child)] or (0, 0) for child in children]
+            counted[id(node)] = _checked_size(node, inside, source)
+
+
+def _checked_size(node: yaml.Node, inside: list[tuple[int, int]], source: str) -> tuple[int, int]:
+    values = 1 + sum(size for size, _ in inside)
+    depth = 1 + max((depth for _, depth in inside), default=0)
+    if values > MAX_EXPANDED_VALUES:
+        what = f"stands for more than {MAX_EXPANDED_VALUES:,} values"
+        raise _expansion_error(node, source, what)
+    if depth > MAX_DEPTH + 1:
+        raise _expansion_error(node, source, f"is nested more than {MAX_DEPTH} levels deep")
+    return values, depth
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:
@@ -418,6 +449,7 @@ def _nearest_file(path: str) -> str:
 def _composed(path: str) -> yaml.Node | None:
     try:
         text = _read_text(path)
+        _check_depth(text, path)
         loader = _new_loader(text, path)
         try:
             return _compose(loader, text, path)
@@ -547,7 +579,9 @@ def _expansion_error(node: yaml.Node, source: str, what: str) -> ConfigError:
 
 
 def _too_deep(source: str) -> ConfigError:
-    return ConfigError(f"{source} is nested too deeply. Use fewer levels.", path=source)
+    return ConfigError(
+        f"{source} is nested more than {MAX_DEPTH} levels deep. Use fewer.", path=source
+    )
 
 
 def _kind(node: yaml.Node) -> str:

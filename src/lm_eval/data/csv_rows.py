@@ -125,9 +125,14 @@ def _checked(record: list[str], columns: list[str], source: str, line: int) -> l
         raise DataError(
             f"{source}, line {line}: {len(record)} values for {len(columns)} columns "
             f"({listing(columns, 8)}). Put a value that holds the separator or a line break in "
-            f"quotes.\n{excerpt(str(record)[:200], 0)}"
+            f"quotes. The values: {_short(record)}"
         )
     return record
+
+
+def _short(record: list[str]) -> str:
+    text = repr(record)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _typed(values: list[str]) -> list[Any]:

@@ -1,7 +1,7 @@
 """One data file → rows, by file type; and the errors that say which line is broken.
 
 Text goes through unchanged. Each reader takes a path and its own options and returns a ``Table``;
-``READERS`` maps a type name (``json``, ``csv`` …) to its reader, ``file_type`` a file name to a type.
+``READERS`` maps a type name (``json``, ``csv`` …) to its reader, ``file_type`` a file to a type.
 """
 
 from __future__ import annotations

@@ -110,8 +110,9 @@ def _broken(error: Exception, text: str, source: str, first_line: int) -> DataEr
     if isinstance(error, json.JSONDecodeError):
         line = text[text.rfind("\n", 0, error.pos) + 1 :].partition("\n")[0]
         number = first_line + error.lineno - 1
+        problem = error.msg.removesuffix(" at")
         return DataError(
-            f"{source}, line {number}, column {error.colno}: broken JSON: {error.msg}.\n"
+            f"{source}, line {number}, column {error.colno}: broken JSON: {problem}.\n"
             f"{excerpt(line, error.colno - 1)}\nCorrect this line, or remove it."
         )
     if isinstance(error, RecursionError):
@@ -138,4 +139,6 @@ def _kind(value: Any) -> str:
         return "literal"
     if isinstance(value, (int, float)):
         return "number"
-    return {str: "text", list: "list", dict: "object"}.get(type(value), type(value).__name__)
+    if isinstance(value, str):
+        return "text"
+    return "list" if isinstance(value, list) else "object"

@@ -91,7 +91,10 @@ class Splits(Mapping[str, Table]):
     @overload
     def get(self, name: str, /, default: T) -> Table | T: ...
     def get(self, name: str, /, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        """The split, or ``default`` where there is none of that name."""
+        if name not in self:
+            return default
+        return self[name]
 
     def __repr__(self) -> str:
         return f"Splits({self.source}: {listing(self.names)})"
@@ -217,9 +220,11 @@ def _type_of(path: Path) -> str:
     return type_name
 
 
-def _loader(paths: list[Path], options: Mapping[str, Any], type_name: str) -> Loader:
+def _loader(paths: list[Path], options: Mapping[str, Any], type_name: str | None) -> Loader:
+    """Reads ``paths`` in order into one table; without a type, each file's name tells its own."""
+
     def load() -> Table:
-        tables = [read_file(path, type_name, options) for path in paths]
+        tables = [read_file(path, type_name or _type_of(path), options) for path in paths]
         if len(tables) == 1:
             return tables[0]
         columns = [name for table in tables for name in table.column_names]
@@ -253,9 +258,9 @@ def _from_folder(
         )
     loaders = {}
     for split, paths in groups.items():
-        kind = type_name or _type_of(paths[0])
-        READERS[kind].check_options(options, kind)
-        loaders[split] = _loader(paths, options, kind)
+        for kind in sorted({type_name or _type_of(path) for path in paths}):
+            READERS[kind].check_options(options, kind)
+        loaders[split] = _loader(paths, options, type_name)
     return Splits(loaders, str(folder), synonyms=True)
 
 
@@ -351,7 +356,9 @@ def _stem(path: Path) -> str:
 
 
 def _from_hub(path: str, name: str | None, kwargs: dict[str, Any]) -> Splits:
-    found = load_from_hub(path, name, kwargs)
+    if path == "tsv":  # a spelling of ours; the library knows csv with another separator
+        kwargs = {"sep": "\t", **kwargs}
+    found = load_from_hub({"jsonl": "json", "tsv": "csv"}.get(path, path), name, kwargs)
     source = f"The dataset {path!r}" + (f" ({name})" if name else "")
     if isinstance(found, Mapping):
         return Splits(found, source)

@@ -142,6 +142,7 @@ class Table(Sequence[Any]):
     def map(
         self,
         function: Callable[..., Any],
+        *,
         with_indices: bool = False,
         input_columns: str | Sequence[str] | None = None,
         batched: bool = False,
@@ -171,6 +172,7 @@ class Table(Sequence[Any]):
     def filter(
         self,
         function: Callable[..., Any],
+        *,
         with_indices: bool = False,
         input_columns: str | Sequence[str] | None = None,
         fn_kwargs: Mapping[str, Any] | None = None,
