@@ -7,7 +7,7 @@ what is right. Loading data waits until docs are first asked for.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -73,7 +73,7 @@ class ConfigurableTask:
                 given = config.custom_dataset(
                     **(config.metadata or {}), **(config.dataset_kwargs or {})
                 )
-                return Splits.from_mapping(given)
+                return Splits({name: _rows(rows) for name, rows in given.items()}, "custom_dataset")
             if not config.dataset_path:
                 raise DataError(
                     "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
@@ -218,9 +218,9 @@ class ConfigurableTask:
             docs: Any = self.splits[split]
             if process is not None:
                 docs = process(docs)
-                if not isinstance(docs, Table):
-                    docs = Table.from_list([dict(doc) for doc in docs])
-            return docs if isinstance(docs, Sequence) else list(docs)
+            if not isinstance(docs, Table):
+                docs = Table.from_list([dict(doc) for doc in docs])
+            return docs.to_list()  # a table copies rows on every access; docs are read many times
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(
@@ -257,3 +257,7 @@ class ConfigurableTask:
             if str(error).startswith((where, "Task ")):
                 raise
             raise type(error)(f"{where}{error}") from None
+
+
+def _rows(rows: Any) -> Callable[[], Table]:
+    return lambda: rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
