@@ -1,0 +1,216 @@
+"""Readers of a choice: from the label, from the choice's text, or from whichever the model wrote.
+
+In: a reply, the labels shown and the choice texts. Out: the place of the choice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from lm_eval.formats.readers.mentions import choice_text
+from lm_eval.formats.readers.options import Options, is_blank, only, options_of, token
+from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+
+_FINAL_CUE = re.compile(r"\bfinal[\s*_]+answer\b[\s*_]*(?:is\b|:|=)", re.IGNORECASE)
+_WEAK_CUE = re.compile(
+    r"\b(?:answer|option|choice)\b[\s*_]{0,4}"
+    r"(?:(?:to|for|among|from|of|here|option|choice)\b[^.:\n]{0,80}?)?"
+    r"(?:\bis\b|\b(?:would|must|should|has\s+to|can\s+only)\s+be\b|:|=)"
+    r"|\bi(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b"
+    r"|(?:答案|选项)\s?(?:是|为|選|:)|\b(?:respuesta|réponse|antwort|risposta|resposta)[\s*_]{0,4}:",
+    re.IGNORECASE,
+)
+_BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){0,2000})\}"
+_BOXED = re.compile(rf"\\f?box(?:ed)?\s{{0,4}}{_BRACED}|<answer>([^<]{{0,2000}})</answer>", re.I)
+_TEXT_BOX = re.compile(rf"\\(?:text|mathrm|mathbf)(?:bf|it|rm)?\s{{0,4}}{_BRACED}")
+_BOLD = re.compile(
+    r"\*\*([^*\n]{1,400})\*\*|__([^_\n]{1,400})__|<(?:b|strong)>([^<\n]{1,400})</(?:b|strong)>",
+    re.I,
+)
+# Enough to see whether marks disagree, without reading a book in bold.
+_MARKS_READ = 50
+
+
+@register_reader("label_after")
+def label_after(
+    text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = (), phrase: str
+) -> Reading:
+    """Read the label behind the last ``phrase``; nothing if none stands there.
+
+    The last, because a model that corrects itself does so at the end.
+    """
+    text, options = fold(text), options_of(labels, choices)
+    end = after_last(text, phrase_pattern(phrase))
+    return NO_ANSWER if end is None else options.label_at(text, end).by("label_after")
+
+
+@register_reader("first_label")
+def first_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()) -> Reading:
+    """Read the label with which the reply starts: ``C``, ``(C)``, ``**C**``, ``C. Paris``.
+
+    A reply that starts by repeating the options (``A. … B. …``) has not answered yet.
+    """
+    text, options = fold(text), options_of(labels, choices)
+    reading = options.label_at(text, 0, is_start=True)
+    if reading.is_answer and _is_enumeration(text, reading, labels):
+        return NO_ANSWER
+    return reading.by("first_label")
+
+
+@register_reader("marked_label")
+def marked_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()) -> Reading:
+    """Read the choice in the last box (``\\boxed{C}``, ``<answer>C</answer>``), else in bold.
+
+    Bold also stresses what is wrong. Where bold names several choices, the last one counts only if
+    it stands alone on its line or ends the reply.
+    """
+    text, options = fold(text), options_of(labels, choices)
+    for pattern in (_BOXED, _TEXT_BOX):
+        marks = _marks(text, pattern, options)
+        if marks:
+            return marks[-1].by("marked_label")
+    return _agreed(text, _marks(text, _BOLD, options)).by("marked_label")
+
+
+@register_reader("choice")
+def choice(
+    text: str,
+    *,
+    labels: Sequence[str] = (),
+    choices: Sequence[str] = (),
+    phrase: str | None = None,
+) -> Reading:
+    """Read the choice a reply settles on, wherever it says so; ``rule`` names what found it.
+
+    Tried in this order: the whole reply; behind the last ``phrase`` or "final answer"; behind
+    "answer is" and its like; "C is correct"; boxed or bold; the first line; the last line; the text
+    of exactly one choice.
+    """
+    text, options = fold(text), options_of(labels, choices)
+    rules: tuple[tuple[str, Callable[[], Reading]], ...] = (
+        ("whole", lambda: options.whole(text)),
+        ("phrase", lambda: _after_phrase(text, options, phrase)),
+        ("cue", lambda: _after_weak_cue(text, options, phrase)),
+        ("verdict", lambda: _label_with_verdict(text, options)),
+        ("marked", lambda: marked_label(text, labels=labels, choices=choices)),
+        ("first_label", lambda: first_label(text, labels=labels, choices=choices)),
+        ("last_line", lambda: _last_line(text, options)),
+        ("choice_text", lambda: choice_text(text, choices=choices)),
+    )
+    for name, rule in rules:
+        reading = rule()
+        if reading.is_settled:
+            return reading.by(f"choice:{name}")
+    return NO_ANSWER
+
+
+# --------------------------------------------------------------------------------------- cues
+
+
+def _strong_cue(phrase: str | None) -> re.Pattern[str]:
+    if not phrase or not phrase.strip():
+        return _FINAL_CUE
+    return re.compile(f"{phrase_pattern(phrase).pattern}|{_FINAL_CUE.pattern}", re.IGNORECASE)
+
+
+def _after_phrase(text: str, options: Options, phrase: str | None) -> Reading:
+    end = after_last(text, _strong_cue(phrase))
+    return NO_ANSWER if end is None else options.at(text, end)
+
+
+def _after_weak_cue(text: str, options: Options, phrase: str | None) -> Reading:
+    """The choice behind the last "answer is" that names one.
+
+    Only what comes after the last phrase counts, so that an answer the phrase has replaced does not
+    come back. "This answer is based on" names nothing, hence the look at earlier ones.
+    """
+    start = after_last(text, _strong_cue(phrase)) or 0
+    ends = [found.end() for found in _WEAK_CUE.finditer(text, start)]
+    for end in reversed(ends[-_MARKS_READ:]):
+        reading = options.at(text, end)
+        if reading.is_settled:
+            return reading
+        if _DENIAL.match(text, end):
+            return NO_ANSWER
+    return NO_ANSWER
+
+
+_DENIAL = re.compile(
+    r"[\s:*_]{0,8}(?:not|none|neither|never|unclear|unknown|wrong)\b", re.IGNORECASE
+)
+
+
+def _label_with_verdict(text: str, options: Options) -> Reading:
+    """The label in ``(C) is the correct answer``; ambiguous if several are called correct."""
+    if not options.places:
+        return NO_ANSWER
+    label = "|".join(token(core) for core in options.places)
+    verdict = (
+        rf"(?P<label>{label})[)\]*_\"'.]{{0,4}}\s{{1,4}}is\s{{1,4}}"
+        r"(?:(?:the|clearly|definitely|indeed|most|only)\s{1,4}){0,2}(?:correct|right|best)\b"
+    )
+    found = list(re.finditer(verdict, text))
+    if not found:
+        return NO_ANSWER
+    places = [options.places[" ".join(match["label"].split())] for match in found]
+    return only(places, found[-1].span("label"))
+
+
+# --------------------------------------------------------------------------------------- marks
+
+
+def _marks(text: str, pattern: re.Pattern[str], options: Options) -> list[Reading]:
+    """Readings of the last marked pieces of ``text`` that are a choice."""
+    found = list(pattern.finditer(text))[-_MARKS_READ:]
+    pieces = ((match[match.lastindex or 0], match.start(match.lastindex or 0)) for match in found)
+    readings = (options.whole(piece).moved(start) for piece, start in pieces)
+    return [reading for reading in readings if reading.is_settled]
+
+
+def _agreed(text: str, marks: Sequence[Reading]) -> Reading:
+    if not marks:
+        return NO_ANSWER
+    last = marks[-1]
+    if len({mark.value for mark in marks}) == 1 or last.span is None:
+        return last
+    return last if _stands_alone(text, last.span) else AMBIGUOUS
+
+
+def _stands_alone(text: str, span: tuple[int, int]) -> bool:
+    """True if nothing but markup shares the line with ``span``, or it ends the text."""
+    line_start = text.rfind("\n", 0, span[0]) + 1
+    line_end = text.find("\n", span[1])
+    rest = text[span[1] :] if line_end < 0 else text[span[1] : line_end]
+    is_alone = not text[line_start : span[0]].strip(" \t*_(<>bstrong") and is_blank(rest)
+    return is_alone or (line_end < 0 and is_blank(rest))
+
+
+# --------------------------------------------------------------------------------------- lines
+
+
+def _last_line(text: str, options: Options) -> Reading:
+    """The choice that is all of the last line, unless that line ends a list of the options."""
+    lines = list(_lines(text))
+    if len(lines) < 2:
+        return NO_ANSWER
+    (start, line), (_, previous) = lines[-1], lines[-2]
+    reading = options.whole(line).moved(start)
+    before = options.label_at(previous, 0, is_start=True)
+    if reading.is_answer and before.is_answer and before.value == reading.value - 1:
+        return NO_ANSWER
+    return reading
+
+
+def _is_enumeration(text: str, first: Reading, labels: Sequence[str]) -> bool:
+    """True if a later line starts with the label that comes after ``first``, as in a list."""
+    if first.value + 1 >= len(labels):
+        return False
+    following = re.escape(fold(str(labels[first.value + 1])).strip("()[].: "))
+    return bool(re.search(rf"\n[ \t*_(\[-]{{0,8}}{following}[*_]{{0,3}}[.):\]]", text))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with where they start."""
+    return ((found.start(), found.group()) for found in re.finditer(r"[^\s][^\n]*", text))

@@ -1,0 +1,185 @@
+"""Readers of free text: what follows a phrase, and what a pattern captures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from lm_eval.errors import ConfigError
+from lm_eval.formats.readers import text as texts
+from lm_eval.formats.readers.options import options_of
+from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import fold, phrase_pattern
+
+_LINE = re.compile(r"[\s:]*([^\n]*)")
+_SENTENCE_END = re.compile(r"(?:[a-z]{2}|[A-Z]{3}|[\d)\]}$*\"'`])[.!?](?=\s+[A-Z])")
+_LAST_WORD = re.compile(r"([A-Za-z]+)[.!?]\Z")
+_ABBREVIATIONS = frozenset(
+    (
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "prof",
+        "st",
+        "mt",
+        "no",
+        "vs",
+        "jr",
+        "sr",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+    )
+    + (
+        "gen",
+        "col",
+        "lt",
+        "capt",
+        "rev",
+        "fig",
+        "eq",
+        "dept",
+        "univ",
+        "ave",
+        "approx",
+        "est",
+        "etc",
+    )
+)
+_INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
+_WRAPPERS = (
+    re.compile(r"\\\((.*)\\\)", re.DOTALL),
+    re.compile(r"\\\[(.*)\\\]", re.DOTALL),
+    re.compile(r"\\f?box(?:ed)?\s?\{(.*)\}", re.DOTALL),
+    re.compile(r"\\(?:text|math)(?:bf|it|rm|sf)?\s?\{([^{}]*)\}"),
+    re.compile(r"\*\*([^*]+)\*\*|__([^_]+)__|\*([^*]+)\*|_([^_]+)_|`+([^`]+)`+"),
+    re.compile(r"\$\$?([^$]+)\$\$?"),
+    re.compile(r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|‘([^’]*)’|«([^»]*)»|「([^」]*)」"),
+    re.compile(r"\[([^\[\],]*)\]"),
+    re.compile(r"<(?:b|i|em|strong|answer)>([^<]*)</\w{1,8}>"),
+)
+# A wrapped answer at the start of the line is all of it, whatever sentence follows.
+_WRAPPED_START = re.compile(
+    r"(?:\*\*[^*\n]+\*\*|__[^_\n]+__|`[^`\n]+`|\$[^$\n]+\$|\\\([^\n]*?\\\)|\"[^\"\n]+\"|“[^”\n]+”"
+    r"|\\boxed\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\})(?=[.,;!?]?(?:\s*\Z|\s+[A-Z(]|[ \t]*\n))"
+)
+_PLACEHOLDER = re.compile(
+    r"[\[<(](?:your[ _])?(?:final[ _])?(?:answer(?:[_ ]letter)?|letter|number|choice)[\])>]"
+    r"|_{2,}|\.{2,}",
+    re.IGNORECASE,
+)
+
+
+@register_reader("after_last")
+def after_last(text: str, *, phrase: str) -> Reading:
+    """Read what follows the last ``phrase`` on its line; nothing if it never occurs.
+
+    The last, because a model that corrects itself does so at the end. Emphasis, quotes, boxes and
+    the final period go; periods inside (``3.14``, ``U.S.``) stay. A further sentence is left out.
+    """
+    start = texts.after_last(fold(text), phrase_pattern(phrase))
+    line = _LINE.match(text, start) if start is not None else None
+    if line is None:
+        return NO_ANSWER
+    start, end = unwrapped(text, line.start(1), _end_of_answer(text, *line.span(1)))
+    if start >= end or _PLACEHOLDER.fullmatch(text, line.start(1), line.end(1)):
+        return NO_ANSWER
+    return Reading(text[start:end], "after_last", (start, end))
+
+
+def _end_of_answer(text: str, start: int, end: int) -> int:
+    wrapped = _WRAPPED_START.match(text, start, end)
+    if wrapped:
+        return wrapped.end()
+    for found in _SENTENCE_END.finditer(text, start, end):
+        word = _LAST_WORD.search(text, max(start, found.end() - 20), found.end())
+        if not (word and word[1].lower() in _ABBREVIATIONS):
+            return found.end()
+    return end
+
+
+def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of ``text[start:end]`` inside its emphasis, quotes, boxes and final period."""
+    while True:
+        start, end = _stripped(text, start, end)
+        inner = next(filter(None, (_inside(text, w, start, end) for w in _WRAPPERS)), None)
+        if inner is None:
+            return start, end
+        start, end = inner
+
+
+def _inside(text: str, wrapper: re.Pattern[str], start: int, end: int) -> tuple[int, int] | None:
+    found = wrapper.fullmatch(text, start, end)
+    return found.span(found.lastindex or 0) if found else None
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without white space and the period that ends the sentence, but not that of ``U.S.``."""
+    piece = text[start:end].rstrip()
+    bare = piece if _INITIALS.search(piece[-40:]) else piece.rstrip(".。!").rstrip()
+    return start + len(bare) - len(bare.lstrip()), start + len(bare)
+
+
+@register_reader("regex")
+def regex(
+    text: str,
+    *,
+    pattern: str,
+    group: int | str | None = None,
+    which: Literal["last", "first"] = "last",
+) -> Reading:
+    """Read what ``pattern`` captures: ``group`` (the first if there is one, else all) of a match.
+
+    How long a search takes is up to the pattern; the other readers are linear in the reply.
+    """
+    compiled, number = _compiled(pattern, group)
+    found = [match for match in compiled.finditer(text) if match[number] is not None]
+    if not found:
+        return NO_ANSWER
+    match = found[-1 if which == "last" else 0]
+    value = match[number].strip()
+    start = match.start(number) + match[number].find(value)
+    return Reading(value, "regex", (start, start + len(value)))
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str, group: int | str | None) -> tuple[re.Pattern[str], int]:
+    """The compiled pattern and the number of the group to read."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(
+            f"Reader 'regex': pattern {pattern!r} is no regular expression: {error.msg} at "
+            f"position {error.pos}. Correct the pattern there; in YAML, single quotes keep backslashes."
+        ) from None
+    except (OverflowError, RecursionError) as error:
+        raise ConfigError(f"Reader 'regex': pattern {pattern!r} cannot be used: {error}.") from None
+    return compiled, _group_number(compiled, group)
+
+
+def _group_number(compiled: re.Pattern[str], group: int | str | None) -> int:
+    if group is None:
+        return min(compiled.groups, 1)
+    number = compiled.groupindex.get(group, -1) if isinstance(group, str) else group
+    if 0 <= number <= compiled.groups:
+        return number
+    names = f" or a name of {', '.join(compiled.groupindex)}" if compiled.groupindex else ""
+    raise ConfigError(
+        f"Reader 'regex': pattern {compiled.pattern!r} has no group {group!r}. "
+        f"Give a number from 0 to {compiled.groups}{names}."
+    )
+
+
+def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
+    """A reading of text as the place of the choice it names, by label or by text.
+
+    Unreadable if it names none: an answer that is not among the choices is not an answer to them.
+    """
+    if not reading.is_answer:
+        return reading
+    named = options_of(labels, choices).whole(fold(str(reading.value)))
+    return Reading(named.value, reading.rule, reading.span) if named.is_answer else named

@@ -1,0 +1,85 @@
+"""Readers of words instead of labels: a choice's text, or the name of a class.
+
+A text in a reply is weak evidence: it may be denied (``not Paris``) or weighed against another.
+What is denied is not read, and two different texts are ambiguous.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lm_eval.formats.readers.options import Options, options_of
+from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|cannot|without|except|unlike|wrong|incorrect|false|isn|aren"
+    r"|wasn|doesn|don|didn|can't|won't|wouldn|shouldn|couldn|instead\s+of|rather\s+than|rule[sd]?\s+out"
+    r"|unlikely)\b|不是|不对|并非",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|\n")
+# Words this far apart are not about each other; it also keeps the search linear.
+_REACH = 200
+_CLASS_CUE = re.compile(
+    r"\b(?:label|class|category|sentiment|classification|verdict|answer)\b[\s*_]*(?:is\b|:|=)",
+    re.IGNORECASE,
+)
+
+
+@register_reader("choice_text")
+def choice_text(text: str, *, choices: Sequence[str] = ()) -> Reading:
+    """Read a choice's text: the whole reply, its last sentence, or the only one mentioned."""
+    return _stated(fold(text), options_of((), choices)).by("choice_text")
+
+
+@register_reader("label_text")
+def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = None) -> Reading:
+    """Read a class named by a word: behind the last ``phrase``, else as ``choice_text`` does.
+
+    Without a ``phrase``, "Label:", "Category is" and their like announce the class.
+    """
+    text, options = fold(text), options_of((), labels)
+    cue = phrase_pattern(phrase) if phrase and phrase.strip() else _CLASS_CUE
+    end = after_last(text, cue)
+    reading = NO_ANSWER if end is None else options.text_at(text, end)
+    return (reading if reading.is_settled else _stated(text, options)).by("label_text")
+
+
+def _stated(text: str, options: Options) -> Reading:
+    whole = options.whole_text(text)
+    if whole.is_settled:
+        return whole
+    last = _last_sentence(text, options)
+    return last if last.is_settled else _only_mention(text, options)
+
+
+def _last_sentence(text: str, options: Options) -> Reading:
+    """The choice that is all of the last sentence, or of the last line."""
+    end = len(text.rstrip())
+    start = max(0, end - options.window)
+    cuts = [start + found.end() for found in _SENTENCE_END.finditer(text[start:end])]
+    line_cuts = [cut for cut in cuts if text[cut - 1] == "\n"]
+    for cut in (line_cuts[-1:] or cuts[-1:]) + cuts[-1:]:
+        reading = options.whole_text(text[cut:end]).moved(cut)
+        if reading.is_settled:
+            return reading
+    return NO_ANSWER
+
+
+def _only_mention(text: str, options: Options) -> Reading:
+    found = options.mentions(text)
+    if len(found) > 1:
+        return AMBIGUOUS
+    for place, spans in found.items():
+        if not any(_is_denied(text, span) for span in spans):
+            return Reading(place, span=spans[-1])
+    return NO_ANSWER
+
+
+def _is_denied(text: str, span: tuple[int, int]) -> bool:
+    """True if a negation stands in the sentence around ``span``."""
+    before = _SENTENCE_END.split(text[max(0, span[0] - _REACH) : span[0]])[-1]
+    after = _SENTENCE_END.split(text[span[1] : span[1] + _REACH], maxsplit=1)[0]
+    return bool(_NEGATION.search(before) or _NEGATION.search(after))

@@ -1,0 +1,147 @@
+"""The reader of numbers: ``1,234``, ``$12.50``, ``3/4``, ``1.5 × 10^3`` → one plain form."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Literal
+
+from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+
+_SIGN = r"(?:(?<![\w)\]}.])[-+])?"
+_NUMBER = re.compile(
+    rf"""(?P<odd>√|\\sqrt\s?\{{?)?  # a root is no plain number
+    (?<![A-Za-z_])(?<![\d.])(?P<sign>{_SIGN})\s?[$€£¥₹]?(?<!\d\s)
+    (?:
+      \\[dt]?frac\{{(?P<top>-?\d{{1,300}})\}}\{{(?P<bottom>\d{{1,300}})\}}
+      | (?P<whole>\d{{1,300}})[ ](?P<over>\d{{1,300}})/(?P<under>\d{{1,300}})(?![\d/.,])
+      | (?P<num>\d{{1,300}})\s?/\s?(?P<den>\d{{1,300}})(?![\d/.,]\d)
+      | (?P<digits>\d{{1,3}}(?:[ ]\d{{3}})+(?![\d ]*\d)(?:[.,]\d+)?|\d+(?:[.,:'/-]\d+)*|\.\d+)
+        (?P<exponent>[eE][-+]?\d{{1,9}}(?!\w)
+          |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?[-+]?\d{{1,9}}\}}?)?
+    )
+    (?P<power>\s?\^|\*\*\d|[²³]|\s?(?:π|\\pi))?""",
+    re.VERBOSE,
+)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?")
+_POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")  # 1.234.567,89
+_GROUPED = re.compile(r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?")
+_PLAIN = re.compile(r"\d*\.?\d+")
+_CALCULATION = re.compile(r"\s*(?:[+×÷*=]|\\times|\\cdot|-\s)\s*[\d$(\\-]")
+_LARGEST_EXPONENT = 400
+
+
+@register_reader("number")
+def number(
+    text: str, *, phrase: str | None = None, which: Literal["last", "first"] = "last"
+) -> Reading:
+    """Read a number in plain form: ``$1,234.50`` → ``1234.5``, ``3/4`` → ``0.75``, ``50%`` → ``50``.
+
+    With ``phrase``, the number on the line behind its last occurrence; ``which`` is for replies
+    read as a whole. A fraction without a finite decimal form stays one: ``1/3``. What may be two
+    numbers or one (``1,5``, ``3:30``) and what is no number yet (``2^3``, ``3π``) is ambiguous.
+    """
+    folded = fold(text)
+    if phrase and phrase.strip():
+        return _number_after(folded, phrase).by("number")
+    found = list(_NUMBER.finditer(folded))
+    return _reading(found[-1 if which == "last" else 0]).by("number") if found else NO_ANSWER
+
+
+def _number_after(text: str, phrase: str) -> Reading:
+    """The number on the line behind the phrase; the result, where the line is a calculation."""
+    start = after_last(text, phrase_pattern(phrase))
+    line = re.compile(r"[\s:*_]*([^\n]*)").match(text, start) if start is not None else None
+    if line is None:
+        return NO_ANSWER
+    start, end = line.span(1)
+    found = _NUMBER.search(text, start, end)
+    if found is not None and _CALCULATION.match(text, found.end(), end):
+        equals = text.rfind("=", start, end)
+        found = _NUMBER.search(text, equals, end) if equals >= 0 else None
+        if found is None:
+            return AMBIGUOUS
+    return _reading(found) if found is not None else NO_ANSWER
+
+
+def _reading(found: re.Match[str]) -> Reading:
+    value = _value(found)
+    if value is None:
+        return AMBIGUOUS
+    start, end = found.span()
+    padding = len(found[0]) - len(found[0].lstrip())
+    return Reading(value, span=(start + padding, end))
+
+
+def _value(found: re.Match[str]) -> str | None:
+    """The number in plain form, or None where the digits can be understood in two ways."""
+    if found["odd"] or found["power"]:
+        return None
+    sign = "-" if found["sign"] == "-" else ""
+    if found["digits"] is None:
+        return _of_fraction(found, sign)
+    digits = _ungrouped(found["digits"])
+    if digits is None:
+        return None
+    return _scaled(sign, digits, found["exponent"]) if found["exponent"] else _plain(sign, digits)
+
+
+def _of_fraction(found: re.Match[str], sign: str) -> str | None:
+    whole = int(found["whole"] or 0)
+    top = found["top"] or found["over"] or found["num"]
+    bottom = int(found["bottom"] or found["under"] or found["den"])
+    if not bottom:
+        return None
+    value = whole + Fraction(int(top), bottom)
+    return fraction_text(-value if sign else value)
+
+
+def _ungrouped(digits: str) -> str | None:
+    """Digits without thousands separators, with a point; None if they can mean two things."""
+    if _PLAIN.fullmatch(digits):
+        return digits
+    if _THOUSANDS.fullmatch(digits):
+        return digits.replace(",", "")
+    if _POINTS.fullmatch(digits):
+        return digits.replace(".", "").replace(",", ".")
+    if _GROUPED.fullmatch(digits):
+        return re.sub("[ ']", "", digits).replace(",", ".")
+    if "-" in digits and not set(digits) & set(",:'/"):  # a range or date: its last part
+        return digits.rsplit("-", 1)[1]
+    return None
+
+
+def _plain(sign: str, digits: str) -> str:
+    """Digits without zeros that say nothing, of any length."""
+    whole, _, decimals = digits.partition(".")
+    whole, decimals = whole.lstrip("0") or "0", decimals.rstrip("0")
+    text = f"{whole}.{decimals}" if decimals else whole
+    return text if text == "0" else sign + text
+
+
+def _scaled(sign: str, digits: str, exponent: str) -> str | None:
+    power = int(re.findall(r"[-+]?\d+", exponent)[-1])
+    if abs(power) > _LARGEST_EXPONENT or len(digits) > _LARGEST_EXPONENT:
+        return None
+    value = Fraction(digits) * Fraction(10) ** power
+    return fraction_text(-value if sign else value)
+
+
+def fraction_text(value: Fraction) -> str:
+    """``value`` as a decimal where it has a finite one, else as ``p/q``."""
+    twos = _times(value.denominator, 2)
+    fives = _times(value.denominator, 5)
+    if value.denominator != 2**twos * 5**fives:
+        return str(value)
+    places = max(twos, fives)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)
+    sign = "-" if value < 0 else ""
+    return _plain(sign, f"{digits[: len(digits) - places]}.{digits[len(digits) - places :]}")
+
+
+def _times(number: int, prime: int) -> int:
+    count = 0
+    while number % prime == 0:
+        number, count = number // prime, count + 1
+    return count

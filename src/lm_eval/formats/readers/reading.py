@@ -1,0 +1,54 @@
+"""What a reader gives back: an answer with its rule and place, or the reason there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from lm_eval.registry import READERS
+
+Reason = Literal["empty", "refused", "truncated", "ambiguous", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer found in a reply, or why there is none.
+
+    ``value`` is the place of the choice (int) where the reader reads choices, a list of places
+    where it reads an order, else the text. ``rule`` names what found it, ``span`` is where it stands
+    in the reply. Without an answer, ``value`` is None and ``reason`` says why.
+    """
+
+    value: Any
+    rule: str | None = None
+    span: tuple[int, int] | None = None
+    reason: Reason | None = None
+
+    @property
+    def is_answer(self) -> bool:
+        return self.reason is None
+
+    @property
+    def is_settled(self) -> bool:
+        """True if no other rule should be tried: an answer, or evidence for more than one."""
+        return self.reason is None or self.reason == "ambiguous"
+
+    @classmethod
+    def unread(cls, reason: Reason) -> Reading:
+        return cls(None, reason=reason)
+
+    def by(self, rule: str) -> Reading:
+        """The same answer under the name of ``rule``; what is unread stays as it is."""
+        return replace(self, rule=rule) if self.is_answer else self
+
+    def moved(self, offset: int) -> Reading:
+        """The same answer in a text that has ``offset`` more characters in front."""
+        if self.span is None:
+            return self
+        return replace(self, span=(self.span[0] + offset, self.span[1] + offset))
+
+
+NO_ANSWER = Reading.unread("unreadable")
+AMBIGUOUS = Reading.unread("ambiguous")
+
+register_reader = READERS.decorator
