@@ -200,7 +200,7 @@ def _group_result(group: Group, by_name: Mapping[str, TaskResult]) -> GroupResul
         members=[member.name for member in group.members],
         primary=next(iter(scores), None),
         metrics=scores,
-        higher_is_better={name: True for name in scores},
+        higher_is_better=dict.fromkeys(scores, True),
         version=(group.config.metadata or {}).get("version"),
     )
 

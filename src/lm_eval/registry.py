@@ -154,3 +154,8 @@ TEMPLATES: Registry[Any] = Registry("template type", entry_point_group="lm_eval.
 
 MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
 MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
+
+register_model = MODELS.decorator
+register_reader = READERS.decorator
+register_template = TEMPLATES.decorator
+get_model = MODELS.get

@@ -31,11 +31,13 @@ def _models() -> list[tuple[str, ...]]:
 def _formats() -> list[tuple[str, ...]]:
     from lm_eval.formats.compile import format_names, get_format
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in format_names():
         fmt = get_format(name)
         labels = fmt.choice_labels
-        shown = "none" if labels is None else labels if isinstance(labels, str) else " ".join(labels)
+        shown = (
+            "none" if labels is None else labels if isinstance(labels, str) else " ".join(labels)
+        )
         needs = "yes" if fmt.needs_choices else "no"
         rows.append((name, fmt.output_type, shown, needs, fmt.summary))
     return rows

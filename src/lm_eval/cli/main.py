@@ -18,7 +18,11 @@ def run_command(argv: Sequence[str] | None = None) -> int:
     """Parse and run; every expected error is printed as one message, with exit code 1."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = build_parser()
-    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version"):
+    if (
+        arguments
+        and arguments[0].startswith("-")
+        and arguments[0] not in ("-h", "--help", "--version")
+    ):
         arguments.insert(0, "run")
     args = parser.parse_args(arguments)
     if args.command is None:
@@ -96,7 +100,7 @@ def _fail(message: str, *, code: int = 1) -> int:
 _SEEN: set[str] = set()
 
 
-def _print_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     from lm_eval.reports.terminal import visible
 
     text = str(message)
@@ -188,7 +192,7 @@ def _add_run(commands: Any) -> None:
         "--samples",
         "-E",
         metavar="JSON",
-        help='only these docs: \'{"my_task": [0, 3]}\' or a file that holds it',
+        help="only these docs: '{\"my_task\": [0, 3]}' or a file that holds it",
     )
     parser.add_argument("--batch_size", "-b", metavar="N", help="batch size of the backend")
     parser.add_argument("--device", metavar="NAME", help="device of the backend, such as cuda:0")

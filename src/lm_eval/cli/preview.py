@@ -36,9 +36,7 @@ def preview(args: argparse.Namespace) -> int:
             )
         task.check_fitness()
         # Examples come from one stream over all docs: those before this one are drawn as well.
-        docs = build_requests(task, range(args.doc + 1), options)
-        for doc in docs:
-            pass
+        *_, doc = build_requests(task, range(args.doc + 1), options)
         _show(task, doc, options)
     if not tasks:
         raise UsageError(f"{args.task!r} names no task.")
@@ -78,7 +76,9 @@ def _facts(task: ConfigurableTask, doc: DocRequests, options: Any) -> list[tuple
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))
     facts.append(("right", visible(repr(asked.target), 80)))
     if fmt is not None:
-        facts.append(("format", f"{fmt.name}, version {fmt.version}, fingerprint {fmt.fingerprint}"))
+        facts.append(
+            ("format", f"{fmt.name}, version {fmt.version}, fingerprint {fmt.fingerprint}")
+        )
     if doc.shots:
         facts.append(("shots", f"few-shot docs {', '.join(map(str, doc.shots))}"))
     return [*facts, *_origins(task)]

@@ -6,9 +6,9 @@ import argparse
 import random
 import sys
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from lm_eval.cli.arguments import (
     parse_seeds,
     split_list,
 )
-from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.errors import UsageError
 from lm_eval.evaluator import RunOptions, evaluate, group_results, prepare
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     options = run_options(args, seeds)
     for task in tasks:  # everything that can be wrong with tasks is found before a model is loaded
         task.eval_docs  # noqa: B018
-    with ResultWriter(args.output_path, model_name) if args.output_path else nullcontext() as writer:
+    with (
+        ResultWriter(args.output_path, model_name) if args.output_path else nullcontext() as writer
+    ):
         model = load_model(args.model, model_args)
         options = with_capabilities(options, model)
         if args.write_out:
@@ -70,17 +72,15 @@ def run(args: argparse.Namespace) -> int:
             facts = model.describe()
         finally:
             model.close()
-        groups = [] if args.predict_only else group_results(
-            list(loaded["groups"].values()), results
+        groups = (
+            [] if args.predict_only else group_results(list(loaded["groups"].values()), results)
         )
         info = run_info(args, model_args, model_name, seeds, options, facts, started)
         if not args.predict_only:
             print_results(results, console(), groups=groups)
         if writer is not None:
             hashes = writer.task_hashes()
-            path = writer.finish(
-                results_dict(results, run=info, groups=groups, task_hashes=hashes)
-            )
+            path = writer.finish(results_dict(results, run=info, groups=groups, task_hashes=hashes))
             console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0
 
@@ -157,8 +157,6 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
 
 def with_capabilities(options: RunOptions, model: LM) -> RunOptions:
     """The options, as far as the model can follow them."""
-    from dataclasses import replace
-
     if model.capabilities.prefill or not options.prompt.as_chat:
         return options
     return replace(options, prompt=replace(options.prompt, can_prefill=False))
@@ -166,8 +164,6 @@ def with_capabilities(options: RunOptions, model: LM) -> RunOptions:
 
 def write_out(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
     """Print the first prompt of each task."""
-    from dataclasses import replace
-
     from lm_eval.cli.preview import prompt_lines
 
     for task in tasks:
@@ -202,7 +198,10 @@ def run_info(
         start_time=started,
         end_time=time.time(),
         command=sys.argv,
-        **seeds,
+        random_seed=seeds["random_seed"],
+        numpy_seed=seeds["numpy_seed"],
+        torch_seed=seeds["torch_seed"],
+        fewshot_seed=seeds["fewshot_seed"],
     )
 
 
@@ -213,5 +212,3 @@ RUN_DEFAULTS: dict[str, Any] = {
     "write_out": False,
     "apply_chat_template": False,
 }
-
-__all__ = ["LmEvalWarning", "run", "warnings"]

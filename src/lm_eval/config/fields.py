@@ -139,9 +139,7 @@ def _check_concatenated(tree: nodes.Template) -> None:
         ]
 
 
-def _renderer(
-    environment: _Environment, source: str, tree: nodes.Template
-) -> Callable[[Doc], str]:
+def _renderer(environment: _Environment, source: str, tree: nodes.Template) -> Callable[[Doc], str]:
     template = environment.from_string(tree)
 
     def render(doc: Doc) -> str:
@@ -196,8 +194,8 @@ def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
         )
     elif isinstance(error, SecurityError):
         problem = (
-            f"{shorten(source)} was refused: {str(error).rstrip('.')}. Templates run in a sandbox and can only read "
-            "the doc's fields; use `!function` for anything more."
+            f"{shorten(source)} was refused: {str(error).rstrip('.')}. Templates run in a sandbox "
+            "and can only read the doc's fields; use `!function` for anything more."
         )
     elif isinstance(error, UndefinedError):
         problem = f"{shorten(source)} cannot be rendered: {_undefined(str(error), doc)}"
@@ -238,13 +236,18 @@ class _Environment(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "**" and isinstance(right, int) and abs(right) > 1000:
             raise SecurityError("a power above 1000 is not computed in templates")
-        for value, times in ((left, right), (right, left)):
-            if isinstance(value, str | list | tuple | bytes) and isinstance(times, int):
-                if operator == "*" and len(value) * times > MAX_REPEATED_ITEMS:
-                    raise SecurityError(
-                        f"a repetition above {MAX_REPEATED_ITEMS:,} items is not computed in templates"
-                    )
+        if operator == "*" and _repeated(left, right) > MAX_REPEATED_ITEMS:
+            limit = f"{MAX_REPEATED_ITEMS:,}"
+            raise SecurityError(f"a repetition above {limit} items is not computed in templates")
         return super().call_binop(context, operator, left, right)
+
+
+def _repeated(left: Any, right: Any) -> int:
+    """How many items ``left * right`` would hold, where one of them is a sequence."""
+    for value, times in ((left, right), (right, left)):
+        if isinstance(value, str | list | tuple | bytes) and isinstance(times, int):
+            return len(value) * times
+    return 0
 
 
 @lru_cache(maxsize=2)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, overload
 
-from lm_eval.data.permutation import permutation
-from lm_eval.errors import DataError, did_you_mean, listing
+from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
 
 Row = dict[str, Any]
 
@@ -199,7 +198,14 @@ class Table(Sequence[Any]):
         Without a seed it is 0 here: the same command must always see the same docs.
         """
         _check_options(options)
-        return self.select(permutation(len(self), seed or 0))
+        try:
+            import numpy as np
+        except ImportError:
+            raise MissingExtraError(
+                "Shuffling a table in the order that `datasets` gives needs numpy.",
+                install="pip install numpy",
+            ) from None
+        return self.select(np.random.default_rng(seed or 0).permutation(len(self)).tolist())
 
     def add_column(self, name: str, column: Sequence[Any]) -> Table:
         """This table with one more column."""

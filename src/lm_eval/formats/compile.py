@@ -21,13 +21,14 @@ from lm_eval.errors import (
     FieldError,
     LmEvalWarning,
     UnknownFormatError,
+    UnknownNameError,
     did_you_mean,
     listing,
     nearest,
 )
 from lm_eval.formats.labels import LABEL_STYLES
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
-from lm_eval.formats.readers import BoundReaders, bind_readers
+from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.registry import FORMATS
 
 OUTPUT_TYPES = ("multiple_choice", "generate_until")
@@ -61,11 +62,10 @@ def format_names() -> list[str]:
 def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | str | Path) -> None:
     """Add a format under ``name``: a ``PromptFormat``, a mapping of fields, or a YAML file's path."""
     _register_builtins()
-    if isinstance(definition, str | Path):
-        definition = _FormatFile(Path(definition))
-    place = str(definition.path) if isinstance(definition, _FormatFile) else "register_format()"
-    FORMATS.register(name, definition, place=place)
-    _compiled(name, definition)
+    is_file = isinstance(definition, str | Path)
+    value: Any = _FormatFile(Path(str(definition))) if is_file else definition
+    FORMATS.register(name, value, place=str(definition) if is_file else "register_format()")
+    _compiled(name, value)
 
 
 def register_format_folder(folder: str | Path) -> list[str]:
@@ -111,9 +111,7 @@ def compile_format(
     return compiled
 
 
-def compile_formats(
-    spec: Any, *, task: str, where: str | None = None
-) -> dict[str, PromptFormat]:
+def compile_formats(spec: Any, *, task: str, where: str | None = None) -> dict[str, PromptFormat]:
     """A task's ``formats:`` value as a map of its own formats; the first is its default."""
     where = where or f"Task {task!r}, formats"
     if isinstance(spec, str):
@@ -311,12 +309,12 @@ def _labels(value: Any, where: str) -> Any:
     )
 
 
-def _scorer(value: Any, where: str) -> BoundReaders:
-    if isinstance(value, BoundReaders):
+def _scorer(value: Any, where: str) -> BoundReader:
+    if isinstance(value, BoundReader):
         return value
     try:
-        return bind_readers(value)
-    except ConfigError as error:
+        return bind_reader(value)
+    except (ConfigError, UnknownNameError) as error:
         raise ConfigError(f"{where}, scorer: {error}") from None
 
 
@@ -360,7 +358,9 @@ def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:
     try:
         parts = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise ConfigError(f"{where} {shorten(text)}: {error}. Double a brace to print it.") from None
+        raise ConfigError(
+            f"{where} {shorten(text)}: {error}. Double a brace to print it."
+        ) from None
     for _, name, spec, conversion in parts:
         if name is not None and (name not in names or spec or conversion):
             raise ConfigError(f"{where} {shorten(text)} may hold {wanted} only, not {{{name}}}.")

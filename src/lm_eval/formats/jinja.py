@@ -272,5 +272,18 @@ def _plain_text(text: str) -> str:
 
 
 def _is_name(word: str) -> bool:
-    reserved = {"not", "and", "or", "is", "in", "if", "else", "none", "true", "false", "loop", "self"}
+    reserved = {
+        "not",
+        "and",
+        "or",
+        "is",
+        "in",
+        "if",
+        "else",
+        "none",
+        "true",
+        "false",
+        "loop",
+        "self",
+    }
     return word.isidentifier() and word.lower() not in reserved and not keyword.iskeyword(word)

@@ -18,7 +18,7 @@ from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.items import AnswerKind, Item
 from lm_eval.formats.labels import LabelStyle, joined, labels_for
-from lm_eval.formats.readers import BoundReaders, Reading, read
+from lm_eval.formats.readers import BoundReader, Reading, read
 
 OutputType = Literal["multiple_choice", "generate_until"]
 
@@ -66,7 +66,7 @@ class PromptFormat:
     """What a shot's answer says: ``{label}`` and ``{answer}`` (the right choice's text)."""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
-    scorer: BoundReaders | None = None
+    scorer: BoundReader | None = None
     generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[str, ...] = ("acc",)
 
@@ -143,7 +143,7 @@ class PromptFormat:
             prefix = self._said("gen_prefix", item, self._variables(labels))
         return read(
             reply,
-            self.scorer,
+            (self.scorer,),
             labels=labels,
             choices=item.choices[: len(labels)] if labels else item.choices,
             prefix=prefix,
@@ -228,7 +228,7 @@ class PromptFormat:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BoundReaders):
+    if isinstance(value, BoundReader):
         return value.as_spec()
     if isinstance(value, tuple):
         return [_plain(part) for part in value]

@@ -213,11 +213,6 @@ class ClozeTemplate(TemplateConfig):
         return self.show_choices
 
 
-def register_template(name: str) -> Callable[[type[T]], type[T]]:
-    """Make ``template: <name>`` use the decorated ``TemplateConfig`` subclass."""
-    return TEMPLATES.decorator(name)
-
-
 class TemplateFactory:
     """Templates by style, from a mapping, and from one another."""
 

@@ -49,7 +49,7 @@ class GgufLM(StreamingLM):
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
 
-    def __init__(  # noqa: PLR0917 - from_args passes them all by name
+    def __init__(
         self,
         path: str | Path | None = None,
         n_ctx: int | None = None,

@@ -130,9 +130,7 @@ def _tau(outcome: TextOutcome) -> float | None:
     rank = {place: at for at, place in enumerate(outcome.gold[0])}
     order = [rank[place] for place in outcome.reading.value]
     pairs = math.comb(len(order), 2)
-    swapped = sum(
-        later < earlier for at, earlier in enumerate(order) for later in order[at + 1 :]
-    )
+    swapped = sum(later < earlier for at, earlier in enumerate(order) for later in order[at + 1 :])
     return 1.0 - 2.0 * swapped / pairs
 
 
@@ -141,7 +139,9 @@ register_metric(Metric("acc_read", "right ÷ items whose answer was read", None,
 register_metric(Metric("acc_norm", "acc by log-likelihood per character", _acc_norm))
 register_metric(Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_bytes))
 register_metric(
-    Metric("exact_match", "the answer is the target, character by character", _greedy_gold, _exact_text)
+    Metric(
+        "exact_match", "the answer is the target, character by character", _greedy_gold, _exact_text
+    )
 )
 register_metric(
     Metric("f1_macro", "mean F1 over classes", _pair_of_choice, _pair_of_text, macro_f1_estimate)

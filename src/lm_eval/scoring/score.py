@@ -46,7 +46,11 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     metrics = [get_metric(n, reads_text=reads_text, where=where) for n in task.format.metrics]
     known = {metric.name for metric in metrics}
     for name in own:
-        metric = get_metric(name, reads_text=reads_text, where=where) if _fits(name, reads_text) else None
+        metric = (
+            get_metric(name, reads_text=reads_text, where=where)
+            if _fits(name, reads_text)
+            else None
+        )
         if metric is not None and name not in known:
             metrics.append(metric)
     return metrics
@@ -67,7 +71,9 @@ def outcome_of(
         )
     reply = str(answers[0])
     if task.format is None or asked.item is None:
-        return TextOutcome(reply, Reading(reply, "whole reply", (0, len(reply))), asked.gold, "text")
+        return TextOutcome(
+            reply, Reading(reply, "whole reply", (0, len(reply))), asked.gold, "text"
+        )
     reading = task.format.read(
         reply, asked.item, is_prefilled=is_prefilled, finish=getattr(answers[0], "finish", None)
     )

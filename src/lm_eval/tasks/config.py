@@ -17,7 +17,7 @@ from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.formats.readers import bind_readers
+from lm_eval.formats.readers import bind_reader
 from lm_eval.formats.templates import (
     DEFAULT_CHOICES,
     DEFAULT_QUESTION,
@@ -256,14 +256,16 @@ def _field(source: str | None, call: Any) -> Any:
 
 def _generating(fmt: PromptFormat) -> PromptFormat:
     """A template's format for a task that generates its answers: the label is read from the reply."""
-    scorer = bind_readers({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
+    scorer = bind_reader({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
     metrics = ("acc", "acc_read")
     return replace(fmt, output_type="generate_until", scorer=scorer, metrics=metrics)
 
 
 def _from_custom(method: Any, *specs: Any) -> Any:
     """What a user's template class gives; its methods may take the task's field specs, or nothing."""
-    takes = [p for p in inspect.signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    takes = [
+        p for p in inspect.signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD
+    ]
     return method(*specs[: len(takes)])
 
 

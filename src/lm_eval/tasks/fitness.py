@@ -70,7 +70,9 @@ def _shows_choices(item: Item) -> bool:
         return False
     at = 0
     for choice in item.choices:
-        found = re.compile(_LABEL + re.escape(choice.strip()), re.MULTILINE).search(item.question, at)
+        found = re.compile(_LABEL + re.escape(choice.strip()), re.MULTILINE).search(
+            item.question, at
+        )
         if found is None:
             return False
         at = found.end()

@@ -142,9 +142,7 @@ class TaskManager:
             nearest=nearest(name, self.index),
         )
 
-    def _select_glob(
-        self, pattern: str, format_name: str | None
-    ) -> list[ConfigurableTask | Group]:
+    def _select_glob(self, pattern: str, format_name: str | None) -> list[ConfigurableTask | Group]:
         names = fnmatch.filter(sorted(self.index), pattern)
         if not names:
             raise UnknownTaskError(
@@ -243,9 +241,7 @@ class TaskManager:
 
     # Formats
 
-    def _with_formats(
-        self, found: Any, format_name: str | None
-    ) -> list[ConfigurableTask | Group]:
+    def _with_formats(self, found: Any, format_name: str | None) -> list[ConfigurableTask | Group]:
         if isinstance(found, _LooseGroup):
             return [self._built_group(found, format_name)]
         if isinstance(found, list):

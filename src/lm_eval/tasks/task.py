@@ -220,7 +220,10 @@ class ConfigurableTask:
                 docs = process(docs)
             if not isinstance(docs, Table):
                 docs = Table.from_list([dict(doc) for doc in docs])
-            return docs.to_list()  # a table copies rows on every access; docs are read many times
+            rows: list[Doc] = (
+                docs.to_list()
+            )  # a table copies rows on every access; docs are read many times
+            return rows
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(
