@@ -17,38 +17,8 @@ _LINE = re.compile(r"[\s:]*([^\n]*)")
 _SENTENCE_END = re.compile(r"(?:[a-z]{2}|[A-Z]{3}|[\d)\]}$*\"'`])[.!?](?=\s+[A-Z])")
 _LAST_WORD = re.compile(r"([A-Za-z]+)[.!?]\Z")
 _ABBREVIATIONS = frozenset(
-    (
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "st",
-        "mt",
-        "no",
-        "vs",
-        "jr",
-        "sr",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-    )
-    + (
-        "gen",
-        "col",
-        "lt",
-        "capt",
-        "rev",
-        "fig",
-        "eq",
-        "dept",
-        "univ",
-        "ave",
-        "approx",
-        "est",
-        "etc",
-    )
+    "dr mr mrs ms prof st mt no vs jr sr inc ltd co corp gen col lt capt rev fig eq dept univ ave "
+    "approx est etc".split()
 )
 _INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
 _WRAPPERS = (
