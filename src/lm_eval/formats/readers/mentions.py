@@ -19,7 +19,8 @@ _NEGATION = re.compile(
     r"|unlikely)\b|不是|不对|并非",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?;](?=\s)|\n")
+# The period of "D. Rome" ends no sentence.
+_SENTENCE_END = re.compile(r"(?<!\A\w)(?<!\s\w)[.!?;](?=\s)|\n")
 # Words this far apart are not about each other; it also keeps the search linear.
 _REACH = 200
 _CLASS_CUE = re.compile(

@@ -30,7 +30,9 @@ _LEAD = rf"(?:{_OPEN}|{_FILLER}){{0,40}}"
 _CLOSE = re.compile(r"(?:[*_`\"'$)\]}]|\\[)\]]|</\w{1,12}>){0,12}")
 # A label ends its token: not the C of C++, C#, C-4 or C's, not the 1 of 1.5, the A of A.I. or A=5.
 _TOKEN_START = r"(?<![A-Za-z0-9\u00c0-\u1fff\\])"
-_TOKEN_END = r"(?![A-Za-z0-9\u00c0-\u1fff+#%°^=@\\]|[-'_]\w|\.\d|\.\w\b|\s?[+*×÷=^<]\s?\d)"
+_TOKEN_END = (
+    r"(?![A-Za-z0-9\u00c0-\u1fff+#%°^=@]|\\(?![)\]])|[-'_]\w|\.\d|\.\w\b|\s?[+*×÷=^<]\s?\d)"
+)
 _NUMBER_START = r"(?<![\d][.,:/])(?<!-)"
 _NUMBER_END = r"(?![,:/]\d)"
 

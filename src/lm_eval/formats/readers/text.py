@@ -97,6 +97,14 @@ def _plain_word(word: str) -> str:
     return unicodedata.normalize("NFKC", word).casefold()
 
 
+def _is_article(text: str, found: re.Match[str], *, is_first: bool) -> bool:
+    """True for ``the`` before a word; the A of "A* search" and "vitamin A" is a name."""
+    word = found.group()
+    if word.lower() not in _ARTICLES or not text[found.end() : found.end() + 1].isspace():
+        return False
+    return word != "A" or is_first
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """A text as plain words, each of which knows where it stands.
@@ -140,15 +148,19 @@ class Words:
 
 def words(text: str) -> Words:
     """``text`` without case, punctuation and articles; articles stay where nothing else is."""
-    found = [(_plain_word(m.group()), m.span()) for m in _WORD.finditer(fold(text))]
-    kept = [item for item in found if item[0] not in _ARTICLES] or found
+    text = fold(text)
+    matches = list(_WORD.finditer(text))
+    kept = [
+        m for i, m in enumerate(matches) if not _is_article(text, m, is_first=i == 0)
+    ] or matches
     line, starts = [" "], []
     at = 1
-    for word, _ in kept:
+    for match in kept:
+        word = _plain_word(match.group())
         starts.append(at)
         line += (word, " ")
         at += len(word) + 1
-    return Words("".join(line), starts, [span for _, span in kept])
+    return Words("".join(line), starts, [match.span() for match in kept])
 
 
 @lru_cache(maxsize=8192)
