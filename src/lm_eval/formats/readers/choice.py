@@ -184,7 +184,7 @@ def _stands_alone(text: str, span: tuple[int, int]) -> bool:
     line_end = text.find("\n", span[1])
     rest = text[span[1] :] if line_end < 0 else text[span[1] : line_end]
     is_alone = not text[line_start : span[0]].strip(" \t*_(<>bstrong") and is_blank(rest)
-    return is_alone or (line_end < 0 and is_blank(rest))
+    return is_alone or is_blank(text[span[1] :])
 
 
 # --------------------------------------------------------------------------------------- lines

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.text import Words, fold, key_of, words
+from lm_eval.formats.readers.text import Words, fold, key_of, may_mention, words
 
 # What may stand around a label: emphasis, quotes, brackets, LaTeX and HTML wrappers.
 # The look-ahead makes a run of white space one step: a masked thinking block can be a long one.
@@ -164,7 +164,7 @@ class Options:
 
     def mentions(self, text: str) -> dict[int, list[tuple[int, int]]]:
         """Where each choice's text occurs as whole words; not inside a longer choice's text."""
-        return mentions(words(text), self.keys)
+        return mentions(words(text), self.keys) if may_mention(text, self.keys) else {}
 
     # ---------------------------------------------------------------------------------- both
 
