@@ -19,6 +19,7 @@ _WEAK_CUE = re.compile(
     r"(?:(?:to|for|among|from|of|here|option|choice)\b[^.:\n]{0,80}?)?"
     r"(?:\bis\b|\b(?:would|must|should|has\s+to|can\s+only)\s+be\b|:|=)"
     r"|\bi(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b"
+    r"|\bi(?:'d|\s+would)?\s+(?:say|think|believe|guess)\b(?:\s+that\b)?(?:\s+it(?:'s|\s+is)\b)?"
     r"|(?:答案|选项)\s?(?:是|为|選|:)|\b(?:respuesta|réponse|antwort|risposta|resposta)[\s*_]{0,4}:",
     re.IGNORECASE,
 )
