@@ -39,8 +39,7 @@ _WRAPPED_START = re.compile(
     r"|\\boxed\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\})(?=[.,;!?]?(?:\s*\Z|\s+[A-Z(]|[ \t]*\n))"
 )
 _PLACEHOLDER = re.compile(
-    r"[\[<(](?:your[ _])?(?:final[ _])?(?:answer(?:[_ ]letter)?|letter|number|choice)[\])>]"
-    r"|_{2,}|\.{2,}",
+    r"[\[<(](?:your[ _])?(?:final[ _])?(?:answer(?:[_ ]letter)?|letter|number|choice)[\])>]|_{2,}",
     re.IGNORECASE,
 )
 
@@ -57,7 +56,7 @@ def after_last(text: str, *, phrase: str) -> Reading:
     if line is None:
         return NO_ANSWER
     start, end = unwrapped(text, line.start(1), _end_of_answer(text, *line.span(1)))
-    if start >= end or _PLACEHOLDER.fullmatch(text, line.start(1), line.end(1)):
+    if start >= end or _PLACEHOLDER.fullmatch(line[1].strip(" \t\r.")):
         return NO_ANSWER
     return Reading(text[start:end], "after_last", (start, end))
 

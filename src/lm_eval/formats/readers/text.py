@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -82,7 +82,8 @@ _WORD = re.compile(
     r"(?:(?<![\w)])-)?\d+(?:[.,]\d+)*(?![^\W_])"
     # scripts without spaces: every character is a word
     rf"|[{_CJK}]"
-    rf"|[^\W_{_CJK}]+"
+    # accents may stand behind their letter
+    rf"|[^\W_{_CJK}](?:[^\W_{_CJK}]|[\u0300-\u036f])*"
     # signs that carry meaning, as in "x < y"; emphasis, quotes and brackets do not
     r"|[^\w\s*$`\"'.,;:!?()\[\]{}–—…¡¿·-]"
 )
@@ -161,6 +162,14 @@ def words(text: str) -> Words:
         line += (word, " ")
         at += len(word) + 1
     return Words("".join(line), starts, [match.span() for match in kept])
+
+
+def may_mention(text: str, keys: Iterable[str]) -> bool:
+    """False if none of ``keys`` can occur in ``text``: a quick look before the slow one."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    longest = [max(key.split(), key=len, default="") for key in keys]
+    # digits may be grouped in the text, "1,000", and not in the key
+    return any(word and (word in plain or word[-1].isdigit()) for word in longest)
 
 
 @lru_cache(maxsize=8192)
