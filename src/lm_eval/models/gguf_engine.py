@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INSTALL_EXTRA = "pip install 'lm-eval-formats[gguf]'"
 MAX_SEQUENCES = 64
 TOKENS_AT_ONCE = 63
-"""Tokens per pass. llama.cpp's CPU attention takes one path from 64 tokens on and another for a lone
+"""Tokens per pass. llama.cpp's CPU attention takes one path from 64 tokens on, another for a lone
 token, which add up in another order; 8-bit activations turn that into shifts of up to half a nat.
 Between the two it goes cell by cell: as long as a sequence's cells lie in the order of its tokens,
 its results do not depend on what else is in the cache."""
@@ -127,7 +127,7 @@ class Engine:
         try:
             tokens = self._vocab.tokenize(str(text), False, True)  # a subclass is refused
         except UnicodeEncodeError:  # half a surrogate pair, which is no character
-            text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             tokens = self._vocab.tokenize(text, False, True)
         return list(tokens)
 

@@ -1,4 +1,4 @@
-"""The default weights are found without running their package, or the error says how to get them."""
+"""The default weights are found without running their package; if not, the error helps."""
 
 from __future__ import annotations
 
