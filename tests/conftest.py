@@ -16,7 +16,7 @@ from lm_eval.registry import FORMATS, METRICS, MODELS, READERS, TEMPLATES
 
 # No deadline: a loaded machine is no defect. On CI the same examples every time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("dev", deadline=None, max_examples=60, suppress_health_check=_SLOW)
+settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=_SLOW)
 settings.register_profile(
     "ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True
 )
