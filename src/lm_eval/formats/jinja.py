@@ -223,7 +223,7 @@ def _label_variables(fmt: PromptFormat, choices: str) -> str:
             statements += (
                 f"{{% set _choice_list_{word} = (_choice_labels[:-1] | join(', ')) ~ "
                 f'" {word} " ~ _choice_labels[-1] if _choice_labels | length > 1 '
-                'else _choice_labels | join %}'
+                "else _choice_labels | join %}"
             )
     return statements
 

@@ -330,9 +330,9 @@ def test_data_is_never_evaluated(value: str) -> None:
     assert process_field(doc, "question") == value
     assert process_field(doc, "{{ question }}") == value
     assert process_field(doc, "{{ options }}") == [value, value]
-    assert process_field(doc, "Q: {{ question }}\n{% for o in options %}- {{ o }}\n{% endfor %}") == (
-        f"Q: {value}\n- {value}\n- {value}\n"
-    )
+    assert process_field(
+        doc, "Q: {{ question }}\n{% for o in options %}- {{ o }}\n{% endfor %}"
+    ) == (f"Q: {value}\n- {value}\n- {value}\n")
 
 
 JSON = st.recursive(
@@ -393,5 +393,3 @@ def test_expression_of_a_field_is_jinja_by_itself(spec: str) -> None:
 def test_shorten() -> None:
     assert shorten("a\nb") == "'a\\nb'"
     assert len(shorten("x" * 1000)) == 80
-
-

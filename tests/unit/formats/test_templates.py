@@ -243,7 +243,9 @@ def test_wrapper_and_jinja_agree_for_every_kind_of_extractor(
         assert ast.literal_eval(STOCK.from_string(scored).render(doc)) == scored(doc)
 
 
-@pytest.mark.parametrize("choices", [[], ["one"], "text", None, {"a": 1}, [None, "x"], [["a"], "b"]])
+@pytest.mark.parametrize(
+    "choices", [[], ["one"], "text", None, {"a": 1}, [None, "x"], [["a"], "b"]]
+)
 def test_choices_that_are_no_list_of_texts(choices: Any) -> None:
     wrapped = mmlu_template().wrap_doc_to_text("question", "choices")
     with pytest.raises(FormatError):
@@ -266,7 +268,21 @@ def test_jinja_field_can_be_copied_and_pickled() -> None:
 
 ANY = st.text(st.characters(exclude_categories=("Cs",)), max_size=25)
 NASTY = st.sampled_from(
-    ["{{ x }}", "{% raw %}", "}}", "{#", "'", '"', "\\", "\\n", "a\r\nb", "\n", "q\n\n", "______", ""]
+    [
+        "{{ x }}",
+        "{% raw %}",
+        "}}",
+        "{#",
+        "'",
+        '"',
+        "\\",
+        "\\n",
+        "a\r\nb",
+        "\n",
+        "q\n\n",
+        "______",
+        "",
+    ]
 )
 TEXT = st.one_of(ANY, NASTY, st.tuples(ANY, NASTY).map("".join))
 CHOICE = st.one_of(TEXT, st.integers(), st.floats(allow_nan=False), st.booleans())
@@ -352,7 +368,11 @@ def test_task_config_strings_are_equal_for_any_doc(name: str, data: st.DataObjec
     labels = get_format(name).choice_labels
     doc = data.draw(answered_docs(len(labels) if isinstance(labels, tuple) else None))
     config = TaskConfig(
-        task="t", doc_to_text="question", doc_to_choice="choices", doc_to_target="answer", formats=name
+        task="t",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="answer",
+        formats=name,
     )
     assert isinstance(config.doc_to_text, str)
     assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
