@@ -6,6 +6,7 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -152,7 +153,7 @@ class ConfigurableTask:
         """What is asked about a doc. Errors name the task and the doc."""
         with self._located(doc_id):
             asked = self.prompts.ask(self.eval_docs[doc_id])
-        if asked.continuations and len(asked.continuations) < len(asked.choices):
+        if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
 
@@ -242,15 +243,21 @@ class ConfigurableTask:
             task=self.task_name,
         )
 
+    @cached_property
+    def _most_labels(self) -> float:
+        """How many choices the format shows of a doc that has more."""
+        fmt = self.format
+        cuts = fmt is not None and fmt.cut_choices and isinstance(fmt.choice_labels, tuple)
+        return len(fmt.choice_labels or ()) if fmt is not None and cuts else math.inf
+
     def _warn_cut(self, doc_id: int, asked: Asked) -> None:
         if getattr(self, "_warned_cut", False):
             return
         self._warned_cut = True
         warnings.warn(
             f"Task {self.name!r}: doc {doc_id} has {len(asked.choices)} choices but the format "
-            f"{self.config.prompt_format.name if self.config.prompt_format else ''!r} has "
-            f"{len(asked.continuations)} labels; choices beyond them are not shown. Give it more "
-            "choice_labels to show all.",
+            f"{self.format.name if self.format else ''!r} has {self._most_labels} labels; choices "
+            "beyond them are not shown. Give it more choice_labels to show all.",
             LmEvalWarning,
             stacklevel=3,
         )
