@@ -14,7 +14,7 @@ Responses = Iterable[Any]
 class Filter(ABC):
     """A step over all responses of a task at once. A new one is made for every run."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:  # noqa: B027 - subclasses need none of their own
         """Take the keys that stand beside ``function`` in the task file."""
 
     @abstractmethod

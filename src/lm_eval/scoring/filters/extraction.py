@@ -106,9 +106,7 @@ class MultiChoiceRegexFilter(RegexFilter):
         self.regexes_to_ignore = regexes_to_ignore
 
     def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:
-        return [
-            self._letters(some, choices_of(doc)) for some, doc in zip(resps, docs, strict=True)
-        ]
+        return [self._letters(some, choices_of(doc)) for some, doc in zip(resps, docs, strict=True)]
 
     def _letters(self, responses: Iterable[Any], choices: Iterable[str]) -> list[Any]:
         texts = [self._plain(choice.strip()) for choice in choices]

@@ -211,7 +211,9 @@ def _check_regexes(made: Any, options: Mapping[str, Any], where: str) -> None:
 
 def _bad_regex(error: re.error, options: Mapping[str, Any], where: str) -> ConfigError:
     pattern = error.pattern
-    key = next((k for k in REGEX_KEYS if pattern is not None and _holds(options.get(k), pattern)), None)
+    key = next(
+        (k for k in REGEX_KEYS if pattern is not None and _holds(options.get(k), pattern)), None
+    )
     shown = f"`{key}` " if key else ""
     if error.pos is None or not isinstance(pattern, str):
         return ConfigError(f"{where}: {shown}{pattern!r} is no regular expression: {error.msg}.")

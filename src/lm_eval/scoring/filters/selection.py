@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import ConfigError
@@ -43,4 +43,9 @@ class MajorityVoteFilter(Filter):
         pass
 
     def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
-        return [[winner for winner, _ in Counter(some).most_common(1)] for some in resps]
+        return [_most_frequent(some) for some in resps]
+
+
+def _most_frequent(responses: Iterable[Any]) -> list[Any]:
+    counts: Counter[Any] = Counter(responses)
+    return [response for response, _ in counts.most_common(1)]
