@@ -69,7 +69,15 @@ class HarnessPrompts:
             continuations = (str(target),)
         gold = text if inputs else target
         accepted = tuple(gold) if isinstance(gold, list) else (gold,)
-        return Asked(turn, continuations, choices, accepted, str(target), inputs=inputs)
+        return Asked(
+            turn,
+            continuations,
+            choices,
+            accepted,
+            str(target),
+            target_value=target,
+            inputs=inputs,
+        )
 
     def shot(self, doc: Doc) -> Turn:
         text, choices, target = self.text(doc), self.choices(doc), self.target(doc)
@@ -118,6 +126,9 @@ class HarnessPrompts:
                 "that holds the list of choices."
             )
         return tuple([one if isinstance(one, str) else str(one) for one in value])
+
+    def scored(self, doc: Doc) -> list[str]:
+        return list(self.choices(doc))
 
     def gen_prefix(self, doc: Doc) -> str | None:
         """What starts the assistant's words: a field of the doc, or a template."""

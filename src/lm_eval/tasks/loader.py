@@ -51,7 +51,8 @@ class Entry:
 class TaskManager:
     """Finds tasks by name in the built-in library and in ``include_path``.
 
-    ``run_code=False`` loads everything but refuses to call a task's Python functions.
+    ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
+    undoes the deliberate differences from EleutherAI's harness, for comparisons with it.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class TaskManager:
         *,
         include_defaults: bool = True,
         run_code: bool = True,
+        parity: bool = False,
     ) -> None:
+        self._parity = parity
         self._run_code = run_code
         paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
         roots = [_library()] if include_defaults else []
@@ -306,8 +309,8 @@ class TaskManager:
         if isinstance(found, list):
             return [item for one in found for item in self._with_formats(one, format_name)]
         if format_name == "*":
-            return _every_format(found)
-        return [ConfigurableTask(found, format_name=format_name)]
+            return _every_format(found, parity=self._parity)
+        return [ConfigurableTask(found, format_name=format_name, parity=self._parity)]
 
     def _built_group(self, loose: _LooseGroup, format_name: str | None) -> Group:
         members: list[ConfigurableTask | Group] = []
@@ -372,11 +375,11 @@ def split_selector(selector: str) -> tuple[str, str | None]:
     return name, format_name
 
 
-def _every_format(config: TaskConfig) -> list[ConfigurableTask | Group]:
+def _every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask | Group]:
     """``task@*``: the task's own formats, or every built-in that its fields can fill."""
     built: list[ConfigurableTask | Group] = []
     for name in config.format_choices():
-        task = ConfigurableTask(config, format_name=name)
+        task = ConfigurableTask(config, format_name=name, parity=parity)
         if config.own_formats or _fits(task):
             built.append(task)
     if not built:
