@@ -110,7 +110,8 @@ def make_sampler(
             excludes_doc=rules.excludes_doc,
         )
     if kind == "first_n":
-        return FirstSampler(pool, excludes_doc=rules.excludes_doc)
+        excludes = rules.excludes_doc or rules.draws_one_more
+        return FirstSampler(pool, excludes_doc=excludes)
     if callable(kind):
         return _OwnSampler(kind, pool, seed)
     raise ConfigError(
@@ -119,14 +120,41 @@ def make_sampler(
     )
 
 
+class ContextSampler:
+    """The base of a task's own sampler: ``df`` is the pool, ``rnd`` the seeded stream."""
+
+    def __init__(
+        self, df: Sequence[Doc] | None = None, *, rnd: Any = None, **settings: Any
+    ) -> None:
+        self.df: Sequence[Doc] = df or []
+        self.rnd: random.Random = rnd if isinstance(rnd, random.Random) else random.Random(rnd)
+        self.settings = settings
+
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
+        """``n`` docs of the pool, ``eval_doc`` not among them."""
+        pool = [doc for doc in (df or self.df) if doc != eval_doc]
+        return self.rnd.sample(pool, n)
+
+
+class FirstNSampler(ContextSampler):
+    """The first docs of the pool."""
+
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
+        return [doc for doc in (df or self.df) if doc != eval_doc][:n]
+
+
 class _OwnSampler:
-    """A task's own sampler class: made with the pool, asked with ``sample(n, eval_doc, df)``."""
+    """A task's own sampler class at work."""
 
     def __init__(self, kind: Any, pool: Sequence[Doc], seed: int) -> None:
         made = kind.resolve() if hasattr(kind, "resolve") else kind
         self._sampler = made(pool, rnd=random.Random(seed))
-        self._pool = pool
+        self._pool = list(pool)
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
-        chosen = self._sampler.sample(count, doc, self._pool)
-        return tuple(list(self._pool).index(one) for one in chosen)
+        chosen = self._sampler.sample(count, eval_doc=doc, df=self._pool)
+        return tuple(self._pool.index(one) for one in chosen)

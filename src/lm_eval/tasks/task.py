@@ -52,6 +52,8 @@ class ConfigurableTask(HarnessMethods):
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        if self.overrides("download"):
+            self.download()
 
     @property
     def task_name(self) -> str:
