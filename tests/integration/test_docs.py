@@ -42,7 +42,7 @@ PAGES = {
     )
 }
 SKIPS = {
-    "README.md": ["installs packages", "installs packages", "needs the weights, takes minutes"],
+    "README.md": ["installs packages", "needs the weights, takes minutes", "installs packages"],
     "docs/data.md": ["needs a network"],
     "docs/models.md": ["installs packages", "needs the weights"],
 }
@@ -213,7 +213,8 @@ def assert_shown(shown: str, printed: str) -> None:
     lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
     pattern = "".join(ANY_LINES if line == "…" else _line_pattern(line) for line in lines)
     tidy = "\n".join(line.rstrip() for line in printed.splitlines()).strip("\n") + "\n"
-    assert re.fullmatch(pattern, tidy), f"the page shows:\n{shown}\nprinted was:\n{printed}"
+    if re.fullmatch(pattern, tidy) is None:
+        raise AssertionError(f"the page shows:\n{shown}\nbut printed was:\n{printed}")
 
 
 ANY_LINES = r"(?:[^\n]*\n)*?"
@@ -230,7 +231,7 @@ def test_every_block_runs(name: str, tmp_path: Path) -> None:
         try:
             run.run(block)
         except (AssertionError, subprocess.TimeoutExpired, yaml.YAMLError) as error:
-            pytest.fail(f"{name}, line {block.line}, {block.language} block: {error}")
+            pytest.fail(f"{name}, line {block.line}, {block.language}: {error}", pytrace=False)
 
 
 @pytest.mark.parametrize("name", PAGES)
