@@ -11,7 +11,7 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -27,7 +27,7 @@ from lm_eval.errors import FieldError
 from lm_eval.formats.compile import FORMAT_FIELDS, format_names, get_format
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
-from lm_eval.formats.readers import bind_reader, read
+from lm_eval.formats.readers import BoundReader, bind_reader, read
 from lm_eval.formats.templates import ClozeTemplate, MCQTemplate, TemplateFactory
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
@@ -359,29 +359,59 @@ REPLIES: tuple[tuple[Any, tuple[str, ...]], ...] = (
 )
 
 
+CURATED = frozenset(spec if isinstance(spec, str) else spec["reader"] for spec, _ in REPLIES)
+
+
 def reader_examples() -> str:
+    return "".join(
+        _example_table(bind_reader(spec), replies, LETTERS, CHOICES) for spec, replies in REPLIES
+    )
+
+
+def golden_examples() -> str:
+    """For the other readers, a few rows of each table in tests/golden/readers, read again."""
     parts = []
-    for spec, replies in REPLIES:
-        bound = bind_reader(spec)
-        takes_choices = "labels" in inspect.signature(READERS.get(bound.name)).parameters
-        given = {"labels": LETTERS, "choices": CHOICES} if takes_choices else {}
-        shown = yaml.safe_dump(bound.as_spec(), default_flow_style=True, sort_keys=False).strip()
-        parts.append(f"`scorer: {shown.removesuffix('...').strip()}`\n\n")
-        rows = []
-        for reply in replies:
-            reading = read(reply, (bound,), **given)
-            answer = _shown(reading.value) if reading.is_answer else "–"
-            rows.append((code(reply), answer, code(reading.rule) if reading.rule else "–",
-                         reading.reason or ""))  # fmt: skip
-        parts.append(table(("Reply", "Answer", "Rule", "`no_answer`"), rows) + "\n")
+    for file in sorted((ROOT / "tests/golden/readers").glob("*.yaml")):
+        golden = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if file.stem not in READERS or file.stem in CURATED:
+            continue
+        rows = [row for row in golden["rows"] if set(row) <= {"text", "value", "reason", "rule"}]
+        unread = [row["text"] for row in rows if "reason" in row][:GOLDEN_ROWS]
+        found = [row["text"] for row in rows if "reason" not in row][:GOLDEN_ROWS]
+        labels, choices = golden.get("labels", ()), golden.get("choices", ())
+        bound = bind_reader(golden["reader"])
+        parts.append(_example_table(bound, (*found, *unread), labels, choices))
     return "".join(parts)
 
 
-def _shown(value: Any) -> str:
+GOLDEN_ROWS = 5
+
+
+def _example_table(
+    bound: BoundReader, replies: Iterable[str], labels: Sequence[str], choices: Sequence[str]
+) -> str:
+    shown = yaml.safe_dump(bound.as_spec(), default_flow_style=True, sort_keys=False, width=200)
+    title = f"`scorer: {shown.strip().removesuffix('...').strip()}`"
+    wanted = inspect.signature(READERS.get(bound.name)).parameters
+    given = {k: v for k, v in (("labels", labels), ("choices", choices)) if k in wanted}
+    if bound.name not in CURATED and given:
+        listed = "; ".join(f"{key}: {', '.join(value)}" for key, value in given.items() if value)
+        title += f" ({listed})"
+    rows = []
+    for reply in replies:
+        reading = read(reply, (bound,), **given)
+        names = given.get("choices") or given.get("labels") or ()
+        answer = _shown(reading.value, names) if reading.is_answer else "–"
+        rule = code(reading.rule) if reading.rule else "–"
+        rows.append((code(reply), answer, rule, reading.reason or ""))
+    return f"{title}\n\n{table(('Reply', 'Answer', 'Rule', '`no_answer`'), rows)}\n"
+
+
+def _shown(value: Any, names: Sequence[str]) -> str:
     if isinstance(value, int):
-        return f"{LETTERS[value]} ({CHOICES[value]})"
+        return cell(names[value])
     if isinstance(value, list):
-        return " ".join(LETTERS[place] for place in value)
+        return ", ".join(names[place] for place in value)
     return code(value)
 
 
@@ -546,6 +576,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "formats-table": formats_table,
     "france-prompts": france_prompts,
     "gguf-arguments": gguf_arguments,
+    "golden-examples": golden_examples,
     "metrics-table": metrics_table,
     "models-table": models_table,
     "reader-examples": reader_examples,

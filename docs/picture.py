@@ -24,7 +24,7 @@ from lm_eval.tasks import TaskManager
 
 COMMAND = "lm-eval run --tasks demo_mcq@* --gen_kwargs max_gen_toks=128"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
-WIDTH = 118
+WIDTH = 88
 INK, PAPER = (36, 41, 47), (255, 255, 255)
 THEME = TerminalTheme(PAPER, INK, [INK] * 8, [INK] * 8)
 
@@ -42,6 +42,7 @@ def main() -> None:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), markup=False, highlight=False)
     console.print(f"$ {COMMAND}\n")
     console.print(results_table(results))
+    console.print()
     args.output.write_text(drawn(console), encoding="utf-8")
     print(args.output)
 
@@ -50,7 +51,9 @@ def drawn(console: Console) -> str:
     """The recorded output as SVG with the reader's own monospace font: nothing is fetched."""
     local = re.sub(r"\n *@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     local = local.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, monospace")
+    local = local.replace("<svg ", '<svg xml:space="preserve" ', 1)  # some viewers trim otherwise
     svg = console.export_svg(title="lm-eval", theme=THEME, code_format=local, unique_id="demo")
+    svg = svg.replace("rgba(255,255,255,0.35)", "#d0d7de")  # a border that shows on white
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 

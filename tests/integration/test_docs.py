@@ -151,7 +151,8 @@ class PageRun:
             check=False,
             encoding="utf-8",
         )
-        assert done.returncode == code, f"exit code {done.returncode}:\n{done.stdout}"
+        if done.returncode != code:
+            raise AssertionError(f"exit code {done.returncode}:\n{done.stdout}")
         return done.stdout
 
     def _write(self, name: str, text: str) -> None:
