@@ -22,7 +22,7 @@ from lm_eval.reports.table import results_table
 from lm_eval.requests import PromptOptions
 from lm_eval.tasks import TaskManager
 
-COMMAND = "lm-eval run --tasks demo_mcq@* --gen_kwargs max_gen_toks=128"
+COMMAND = "lm-eval run --tasks 'demo_mcq@*' --gen_kwargs max_gen_toks=128"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
 WIDTH = 88
 INK, PAPER = (36, 41, 47), (255, 255, 255)

@@ -17,8 +17,10 @@ The blocks of a page run in order, in one new folder that has the repository's `
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
+import io
 import os
 import re
 import shlex
@@ -31,6 +33,8 @@ from types import ModuleType
 
 import pytest
 import yaml
+
+from lm_eval.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -98,10 +102,11 @@ class PageRun:
         self.printed: str | None = None
         commands = folder / "bin"
         commands.mkdir()
-        for name in ("lm-eval", "lm_eval"):
-            (commands / name).write_text(DUMMY.format(python=sys.executable))
+        python = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
+        dummy = DUMMY.format(python=sys.executable)
+        for name, script in {"lm-eval": dummy, "lm_eval": dummy, "python": python}.items():
+            (commands / name).write_text(script)
             (commands / name).chmod(0o755)
-        (commands / "python").symlink_to(sys.executable)
         self.environment = {
             **{k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LM_EVAL_DEBUG")},
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
@@ -162,7 +167,7 @@ class PageRun:
         if path.name == "pyproject.toml":
             self._install_entry_points(text)
         if path.suffix == ".yaml" and {"task", "group"} & set(_loaded(text)):
-            self._call(["lm-eval", "validate", "--run_code", "--tasks", name])
+            validate(path)
 
     def _run_with(self, block: Block, name: str) -> None:
         """The file ``name`` with the block's keys instead of its own, validated under another name."""
@@ -170,7 +175,7 @@ class PageRun:
         task.pop("formats", None), task.pop("template", None)
         changed = self.folder / f"with_{block.line}_{name}"
         changed.write_text(yaml.safe_dump({**task, **_loaded(block.body)}), encoding="utf-8")
-        self._call(["lm-eval", "validate", "--tasks", changed.name])
+        validate(changed)
 
     def _install_entry_points(self, text: str) -> None:
         """What installing the project of this pyproject.toml would make known."""
@@ -187,6 +192,15 @@ class PageRun:
         groups = project["entry-points"].items()
         lines = [f"[{g}]\n" + "".join(f"{n} = {v}\n" for n, v in e.items()) for g, e in groups]
         (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+def validate(path: Path) -> None:
+    """``lm-eval validate``, in this process because pages have many files."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = main(["validate", "--run_code", "--tasks", str(path)])
+    if code:
+        raise AssertionError(f"{path.name}: {printed.getvalue()}")
 
 
 def _named_in_comment(block: Block) -> str | None:
@@ -229,10 +243,13 @@ def _line_pattern(line: str) -> str:
 def test_every_block_runs(name: str, tmp_path: Path) -> None:
     run = PageRun(tmp_path)
     for block in blocks_of(PAGES[name]):
+        problem = None
         try:
             run.run(block)
-        except (AssertionError, subprocess.TimeoutExpired, yaml.YAMLError) as error:
-            pytest.fail(f"{name}, line {block.line}, {block.language}: {error}", pytrace=False)
+        except Exception as error:
+            problem = f"{name}, line {block.line}, {block.language}: {error}"
+        if problem:  # outside of `except`, so that it is shown once
+            pytest.fail(problem, pytrace=False)
 
 
 @pytest.mark.parametrize("name", PAGES)
