@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from lm_eval.reports.terminal import console, visible
 
-
 MANY_ROWS = 500
 
 

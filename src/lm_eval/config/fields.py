@@ -88,7 +88,10 @@ class Field:
         """The Jinja expression between the braces, for a spec that is one expression."""
         if self.kind != "expression":
             return None
-        return re.sub(r"^\s*\{\{[-+]?|[-+]?\}\}\s*$", "", self.spec).strip()
+        tokens = [(kind, text) for _, kind, text in _environment(False).lex(self.spec)]
+        kinds = [kind for kind, _ in tokens]
+        start, end = kinds.index("variable_begin") + 1, kinds.index("variable_end")
+        return "".join(text for _, text in tokens[start:end]).strip()
 
     @cached_property
     def literal_text(self) -> str:
