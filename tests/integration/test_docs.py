@@ -282,6 +282,16 @@ def test_generated_parts_are_up_to_date() -> None:
     assert not stale, f"{stale} differ from the code. Run: python docs/generate.py"
 
 
+def test_keys_said_to_have_no_effect_have_none() -> None:
+    source = "".join(
+        file.read_text(encoding="utf-8")
+        for file in (ROOT / "src/lm_eval").rglob("*.py")
+        if file.name != "config.py"
+    )
+    used = [key for key in generate().NOT_USED if re.search(rf"config\.{key}\b", source)]
+    assert not used, f"{used} have an effect now: describe them in KEY_TEXT of docs/generate.py"
+
+
 def test_generated_sections_are_all_used() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES.values())
     assert set(re.findall(r"<!-- generated: ([\w-]+) -->", text)) == set(generate().SECTIONS)
