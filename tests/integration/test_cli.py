@@ -455,7 +455,16 @@ def test_a_model_that_breaks_leaves_nothing_that_looks_finished(place: Workplace
 
 @pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize(
-    "given", [f"api_key={KEY}", f'{{"api_key": "{KEY}"}}', f"seed=3, api_key={KEY}"]
+    "given",
+    [
+        f"api_key={KEY}",
+        f'{{"api_key": "{KEY}"}}',
+        f"seed=3, api_key={KEY}",
+        "api_key = canary7",
+        "api_key='canary7'",
+        "api_key=canary7 canary8",
+        '{"api_key": "can\\"ary7canary"}',
+    ],
 )
 def test_keys_reach_no_file_and_no_terminal(place: Workplace, given: str) -> None:
     MODELS.register("keyed", Keyed)
@@ -465,6 +474,19 @@ def test_keys_reach_no_file_and_no_terminal(place: Workplace, given: str) -> Non
     shown += "".join(path.read_text() for path in place.written() if path.is_file())
     assert "canary" not in shown
     assert place.results()["config"]["model_args"]["api_key"] == "***"
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize("key", [KEY, "canary7"])
+def test_keys_are_not_in_errors_of_the_model(place: Workplace, key: str) -> None:
+    class Tells(Keyed):
+        def stream(self, requests: Any) -> Iterator[Any]:
+            raise ModelError(f"401: the key {key} is not valid")
+            yield
+
+    MODELS.register("tells", Tells)
+    outcome = place.run("--tasks", place.task(), "--model_args", f"api_key={key}", model="tells")
+    assert outcome.err == "lm-eval: error: 401: the key *** is not valid\n"
 
 
 @pytest.mark.usefixtures("registries")
@@ -662,6 +684,11 @@ def test_an_option_file(place: Workplace) -> None:
     assert config["fewshot_seed"] == 4
     assert results["fewshot_as_multiturn"] is False
     assert results["n-shot"] == {"demo_mcq@generate": 1, "demo_short": 1}
+
+
+def test_an_alias_that_is_a_number(place: Workplace) -> None:
+    assert place.run("--tasks", place.task(task_alias=2024), "--limit", "1").code == 0
+    assert place.results()["results"]["t"]["alias"] == "2024"
 
 
 def test_an_unknown_metric_beside_a_format_is_said(place: Workplace) -> None:

@@ -122,6 +122,9 @@ def test_a_circle_of_includes_shows_the_chain(place: Workplace) -> None:
             ["'multiple_choic'", "Did you mean 'multiple_choice'?"],
         ),
         ({"formats": ..., "output_type": "loglikelihood"}, ["'t'", "loglikelihood"]),
+        ({"task": "a@b"}, ["t.yaml", "'a@b'", "Choose another"]),
+        ({"task": "a,b"}, ["t.yaml", "'a,b'"]),
+        ({"task": ""}, ["t.yaml", "''"]),
         ({"num_fewshot": "two"}, ["num_fewshot", "'two'"]),
         ({"num_fewshot": -1}, ["num_fewshot", "-1"]),
         ({"description": 5}, ["description", "5"]),
@@ -526,6 +529,10 @@ def test_an_output_path_that_cannot_be_written(place: Workplace, path: str) -> N
         (["preview", "demo_mcq", "--doc", "x"], ["--doc", "'x'"]),
         (["preview", "demo_mcq", "--num_fewshot", "9"], ["num_fewshot is 9", "8"]),
         (["validate"], ["No tasks", "--all"]),
+        (
+            ["validate", "--tasks", "demo_mcq", "--num_fewshot", "-1"],
+            ["--num_fewshot", "0 or more"],
+        ),
     ],
 )
 def test_commands(place: Workplace, argv: list[str], words: list[str]) -> None:

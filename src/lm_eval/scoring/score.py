@@ -114,7 +114,7 @@ def summarise(
     return TaskResult(
         name=task.name,
         task=task.task_name,
-        alias=task.config.task_alias or task.name,
+        alias=str(task.config.task_alias or task.name),
         format=fmt.name if fmt else None,
         primary=metrics[0].name if metrics else "none",
         metrics=estimates,

@@ -409,6 +409,13 @@ def _fits(task: ConfigurableTask) -> bool:
 
 def _config(data: Mapping[str, Any], source: str) -> TaskConfig:
     """A task's config; errors that do not say where they come from name the task and its file."""
+    name = data.get("task")
+    if not isinstance(name, str) or not name.strip() or "@" in name or "," in name:
+        raise ConfigError(
+            f"{source}: {shorten(name)} cannot be a task's name: it would not be found by "
+            "`--tasks`, where @ chooses a format and a comma stands between tasks. Choose another.",
+            path=source,
+        )
     try:
         return TaskConfig.from_mapping(data, source=source)
     except FieldError as error:
