@@ -7,6 +7,7 @@ map. Out: frozen formats. Built-ins are YAML files in ``builtin/``; strangers en
 from __future__ import annotations
 
 import string
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -64,8 +65,10 @@ def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | st
     _register_builtins()
     is_file = isinstance(definition, str | Path)
     value: Any = _FormatFile(Path(str(definition))) if is_file else definition
-    FORMATS.register(name, value, place=str(definition) if is_file else "register_format()")
-    _compiled(name, value)
+    place = str(definition) if is_file else _caller()
+    compiled = _compile_any(name, value, place)  # first: a bad definition takes no name
+    FORMATS.register(name, value, place=place)
+    _COMPILED[name] = (value, compiled)
 
 
 def register_format_folder(folder: str | Path) -> list[str]:
@@ -190,11 +193,17 @@ _COMPILED: dict[str, tuple[Any, PromptFormat]] = {}
 def _compiled(name: str, definition: Any) -> PromptFormat:
     known = _COMPILED.get(name)
     if known is None or known[0] is not definition:
-        _COMPILED[name] = (definition, _compile_any(name, definition))
+        _COMPILED[name] = (definition, _compile_any(name, definition, FORMATS.place(name)))
     return _COMPILED[name][1]
 
 
-def _compile_any(name: str, definition: Any) -> PromptFormat:
+def _caller() -> str:
+    """File and line of the code that registers a format, for the error when two take one name."""
+    frame = sys._getframe(2)
+    return f"register_format() at {frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _compile_any(name: str, definition: Any, place: str) -> PromptFormat:
     if isinstance(definition, PromptFormat):
         return replace(definition, name=name)
     if isinstance(definition, _FormatFile):
@@ -202,11 +211,11 @@ def _compile_any(name: str, definition: Any) -> PromptFormat:
     if isinstance(definition, Mapping):
         return compile_format(definition, name=name, where=f"Format {name!r}")
     if callable(definition):
-        return _compile_any(name, definition())
+        return _compile_any(name, definition(), place)
     if isinstance(definition, Path):
         return _FormatFile(definition).compile(name)
     raise ConfigError(
-        f"Format {name!r} ({FORMATS.place(name)}) is a {type(definition).__name__}; expected a "
+        f"Format {name!r} ({place}) is a {type(definition).__name__}; expected a "
         "mapping of fields, a PromptFormat, a path to a YAML file, or a function that gives one."
     )
 
@@ -216,6 +225,11 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     where = f"{where}.{key}"
     if value is None:
         value = {}
+    if key not in format_names() and nearest(key, FORMAT_FIELDS) and value not in format_names():
+        raise ConfigError(
+            f"{where}: {key!r} is no known format.{did_you_mean(key, FORMAT_FIELDS)} Fields of one "
+            "format need a `type` beside them that says which format they change."
+        )
     if isinstance(value, str):
         value = {"type": value}
     if not isinstance(value, Mapping):

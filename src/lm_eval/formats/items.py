@@ -34,8 +34,8 @@ class Item:
 def build_item(
     doc: Mapping[str, Any], question: Any, choices: Any, target: Any, *, answers: AnswerKind
 ) -> Item:
-    """An item from extracted values. ``choices`` is None for a task without choices."""
-    texts = () if choices is None else choice_texts(choices)
+    """An item from extracted values. ``choices`` is None where there are none to choose from."""
+    texts = () if choices is None and answers == "text" else choice_texts(choices)
     return Item(doc, question_text(question), texts, _gold(target, texts, answers))
 
 

@@ -7,6 +7,7 @@ the format, which is faster; both give the same bytes on every doc.
 from __future__ import annotations
 
 import keyword
+import re
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ _LABEL_MACRO = (
     "{% macro _letter(i) %}{% if i >= 26 %}{{ _letter(i // 26 - 1) }}{% endif %}"
     f'{{{{ "{LETTERS}"[i % 26] }}}}{{% endmacro %}}'
 )
+_TRIMS = re.compile(r"\{[{%#]-|-[}%#]\}")
 
 
 class JinjaField(str):
@@ -103,13 +105,13 @@ def target_source(fmt: PromptFormat, choices: Any, target: Any) -> str | None:
     wanted = fragment(target, "_target")
     if wanted is None or fmt.answers == "order":
         return None
+    before = wanted.before + _first_target(wanted.expression)
     if choices is None:
-        answer = wanted.expression
-        return _sealed(wanted.before + _target_text(fmt, label='""', answer=answer))
+        return _sealed(before + _target_text(fmt, label='""', answer="_target"))
     shown = fragment(choices, "_choices")
     if shown is None:
         return None
-    before = wanted.before + shown.before + _place(wanted.expression, shown.expression)
+    before += shown.before + _place(shown.expression)
     if not fmt.reads_text:
         return f"{before}{{{{ _place }}}}"
     label = '""'
@@ -120,13 +122,22 @@ def target_source(fmt: PromptFormat, choices: Any, target: Any) -> str | None:
     return _sealed(before + _target_text(fmt, label=label, answer=answer))
 
 
-def _place(target: str, choices: str) -> str:
+def _first_target(target: str) -> str:
+    """Sets ``_target``: the first of several right answers, or the only one."""
+    is_list = "is sequence and _target is not string and _target is not mapping"
+    return (
+        f"{{% set _target = {target} %}}"
+        f"{{% set _target = _target[0] if _target {is_list} else _target %}}"
+    )
+
+
+def _place(choices: str) -> str:
     """Sets ``_place``, the right choice's: an index, a choice's text, a letter, or digits."""
     return (
         f'{{% set _texts = {choices} | map("string") | map("trim") | list %}}'
-        f"{{% set _text = {target} | string | trim %}}"
-        f"{{% if {target} is number and 0 <= {target} < (_texts | length) %}}"
-        f"{{% set _place = {target} | int %}}"
+        "{% set _text = _target | string | trim %}"
+        "{% if _target is number and 0 <= _target < (_texts | length) and _target == _target | int %}"
+        "{% set _place = _target | int %}"
         "{% elif _text in _texts %}{% set _place = _texts.index(_text) %}"
         f'{{% elif (_text | length) == 1 and (_text | upper) in "{LETTERS}" %}}'
         f'{{% set _place = "{LETTERS}".index(_text | upper) %}}'
@@ -211,7 +222,8 @@ def _label_variables(fmt: PromptFormat, choices: str) -> str:
         if f"_choice_list_{word}" in texts:
             statements += (
                 f"{{% set _choice_list_{word} = (_choice_labels[:-1] | join(', ')) ~ "
-                f'" {word} " ~ _choice_labels[-1] %}}'
+                f'" {word} " ~ _choice_labels[-1] if _choice_labels | length > 1 '
+                "else _choice_labels | join %}"
             )
     return statements
 
@@ -257,8 +269,16 @@ def _literal(text: str | None) -> str:
     if not text:
         return ""
     if is_jinja(text):
-        return text
+        return _fenced(text)
     return _plain_text(text)
+
+
+def _fenced(template: str) -> str:
+    """A template whose white-space control (``-}}``) ends with it, whatever stands beside it."""
+    if _TRIMS.search(template) is None:
+        return template
+    fence = '{{ "" }}'
+    return f"{fence}{template}{fence}"
 
 
 def _plain_text(text: str) -> str:

@@ -121,7 +121,7 @@ class TemplateConfig:
             "instruction": self.prefix or None,
             "strip_question": True,
             "question_choice_delimiter": self.question_choice_delimiter,
-            "choice_labels": list(self.choice_labels),
+            "choice_labels": self.choice_labels,
             "choice_format": self.choice_format,
             "choice_delimiter": self.choice_delimiter,
             "cut_choices": True,
@@ -161,9 +161,10 @@ class TemplateConfig:
         carried = self._carried or {}
         settings: dict[str, Any] = {}
         for name in theirs:
-            before, given = carried.get(name, (None, None))
-            if name in carried and (name not in ours or ours[name] == given):
-                settings[name] = before
+            if name in carried:
+                before, given = carried[name]
+                is_unchanged = name not in ours or ours[name] == given
+                settings[name] = before if is_unchanged else ours[name]
             elif name in ours and ours[name] != own_defaults[name]:
                 settings[name] = ours[name]
         result = target(**{name: _own(value) for name, value in settings.items()})
@@ -204,7 +205,7 @@ class ClozeTemplate(TemplateConfig):
             "blank_marker": self.blank_marker,
             "blank_position": self.blank_position,
             "choices_prefix": self.choices_prefix,
-            "choice_labels": list(self.choice_labels) if self.show_choices else None,
+            "choice_labels": self.choice_labels if self.show_choices else None,
             "target_format": "{label}" if self.show_choices else "{answer}",
             "metrics": ["acc"] if self.show_choices else ["acc", "acc_norm", "acc_bytes"],
         }
@@ -379,9 +380,20 @@ def _known(
                 f"template: {style!r} has no setting {name!r}.{did_you_mean(name, valid)} "
                 f"Settings: {listing(valid, 40)}."
             )
-    if "choice_labels" in settings and isinstance(settings["choice_labels"], list | tuple):
-        settings["choice_labels"] = [str(label) for label in settings["choice_labels"]]
-    return settings
+    defaults = {f.name: f.default for f in fields(template_class)}
+    return {n: _fitting(n, v, defaults.get(n), style) for n, v in settings.items()}
+
+
+def _fitting(name: str, value: Any, default: Any, style: str) -> Any:
+    """A setting's value in the type of its default: texts, true or false, labels as texts."""
+    if name == "choice_labels" and isinstance(value, list | tuple):
+        return [str(label) for label in value]
+    if value is None and default == "":
+        return ""
+    expected = {bool: "true or false", str: "a text"}.get(type(default))
+    if expected and not isinstance(value, type(default)):
+        raise ConfigError(f"template: {style!r}: {name} must be {expected}, not {shorten(value)}.")
+    return value
 
 
 def _on_new_line(suffix: str) -> str | None:

@@ -31,6 +31,7 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
+from lm_eval.tasks.index import IndexedFile, index_folder
 from lm_eval.tasks.task import ConfigurableTask
 
 Kind = Literal["task", "group", "tag"]
@@ -173,7 +174,10 @@ class TaskManager:
     def _select_folder(
         self, folder: Path, format_name: str | None
     ) -> list[ConfigurableTask | Group]:
-        files = [file for file in _task_files(folder) if _kind_of(load_yaml(file, run_code=False))]
+        indexed, problems = index_folder(folder)
+        if problems:
+            raise problems[0]
+        files = [Path(file.path) for file in indexed if file.kind is not None]
         if not files:
             raise UnknownTaskError(
                 f"Folder {str(folder)!r} holds no task files: .yaml files with a `task` or `group`.",
@@ -316,13 +320,16 @@ class TaskManager:
     # Indexing
 
     def _add_root(self, root: Path) -> None:
+        files, problems = index_folder(root)
+        self.problems += problems
         tags: dict[str, list[str]] = {}
         found: dict[str, Entry] = {}
-        for file in _task_files(root):
-            try:
-                self._add_file(file, found, tags)
-            except LmEvalError as error:
-                self.problems.append(error)
+        for file in files:
+            if file.kind is None:
+                continue
+            self._add_file(file, file.kind, found)
+            for tag in file.tags if file.kind == "task" else ():
+                tags.setdefault(tag, []).append(file.name)
         for name, entry in found.items():
             known = self.index.get(name)
             if known is not None and known.kind != "tag":
@@ -339,20 +346,13 @@ class TaskManager:
                 both = dict.fromkeys([*(known.members if known else ()), *members])
                 self.index[tag] = Entry(tag, "tag", members=tuple(both))
 
-    def _add_file(self, file: Path, found: dict[str, Entry], tags: dict[str, list[str]]) -> None:
+    def _add_file(self, file: IndexedFile, kind: Kind, found: dict[str, Entry]) -> None:
         """Note what one file of a root defines. Of two files with one name, neither is chosen."""
-        data = load_yaml(file, run_code=False)
-        kind = _kind_of(data)
-        if kind is None:
+        if file.name not in found:
+            found[file.name] = Entry(file.name, kind, file.path)
             return
-        name = str(data[kind])
-        if name in found:
-            found[name] = replace(found[name], also=str(file))
-            raise _defined_twice(found[name])
-        found[name] = Entry(name, kind, str(file))
-        if kind == "task":
-            for tag in _tags(data, file):
-                tags.setdefault(tag, []).append(name)
+        found[file.name] = replace(found[file.name], also=file.path)
+        self.problems.append(_defined_twice(found[file.name]))
 
 
 @dataclass
@@ -458,26 +458,8 @@ def _brings_docs(keys: Mapping[str, Any]) -> bool:
     return keys.get("dataset_path") is not None or keys.get("custom_dataset") is not None
 
 
-def _tags(data: Mapping[str, Any], file: Path) -> list[str]:
-    written = data.get("tag") or []
-    tags = [written] if isinstance(written, str) else written
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ConfigError(
-            f"{file}: tag must be a name or a list of names, not {shorten(written)}.",
-            path=str(file),
-        )
-    return tags
-
-
 def _library() -> Path:
     return Path(str(resources.files("lm_eval.tasks"))) / "library"
-
-
-def _task_files(root: Path) -> Iterator[Path]:
-    if root.is_file():
-        yield root
-        return
-    yield from sorted(root.rglob("*.yaml"))
 
 
 def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:

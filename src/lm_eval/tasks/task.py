@@ -6,6 +6,7 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any
 from lm_eval.config.fields import compile_field, is_jinja
 from lm_eval.data import Splits, Table, load_splits
 from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, LmEvalWarning, place
-from lm_eval.formats.assemble import Joints, Turn
+from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
@@ -39,6 +40,7 @@ class ConfigurableTask:
         self.seed = DEFAULT_SEED
         self._shot_turns: dict[int, Turn] = {}
         self._shot_texts: dict[int, str] = {}
+        self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
 
     @property
@@ -59,7 +61,7 @@ class ConfigurableTask:
     def output_type(self) -> str:
         return str(self.config.output_type)
 
-    @property
+    @cached_property
     def joints(self) -> Joints:
         return Joints(self.config.target_delimiter, self.config.fewshot_delimiter)
 
@@ -151,7 +153,7 @@ class ConfigurableTask:
         """What is asked about a doc. Errors name the task and the doc."""
         with self._located(doc_id):
             asked = self.prompts.ask(self.eval_docs[doc_id])
-        if asked.continuations and len(asked.continuations) < len(asked.choices):
+        if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
 
@@ -175,6 +177,12 @@ class ConfigurableTask:
         if pool_place not in self._shot_texts:
             self._shot_texts[pool_place] = self.joints.shot_text(self.shot_turn(pool_place))
         return self._shot_texts[pool_place]
+
+    def shot_messages(self, pool_place: int) -> tuple[Message, ...]:
+        """A few-shot example as chat turns of its own."""
+        if pool_place not in self._shot_messages:
+            self._shot_messages[pool_place] = shot_messages(self.shot_turn(pool_place))
+        return self._shot_messages[pool_place]
 
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt."""
@@ -235,15 +243,21 @@ class ConfigurableTask:
             task=self.task_name,
         )
 
+    @cached_property
+    def _most_labels(self) -> float:
+        """How many choices the format shows of a doc that has more."""
+        fmt = self.format
+        cuts = fmt is not None and fmt.cut_choices and isinstance(fmt.choice_labels, tuple)
+        return len(fmt.choice_labels or ()) if fmt is not None and cuts else math.inf
+
     def _warn_cut(self, doc_id: int, asked: Asked) -> None:
         if getattr(self, "_warned_cut", False):
             return
         self._warned_cut = True
         warnings.warn(
             f"Task {self.name!r}: doc {doc_id} has {len(asked.choices)} choices but the format "
-            f"{self.config.prompt_format.name if self.config.prompt_format else ''!r} has "
-            f"{len(asked.continuations)} labels; choices beyond them are not shown. Give it more "
-            "choice_labels to show all.",
+            f"{self.format.name if self.format else ''!r} has {self._most_labels} labels; choices "
+            "beyond them are not shown. Give it more choice_labels to show all.",
             LmEvalWarning,
             stacklevel=3,
         )

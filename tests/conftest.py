@@ -1,0 +1,55 @@
+"""Shared by all tests: how hypothesis runs, and small fixtures."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from lm_eval.formats import compile as compiling
+from lm_eval.registry import FORMATS, METRICS, MODELS, READERS, TEMPLATES
+
+# No deadline: a loaded machine is no defect. On CI the same examples every time.
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=_SLOW)
+settings.register_profile(
+    "ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a file below ``tmp_path``: text as it is, rows as JSON lines."""
+
+    def write(name: str, content: str | Sequence[Mapping[str, Any]]) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not isinstance(content, str):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        path.write_bytes(content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def own_registries() -> Iterator[None]:
+    """What a test registers is forgotten after it."""
+    compiling.format_names()
+    registries = (FORMATS, METRICS, MODELS, READERS, TEMPLATES)
+    before = [(dict(r._entries), dict(r._places), r._entry_points_read) for r in registries]
+    compiled = dict(compiling._COMPILED)
+    yield
+    for registry, (entries, places, was_read) in zip(registries, before, strict=True):
+        registry._entries, registry._places = entries, places
+        registry._entry_points_read = was_read
+    compiling._COMPILED.clear()
+    compiling._COMPILED.update(compiled)

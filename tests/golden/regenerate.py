@@ -1,0 +1,105 @@
+"""Write the exact prompts of the built-in formats, for review: ``python tests/golden/regenerate.py``.
+
+Every format × 0 and 2 shots × plain and chat, for the France question of document 004. The test beside
+this file compares and never writes; run this by hand after a change that is meant, and read the diff.
+
+A plain prompt's file is what the model sees, byte for byte, without a newline at its end. A chat's
+file has a line ``[role]`` before each message, ``[assistant, left open]`` where the model goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.formats.assemble import Chat, Context
+from lm_eval.formats.compile import format_names
+from lm_eval.registry import FORMATS
+from lm_eval.requests import PromptOptions, build_requests
+
+FOLDER = Path(__file__).parent / "prompts"
+SHOTS = (0, 2)
+FRANCE = {
+    "question": "What is the capital of France?",
+    "choices": ["Berlin", "Madrid", "Paris", "London"],
+    "answer": 2,
+    "order": [2, 3, 1, 0],
+}
+EXAMPLES = [
+    {
+        "question": "Which planet is known as the Red Planet?",
+        "choices": ["Venus", "Mars", "Jupiter", "Saturn"],
+        "answer": 1,
+        "order": [1, 0, 2, 3],
+    },
+    {
+        "question": "How many legs does a spider have?",
+        "choices": ["Eight", "Six", "Four", "Ten"],
+        "answer": 0,
+        "order": [0, 3, 1, 2],
+    },
+]
+
+
+def france_task(format_name: str) -> ConfigurableTask:
+    """The France question under a format, with two fixed examples."""
+    asks_order = format_name == "ranking"
+    config = TaskConfig(
+        task="france",
+        custom_dataset=lambda: {"test": [FRANCE]},
+        test_split="test",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="order" if asks_order else "answer",
+        fewshot_config={"sampler": "first_n", "samples": EXAMPLES},
+    )
+    return ConfigurableTask(config, format_name=format_name)
+
+
+def context(format_name: str, shots: int, *, as_chat: bool) -> Context:
+    """The France question's context, as it goes to a model."""
+    options = PromptOptions(num_fewshot=shots, as_chat=as_chat)
+    (doc,) = build_requests(france_task(format_name), [0], options)
+    return doc.context
+
+
+def shown(context: Context) -> str:
+    """A context as its golden file shows it."""
+    if not isinstance(context, Chat):
+        return str(context)
+    last = len(context.messages) - 1
+    lines = []
+    for place, message in enumerate(context.messages):
+        is_open = place == last and context.continues_assistant
+        lines.append(f"[{message.role}{', left open' if is_open else ''}]\n{message.content}\n")
+    return "".join(lines)
+
+
+def builtin_names() -> list[str]:
+    """The formats that come with the package; a new YAML file is among them at once."""
+    return [name for name in format_names() if FORMATS.place(name) == "built in"]
+
+
+def golden_prompts() -> Iterator[tuple[Path, str]]:
+    """File and text of every golden prompt."""
+    for name in builtin_names():
+        for shots in SHOTS:
+            for kind in ("plain", "chat"):
+                file = FOLDER / f"{name.replace('::', '__')}-{shots}shot-{kind}.txt"
+                yield file, shown(context(name, shots, as_chat=kind == "chat"))
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    wanted = dict(golden_prompts())
+    for file in FOLDER.glob("*.txt"):
+        if file not in wanted:
+            file.unlink()
+    for file, text in wanted.items():
+        file.write_bytes(text.encode())
+    print(f"{len(wanted)} prompts written to {FOLDER}. Read the diff before committing it.")
+
+
+if __name__ == "__main__":
+    main()

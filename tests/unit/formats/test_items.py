@@ -1,0 +1,236 @@
+"""Labels, choices and the gold: what a doc must hold, and what is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.errors import FormatError, GoldError, LmEvalWarning
+from lm_eval.formats.gold import resolve_gold
+from lm_eval.formats.items import build_item, choice_texts
+from lm_eval.formats.labels import joined, labels_for, letter
+
+
+def task(doc: dict[str, Any], format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:
+    config = TaskConfig(
+        task="t",
+        custom_dataset=lambda: {"test": [doc]},
+        test_split="test",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="answer",
+        **keys,
+    )
+    return ConfigurableTask(config, format_name=format_name)
+
+
+def doc(answer: Any, choices: Any = ("x", "y", "z")) -> dict[str, Any]:
+    shown = list(choices) if isinstance(choices, tuple) else choices
+    return {"question": "q", "choices": shown, "answer": answer}
+
+
+# --- labels ---
+
+
+def test_letters_go_on_after_z() -> None:
+    labels = labels_for("letters", ["c"] * 60, cuts=False, format_name="f")
+    assert labels[:3] == ("A", "B", "C")
+    assert labels[25:29] == ("Z", "AA", "AB", "AC")
+    assert labels[51:54] == ("AZ", "BA", "BB")
+    assert len(set(labels)) == 60
+    assert letter(26 * 27) == "AAA"
+    asked = task(doc(27, [f"c{n}" for n in range(30)])).ask(0)
+    assert "\nAB. c27\n" in asked.turn.user
+    assert asked.continuations[27] == asked.target == "AB"
+
+
+def test_numbers_have_no_end() -> None:
+    labels = labels_for("numbers", ["c"] * 120, cuts=False, format_name="f")
+    assert (labels[0], labels[119]) == ("1", "120")
+
+
+def test_custom_list_too_short_names_the_doc() -> None:
+    short = task(doc(0), None, formats={"type": "mcqa", "choice_labels": ["I", "II"]})
+    with pytest.raises(FormatError) as caught:
+        short.ask(0)
+    message = str(caught.value)
+    assert "doc 0" in message
+    assert "2 labels (I, II) for 3 choices" in message
+    assert "'t'" in message
+
+
+def test_joined_labels() -> None:
+    assert joined(("A",), "and") == "A"
+    assert joined(("A", "B"), "or") == "A or B"
+    assert joined(("A", "B", "C", "D"), "and") == "A, B, C and D"
+
+
+# --- the gold ---
+
+
+@pytest.mark.parametrize(
+    ("target", "choices", "place"),
+    [
+        (2, ["x", "y", "z"], 2),
+        (2.0, ["x", "y", "z"], 2),
+        (True, ["x", "y"], 1),
+        ("y", ["x", "y", "z"], 1),
+        (" y ", ["x", "y", "z"], 1),
+        ("B", ["x", "y", "z"], 1),
+        ("b", ["x", "y", "z"], 1),
+        ("2", ["x", "y", "z"], 2),
+        # index before text, text before letter, letter before digits
+        (1, ["1", "0"], 1),
+        ("1", ["1", "0"], 0),
+        ("B", ["B", "A"], 0),
+        ("a", ["b", "a"], 1),
+        (7, ["7", "8"], 0),
+        ("0", ["x", "y"], 0),
+        (12, ["11", "12", "13"], 1),
+    ],
+)
+def test_order_of_attempts(target: Any, choices: list[str], place: int) -> None:
+    assert resolve_gold(target, choices) == place
+
+
+@pytest.mark.parametrize("target", [3, -1, "D", "w", "3", "", 1.5, "-1", "²", "AA", "ß"])
+def test_target_that_matches_no_choice(target: Any) -> None:
+    with pytest.raises(GoldError, match="matches none of the 3 choices"):
+        resolve_gold(target, ["x", "y", "z"])
+
+
+@pytest.mark.parametrize("target", [0, 2, "x", " x", "A"])
+def test_text_that_stands_twice(target: Any) -> None:
+    with pytest.raises(GoldError, match="more than once"):
+        resolve_gold(target, ["x", "y", "x "])
+    assert resolve_gold(1, ["x", "y", "x "]) == 1
+
+
+@pytest.mark.parametrize("labels", ["letters", "numbers", ["B", "A", "C"], ["z", "x", "y"], None])
+def test_labels_of_a_format_never_decide_the_gold(labels: Any) -> None:
+    for answer, place in (("B", 1), ("x", 0), (2, 2), ("1", 1)):
+        asked = task(doc(answer), None, formats={"type": "mcqa", "choice_labels": labels}).ask(0)
+        assert asked.gold == (place,)
+
+
+@given(st.lists(st.text(max_size=6), min_size=2, max_size=8, unique_by=str.strip), st.data())
+def test_index_and_text_give_the_same_gold(choices: list[str], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(choices) - 1))
+    assert resolve_gold(place, choices) == place
+    assert resolve_gold(choices[place], choices) == place
+
+
+def test_errors_name_task_and_doc() -> None:
+    with pytest.raises(GoldError, match=r"Task 't@mcqa', doc 0: target 'w' matches none"):
+        task(doc("w")).ask(0)
+    with pytest.raises(GoldError, match="doc 0.*None"):
+        task(doc(None)).ask(0)
+
+
+def test_several_right_answers() -> None:
+    asked = task(doc([2, "x"])).ask(0)
+    assert asked.gold == (2, 0)
+    assert asked.target == "C"
+    with pytest.raises(GoldError, match="empty list"):
+        task(doc([])).ask(0)
+
+
+def test_order_names_every_choice_once() -> None:
+    assert task(doc(["C", "x", 1]), "ranking").ask(0).gold == ((2, 0, 1),)
+    for bad in ([0, 1], [0, 0, 1], 1, "A"):
+        with pytest.raises(GoldError, match="no order of the 3 choices"):
+            task(doc(bad), "ranking").ask(0)
+
+
+# --- choices ---
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ("x y z", "no list"),
+        (5, "no list"),
+        (None, "no list"),
+        ({"text": ["x", "y"]}, r"choices\.text"),
+        ([], "is empty"),
+        (["x"], "one choice only"),
+        (["x", None], "a choice is None"),
+        (["x", ["y"]], "not a text"),
+        ([{"text": "x"}, {"text": "y"}], "map"),
+    ],
+)
+def test_choices_that_cannot_be_used(choices: Any, says: str) -> None:
+    with pytest.raises(FormatError, match=f"(?s)doc 0.*{says}"):
+        task(doc(0, choices)).ask(0)
+
+
+def test_choices_become_texts() -> None:
+    assert choice_texts([1, 2.5, True, "x"]) == ("1", "2.5", "True", "x")
+    assert choice_texts(("a", "b")) == ("a", "b")
+
+
+@pytest.mark.parametrize("question", [None, ["a"], {"a": 1}])
+def test_question_must_be_a_text(question: Any) -> None:
+    with pytest.raises(FormatError, match="doc_to_text gives"):
+        build_item({}, question, ["x", "y"], 0, answers="choice")
+
+
+def test_number_for_a_question() -> None:
+    assert build_item({}, 42, ["x", "y"], 0, answers="choice").question == "42"
+
+
+# --- templates cut the choices ---
+
+FIVE = ["v", "w", "x", "y", "z"]
+
+
+def test_template_cuts_and_warns_once_per_task() -> None:
+    config = TaskConfig(
+        task="t",
+        custom_dataset=lambda: {"test": [doc(0, FIVE), doc(1, FIVE)]},
+        test_split="test",
+        doc_to_target="answer",
+        template="mcq",
+    )
+    cutting = ConfigurableTask(config)
+    with pytest.warns(LmEvalWarning, match=r"doc 0 has 5 choices.* 4 labels") as caught:
+        first = cutting.ask(0)
+        cutting.ask(1)
+        cutting.ask(0)
+    assert len(caught) == 1
+    assert first.continuations == ("A", "B", "C", "D")
+    assert "z" not in first.turn.user
+
+
+@pytest.mark.parametrize(
+    "format_name", ["mcq::mmlu", "mcq::gpqa", "mcq::numbered", "cloze::with_options"]
+)
+def test_every_template_cuts(format_name: str) -> None:
+    with pytest.warns(LmEvalWarning, match="not shown"):
+        assert len(task(doc(3, FIVE), format_name).ask(0).continuations) == 4
+    with pytest.raises(GoldError, match=r"doc 0.*number 5 of 5.*4 labels.*5 choice_labels"):
+        task(doc(4, FIVE), format_name).ask(0)
+
+
+def test_pure_cloze_cuts_nothing() -> None:
+    assert task(doc(4, FIVE), "cloze::pure").ask(0).continuations == tuple(FIVE)
+
+
+def test_cut_choices_warn_where_the_answer_is_generated_too() -> None:
+    generating = task(doc(1, FIVE), None, template="mcq", output_type="generate_until")
+    with pytest.warns(LmEvalWarning, match="not shown"):
+        asked = generating.ask(0)
+    assert asked.continuations == ()
+    with pytest.raises(GoldError, match="number 5 of 5"):
+        task(doc(4, FIVE), None, template="mcq", output_type="generate_until").ask(0)
+
+
+def test_more_labels_show_all() -> None:
+    more = task(
+        doc(4, FIVE), None, template={"template_type": "mcq", "choice_labels": list("ABCDE")}
+    )
+    assert more.ask(0).target == "E"

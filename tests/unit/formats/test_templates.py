@@ -1,0 +1,628 @@
+"""Templates: every method and example of documents 000 and 001, and both spellings of one prompt."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import pickle
+from dataclasses import dataclass, fields
+from typing import Any
+
+import jinja2
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lm_eval.api.task import TaskConfig
+from lm_eval.api.template import (
+    ClozeTemplate,
+    MCQTemplate,
+    TemplateConfig,
+    TemplateFactory,
+    cloze_template,
+    gpqa_template,
+    mmlu_template,
+    numbered_template,
+    pure_cloze_template,
+    register_template,
+)
+from lm_eval.errors import ConfigError, FieldError, FormatError
+from lm_eval.formats.compile import format_names, get_format
+
+STOCK = jinja2.Environment()
+DOC = {"question": "Question text", "choices": ["choice1", "choice2", "choice3", "choice4"]}
+STYLES = TemplateFactory.STYLES
+
+
+def prompt(template_type: str, doc: dict[str, Any] = DOC, **settings: Any) -> str:
+    template = TemplateFactory.from_dict({"template_type": template_type, **settings})
+    text = template.wrap_doc_to_text("question", "choices")(doc)
+    assert STOCK.from_string(template.get_doc_to_text("question", "choices")).render(doc) == text
+    assert isinstance(text, str)
+    return text
+
+
+# --- the outputs the documents show ---
+
+MMLU = "Question text\nA. choice1\nB. choice2\nC. choice3\nD. choice4\nAnswer:"
+GPQA = "Question text\n(A) choice1 (B) choice2 (C) choice3 (D) choice4\nAnswer:"
+CLOZE = "Question text ______\nOptions: A. choice1 B. choice2 C. choice3 D. choice4"
+NUMBERED = "Question text\n1. choice1\n2. choice2\n3. choice3\n4. choice4\nAnswer:"
+
+
+@pytest.mark.parametrize(
+    ("template_type", "shown"),
+    [
+        ("mcq", MMLU),
+        ("mcq::mmlu", MMLU),
+        ("mcq::gpqa", GPQA),
+        ("mcq::numbered", NUMBERED),
+        ("cloze", CLOZE),
+        ("cloze::with_options", CLOZE),
+        ("cloze::pure", "Question text ______"),
+    ],
+)
+def test_output_of_each_type(template_type: str, shown: str) -> None:
+    assert prompt(template_type) == shown
+
+
+def test_document_000_quick_start() -> None:
+    doc = {
+        "question": "What is the capital of France?",
+        "choices": {"text": ["London", "Paris", "Berlin", "Madrid"], "label": list("ABCD")},
+        "answerKey": "B",
+    }
+    config = TaskConfig(
+        task="arc_easy",
+        doc_to_text="{{question}}",
+        doc_to_choice="{{choices.text}}",
+        doc_to_target="{{choices.label.index(answerKey)}}",
+        template={"template_type": "mcq::mmlu"},
+        output_type="multiple_choice",
+    )
+    assert config.doc_to_text(doc) == (
+        "What is the capital of France?\nA. London\nB. Paris\nC. Berlin\nD. Madrid\nAnswer:"
+    )
+    assert config.doc_to_choice(doc) == ["A", "B", "C", "D"]
+    assert config.doc_to_target(doc) == 1
+
+
+def test_document_000_custom_template() -> None:
+    shown = prompt(
+        "mcq",
+        choice_labels=["(a)", "(b)", "(c)", "(d)"],
+        choice_format="{label} {choice}",
+        suffix="Select one:",
+        choice_delimiter=" | ",
+    )
+    assert shown == (
+        "Question text\n(a) choice1 | (b) choice2 | (c) choice3 | (d) choice4\nSelect one:"
+    )
+
+
+def test_document_001_custom_template_keeps_its_own_newlines() -> None:
+    shown = prompt(
+        "mcq",
+        prefix="Answer this question:\n",
+        suffix="\nYour answer:",
+        choice_labels=["(a)", "(b)", "(c)", "(d)"],
+        choice_format="{label} {choice}",
+        question_choice_delimiter="\n\n",
+        choice_delimiter="\n",
+    )
+    assert shown == (
+        "Answer this question:\nQuestion text\n\n(a) choice1\n(b) choice2\n(c) choice3\n(d) choice4\n"
+        "Your answer:"
+    )
+
+
+def test_document_001_masked_cloze() -> None:
+    doc = {"question": "The capital of France is", "choices": ["Paris", "Rome"]}
+    assert prompt("cloze", doc, blank_marker="[MASK]", show_choices=False) == (
+        "The capital of France is [MASK]"
+    )
+    assert prompt("cloze::pure", doc) == "The capital of France is ______"
+
+
+@pytest.mark.parametrize(
+    ("question", "settings", "shown"),
+    [
+        ("The ______ is red", {}, "The ______ is red"),  # it has the blank already
+        ("The sky is", {"blank_position": "inline"}, "The sky is"),
+        ("The sky is", {"blank_marker": "___"}, "The sky is ___"),
+        ("The sky is", {"suffix": "Fill in:"}, "The sky is ______\nFill in:"),
+        ("The sky is", {"prefix": "Fill in: "}, "Fill in: The sky is ______"),
+    ],
+)
+def test_where_the_blank_goes(question: str, settings: dict[str, Any], shown: str) -> None:
+    assert prompt("cloze::pure", {"question": question, "choices": ["a", "b"]}, **settings) == shown
+
+
+def test_question_is_stripped() -> None:
+    assert prompt("mcq", {**DOC, "question": "\n Question text \t\n"}) == MMLU
+
+
+def test_three_choices_use_three_labels_and_five_are_cut_to_four() -> None:
+    three = {"question": "Pick color", "choices": ["Red", "Blue", "Green"]}
+    five = {"question": "Pick number", "choices": ["1", "2", "3", "4", "5"]}
+    mmlu = mmlu_template()
+    assert prompt("mcq::mmlu", three) == "Pick color\nA. Red\nB. Blue\nC. Green\nAnswer:"
+    assert prompt("mcq::mmlu", five) == "Pick number\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer:"
+    assert mmlu.wrap_doc_to_choice("choices")(three) == ["A", "B", "C"]
+    assert mmlu.wrap_doc_to_choice("choices")(five) == ["A", "B", "C", "D"]
+
+
+def test_numbered_with_num_choices() -> None:
+    five = {"question": "Pick", "choices": list("vwxyz")}
+    assert prompt("mcq::numbered", five, num_choices=5).count("\n") == 6
+    assert numbered_template(num_choices=5).choice_labels == ["1", "2", "3", "4", "5"]
+
+
+# --- methods ---
+
+
+def test_defaults_of_document_001() -> None:
+    mcq = MCQTemplate()
+    assert mcq.choice_labels == ["A", "B", "C", "D"]
+    assert (mcq.choice_format, mcq.suffix, mcq.choice_delimiter) == (
+        "{label}. {choice}",
+        "Answer:",
+        "\n",
+    )
+    cloze = ClozeTemplate()
+    assert cloze.blank_marker == "______"
+    assert cloze.show_choices is True
+    assert cloze.choice_labels == ["A", "B", "C", "D"]
+    assert cloze.choice_format == "{label}. {choice}"
+    assert cloze.choices_prefix == "\nOptions: "
+    assert cloze.blank_position == "end"
+    assert mcq == mmlu_template()
+    assert cloze == cloze_template()
+
+
+def test_format_prompt() -> None:
+    assert mmlu_template().format_prompt("Question text", DOC["choices"]) == MMLU
+    assert pure_cloze_template().format_prompt("Question text") == "Question text ______"
+    assert cloze_template().format_prompt(question="Q", choices=[1, 2]) == (
+        "Q ______\nOptions: A. 1 B. 2"
+    )
+
+
+def test_get_doc_to_text_reads_question_and_choices_by_itself() -> None:
+    text = mmlu_template().get_doc_to_text()
+    assert isinstance(text, str)
+    assert STOCK.from_string(text).render(DOC) == MMLU == text(DOC)
+    labels = mmlu_template().get_doc_to_choice()
+    assert isinstance(labels, str)
+    assert labels(DOC) == ["A", "B", "C", "D"]
+    assert ast.literal_eval(STOCK.from_string(labels).render(DOC)) == ["A", "B", "C", "D"]
+
+
+def test_wrap_doc_to_choice_gives_labels_where_shown_and_else_texts() -> None:
+    wanted = {
+        "cloze::pure": DOC["choices"],
+        "mcq::numbered": ["1", "2", "3", "4"],
+    }
+    for style in STYLES:
+        labels = TemplateFactory.from_dict({"template_type": style}).wrap_doc_to_choice("choices")
+        assert labels(DOC) == wanted.get(style, ["A", "B", "C", "D"])
+
+
+def test_wrappers_take_callables_and_are_then_plain_callables() -> None:
+    def question(doc: Any) -> str:
+        """Custom function to extract and format question."""
+        return f"Q: {doc['question'].upper()}"
+
+    text = mmlu_template().wrap_doc_to_text(question, "{{options}}")
+    assert not isinstance(text, str)
+    doc = {"question": "why?", "options": ["x", "y"]}
+    assert text(doc) == "Q: WHY?\nA. x\nB. y\nAnswer:"
+    assert mmlu_template().wrap_doc_to_choice(lambda doc: doc["options"])(doc) == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "doc"),
+    [
+        ("question", "choices", DOC),
+        ("{{question.strip()}}", "{{choices}}", DOC),
+        ("{{subject}}: {{question.strip()}}", "{{choices.text}}", None),
+        ("{% if subject %}{{ subject }}? {% endif %}{{question}}", "{{choices.text[:2]}}", None),
+        ("{{ question }}{# a note #}", "{# another #}{{ choices.text }}", None),
+        ("{{ question }}", ["yes", "no"], DOC),
+    ],
+)
+def test_wrapper_and_jinja_agree_for_every_kind_of_extractor(
+    text: Any, choices: Any, doc: dict[str, Any] | None
+) -> None:
+    doc = doc or {"question": " q ", "subject": "S", "choices": {"text": ["x", "y", "z"]}}
+    for style in STYLES:
+        template = TemplateFactory.from_dict({"template_type": style})
+        both = template.get_doc_to_text(text, choices)
+        assert STOCK.from_string(both).render(doc) == both(doc)
+        scored = template.get_doc_to_choice(choices)
+        assert ast.literal_eval(STOCK.from_string(scored).render(doc)) == scored(doc)
+
+
+@pytest.mark.parametrize(
+    "choices", [[], ["one"], "text", None, {"a": 1}, [None, "x"], [["a"], "b"]]
+)
+def test_choices_that_are_no_list_of_texts(choices: Any) -> None:
+    wrapped = mmlu_template().wrap_doc_to_text("question", "choices")
+    with pytest.raises(FormatError):
+        wrapped({"question": "q", "choices": choices})
+
+
+def test_missing_field_is_an_error() -> None:
+    with pytest.raises(FieldError, match="qestion"):
+        mmlu_template().wrap_doc_to_text("qestion", "choices")(DOC)
+
+
+def test_jinja_field_can_be_copied_and_pickled() -> None:
+    text = mmlu_template().get_doc_to_text()
+    assert pickle.loads(pickle.dumps(text)) == str(text)
+    assert copy.copy(text) == str(text)
+    assert f"{text}" == str(text)
+
+
+# --- wrapper and Jinja are equal for any doc ---
+
+ANY = st.text(st.characters(exclude_categories=("Cs",)), max_size=25)
+NASTY = st.sampled_from(
+    [
+        "{{ x }}",
+        "{% raw %}",
+        "}}",
+        "{#",
+        "'",
+        '"',
+        "\\",
+        "\\n",
+        "a\r\nb",
+        "\n",
+        "q\n\n",
+        "______",
+        "",
+    ]
+)
+TEXT = st.one_of(ANY, NASTY, st.tuples(ANY, NASTY).map("".join))
+CHOICE = st.one_of(TEXT, st.integers(), st.floats(allow_nan=False), st.booleans())
+CHOICES = st.integers(2, 60).flatmap(lambda n: st.lists(CHOICE, min_size=n, max_size=n))
+DOCS = st.fixed_dictionaries({"question": st.one_of(TEXT, st.integers()), "choices": CHOICES})
+SETTING = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+LABELS = st.lists(
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=4).filter(str.strip),
+    min_size=1,
+    max_size=40,
+    unique=True,
+)
+
+
+def no_jinja(text: str) -> bool:
+    return not any(sign in text for sign in ("{{", "{%", "{#"))
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> TemplateConfig:
+    """A template of any type with any settings."""
+    style = draw(st.sampled_from(STYLES))
+    template = TemplateFactory.from_dict({"template_type": style})
+    choice_format = "{label}" + draw(SETTING).replace("{", "{{").replace("}", "}}") + "{choice}"
+    chosen: dict[str, st.SearchStrategy[Any]] = {
+        "prefix": SETTING.filter(no_jinja).map(lambda text: text and f"{text}\n"),
+        "suffix": SETTING.filter(no_jinja),
+        "question_choice_delimiter": SETTING,
+        "choice_delimiter": SETTING,
+        "choice_labels": LABELS,
+        "choice_format": st.just(choice_format),
+        "blank_marker": SETTING.filter(bool),
+        "show_choices": st.booleans(),
+        "choices_prefix": SETTING,
+        "blank_position": st.sampled_from(["end", "inline"]),
+    }
+    names = [f.name for f in fields(template) if f.name in chosen]
+    for name in draw(st.lists(st.sampled_from(names), unique=True)):
+        setattr(template, name, draw(chosen[name]))
+    return template
+
+
+@given(templates(), DOCS)
+@example(mmlu_template(suffix="Answer:\n"), {"question": "q\n", "choices": ["a\n", "b\n"]})
+@example(mmlu_template(suffix="{"), {"question": "q", "choices": ["a", "b"]})
+@example(mmlu_template(suffix="\r\n"), {"question": "q", "choices": ["a", "b"]})
+@example(mmlu_template(choice_delimiter="{"), {"question": "{", "choices": ["{", "{"]})
+def test_wrapper_and_jinja_are_equal_for_any_doc(
+    template: TemplateConfig, doc: dict[str, Any]
+) -> None:
+    text, scored = template.get_doc_to_text(), template.get_doc_to_choice()
+    assert STOCK.from_string(text).render(doc) == text(doc)
+    assert ast.literal_eval(STOCK.from_string(scored).render(doc)) == scored(doc)
+    assert template.wrap_doc_to_text("question", "choices")(doc) == text(doc)
+    assert template.format_prompt(str(doc["question"]), doc["choices"]) == text(doc)
+
+
+@st.composite
+def answered_docs(draw: st.DrawFn, labels: int | None) -> dict[str, Any]:
+    """A doc whose target is an index, a choice's text, a letter, digits, or a list of them."""
+    choices = draw(
+        st.lists(CHOICE, min_size=2, max_size=labels or 60, unique_by=lambda c: str(c).strip())
+    )
+    place = draw(st.integers(0, len(choices) - 1))
+    texts = [str(choice).strip() for choice in choices]
+    spellings: list[Any] = [place, choices[place], str(choices[place]), [place, 0]]
+    if str(place) not in texts:
+        spellings.append(str(place))
+    if place < 26 and chr(65 + place) not in texts:
+        spellings.append(chr(65 + place))
+    if place < 26 and chr(97 + place) not in texts:
+        spellings.append(chr(97 + place))
+    target = draw(st.sampled_from(spellings))
+    return {"question": draw(TEXT), "choices": choices, "answer": target}
+
+
+CHOICE_FORMATS = [name for name in format_names() if get_format(name).answers != "order"]
+
+
+@pytest.mark.parametrize("name", CHOICE_FORMATS)
+@given(data=st.data())
+def test_task_config_strings_are_equal_for_any_doc(name: str, data: st.DataObject) -> None:
+    labels = get_format(name).choice_labels
+    doc = data.draw(answered_docs(len(labels) if isinstance(labels, tuple) else None))
+    config = TaskConfig(
+        task="t",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="answer",
+        formats=name,
+    )
+    assert isinstance(config.doc_to_text, str)
+    assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
+    scored = STOCK.from_string(config.doc_to_choice).render(doc)
+    assert ast.literal_eval(scored) == config.doc_to_choice(doc)
+    target = STOCK.from_string(config.doc_to_target).render(doc)
+    assert target == str(config.doc_to_target(doc))
+
+
+def test_ranking_shows_its_prompt_as_jinja_too() -> None:
+    config = TaskConfig(
+        task="t",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="order",
+        formats="ranking",
+    )
+    doc = {"question": "q", "choices": ["x", "y", "z"], "order": [2, 0, 1]}
+    assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
+    assert config.doc_to_target(doc) == "C, A, B"
+
+
+@pytest.mark.parametrize("answer", [42, "x y", ["first", "second"], 0.5])
+def test_text_target_without_choices(answer: Any) -> None:
+    config = TaskConfig(task="t", doc_to_text="question", doc_to_target="answer", formats="cot")
+    doc = {"question": "q", "answer": answer}
+    assert STOCK.from_string(config.doc_to_target).render(doc) == config.doc_to_target(doc)
+    first = answer[0] if isinstance(answer, list) else answer
+    assert config.doc_to_target(doc) == f"The final answer is {first}"
+
+
+FORMAT_TEXTS = [
+    "{{ _num_choices }} of {{ _choice_labels }}: {{ _choice_list_and }} / {{ _choice_list_or }}\n",
+    "{{ question -}} \n",
+    " {{- question }}\n",
+    "{% if _num_choices > 2 %}many{% endif -%}\n",
+    "plain { text\n",
+    "line\r\n",
+    "{# comment -#}\n",
+]
+
+
+@pytest.mark.parametrize("text", FORMAT_TEXTS)
+@pytest.mark.parametrize("labels", ["letters", "numbers", "choices", ["x", "y", "z"]])
+@pytest.mark.parametrize(
+    "field", ["instruction", "question_prefix", "answer_instruction", "answer_prompt"]
+)
+def test_format_texts_are_equal_in_stock_jinja(text: str, labels: Any, field: str) -> None:
+    config = TaskConfig(
+        task="t",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="answer",
+        formats={"type": "mcqa", "choice_labels": labels, field: text},
+    )
+    doc = {"question": " q ", "choices": ["one", "two", "three"], "answer": 1}
+    assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
+
+
+def test_one_label_left_after_cutting() -> None:
+    template = mmlu_template(choice_labels=["A"], prefix="One of {{ _choice_list_or }}.\n")
+    text = template.get_doc_to_text()
+    doc = {"question": "q", "choices": ["x", "y"]}
+    assert text(doc) == STOCK.from_string(text).render(doc) == "One of A.\nq\nA. x\nAnswer:"
+
+
+# --- conversion ---
+
+
+@given(templates())
+def test_there_and_back_is_the_identity(template: TemplateConfig) -> None:
+    if isinstance(template, MCQTemplate):
+        back: TemplateConfig = template.to_cloze().to_mcq()
+    else:
+        back = template.to_mcq().to_cloze()
+    assert back == template
+    assert type(back) is type(template)
+    twice = back.to_cloze().to_mcq() if isinstance(back, MCQTemplate) else back.to_mcq().to_cloze()
+    assert twice == template
+
+
+@given(templates(), templates(), st.data())
+def test_changes_made_in_between_survive(
+    template: TemplateConfig, other: TemplateConfig, data: st.DataObject
+) -> None:
+    """A setting changed between two conversions is kept; all others come back as they were."""
+    is_mcq = isinstance(template, MCQTemplate)
+    between: TemplateConfig = template.to_cloze() if is_mcq else template.to_mcq()
+    names = [f.name for f in fields(between) if f.name != "_carried" and hasattr(other, f.name)]
+    name = data.draw(st.sampled_from(names))
+    value = getattr(other, name)
+    was = getattr(between, name)
+    setattr(between, name, value)
+    back: TemplateConfig = between.to_mcq() if is_mcq else between.to_cloze()
+    expected = copy.deepcopy(template)
+    if hasattr(expected, name) and value != was:
+        setattr(expected, name, value)
+    assert back == expected
+    again = back.to_cloze() if is_mcq else back.to_mcq()
+    assert getattr(again, name) == value
+
+
+def test_a_change_to_the_other_types_default_survives() -> None:
+    cloze = mmlu_template(suffix="Pick:").to_cloze()
+    assert cloze.suffix == "Pick:"
+    cloze.suffix = ""
+    assert cloze.to_mcq().suffix == ""
+
+
+def test_chosen_settings_go_along_and_defaults_become_the_targets() -> None:
+    cloze = gpqa_template(prefix="P\n").to_cloze()
+    assert isinstance(cloze, ClozeTemplate)
+    assert (cloze.prefix, cloze.choice_format, cloze.suffix) == ("P\n", "({label}) {choice}", "")
+    assert mmlu_template().to_cloze() == cloze_template()
+    assert cloze_template().to_mcq() == mmlu_template()
+    assert numbered_template(5).to_cloze().choice_labels == ["1", "2", "3", "4", "5"]
+
+
+def test_conversion_shares_no_list() -> None:
+    mcq = mmlu_template()
+    cloze = mcq.to_cloze()
+    cloze.choice_labels.append("E")
+    assert mcq.choice_labels == ["A", "B", "C", "D"]
+    assert cloze.to_mcq().choice_labels == ["A", "B", "C", "D", "E"]
+    assert mcq.to_mcq() == mcq
+    assert mcq.to_mcq() is not mcq
+
+
+# --- the factory ---
+
+
+def test_factory_methods() -> None:
+    mmlu = TemplateFactory.create_mmlu_style()
+    cloze = TemplateFactory.create_cloze_with_options()
+    assert mmlu == mmlu_template() == TemplateFactory.from_dict({"template_type": "mcq::mmlu"})
+    assert TemplateFactory.create_gpqa_style() == gpqa_template()
+    assert TemplateFactory.create_numbered_style(num_choices=5) == numbered_template(5)
+    assert cloze == cloze_template()
+    assert TemplateFactory.create_pure_cloze() == pure_cloze_template()
+    assert TemplateFactory.convert_template(mmlu, "cloze") == mmlu.to_cloze()
+    assert TemplateFactory.convert_template(cloze, "mcq") == cloze.to_mcq()
+    assert TemplateFactory.create_gpqa_style(suffix="A:").suffix == "A:"
+
+
+@given(templates())
+def test_to_dict_and_back(template: TemplateConfig) -> None:
+    assert TemplateFactory.from_dict(template.to_dict()) == template
+
+
+def failing(spec: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        TemplateFactory.from_spec(spec)
+    return str(caught.value)
+
+
+def test_unknown_type_lists_the_valid_ones() -> None:
+    message = failing("mcq::mlmu")
+    assert "Did you mean 'mcq::mmlu'?" in message
+    for style in STYLES:
+        assert style in message
+    assert "mcq::gpqa" in failing({"choice_format": "x"})  # no template_type at all
+
+
+def test_unknown_setting_lists_the_valid_ones() -> None:
+    message = failing({"template_type": "mcq", "choice_label": ["A"]})
+    assert "Did you mean 'choice_labels'?" in message
+    assert "question_choice_delimiter" in message
+    assert "blank_marker" in failing({"template_type": "cloze", "blank": "x"})
+    assert "num_choices" in failing({"template_type": "mcq", "num_choices": 5})
+
+
+@pytest.mark.parametrize("count", [0, 1, -1, "5", 2.5, True, None])
+def test_num_choices_must_be_a_number(count: Any) -> None:
+    assert "num_choices" in failing({"template_type": "mcq::numbered", "num_choices": count})
+
+
+@pytest.mark.parametrize("spec", [3, ["mcq"], True])
+def test_template_must_be_a_name_or_mapping(spec: Any) -> None:
+    assert "template" in failing(spec)
+
+
+def test_bad_conversion() -> None:
+    with pytest.raises(ConfigError, match="mcq or cloze"):
+        TemplateFactory.convert_template(mmlu_template(), "ranking")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"choice_labels": ["A", "A"]},
+        {"choice_labels": []},
+        {"choice_labels": "ABCD"},
+        {"choice_format": "{lable}"},
+        {"choice_format": "{label.__class__}"},
+        {"suffix": 3},
+        {"choice_delimiter": None},
+    ],
+)
+def test_bad_values_are_errors(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        TaskConfig(task="t", doc_to_target="answer", template={"template_type": "mcq", **settings})
+
+
+def test_from_dict_leaves_its_argument_alone() -> None:
+    given = {"template_type": "mcq::numbered", "num_choices": 3, "choice_labels": [1, 2, 3]}
+    before = copy.deepcopy(given)
+    assert TemplateFactory.from_dict(given).choice_labels == ["1", "2", "3"]
+    assert given == before
+
+
+# --- classes of one's own ---
+
+
+@pytest.mark.usefixtures("own_registries")
+def test_registered_class_that_lays_out_the_prompt_in_python() -> None:
+    @register_template("shouting")
+    @dataclass
+    class Shouting(TemplateConfig):
+        mark: str = "!"
+
+        def format_prompt(self, question: str, choices: Any = None, **kwargs: Any) -> str:
+            return f"{question.upper()}{self.mark} {' or '.join(choices)} ({kwargs['source']})"
+
+    config = TaskConfig(
+        task="t", doc_to_target="answer", template={"template_type": "shouting", "mark": "?!"}
+    )
+    doc = {"question": "why", "choices": ["x", "y"], "answer": 1, "source": "me"}
+    assert config.doc_to_text(doc) == "WHY?! x or y (me)"
+    assert not isinstance(config.doc_to_text, str)
+    assert config.doc_to_choice(doc) == ["A", "B"]
+    assert "shouting" in failing("shoutin")
+    assert "mark" in failing({"template_type": "shouting", "marc": 1})
+
+
+@pytest.mark.usefixtures("own_registries")
+def test_document_001_class_with_its_own_jinja() -> None:
+    @register_template("mine")
+    @dataclass
+    class MyCustomTemplate(TemplateConfig):
+        def format_prompt(self, question: str, choices: Any = None, **kwargs: Any) -> str:
+            return f"{question}?"
+
+        def get_doc_to_text(self) -> str:  # type: ignore[override]  # as document 001 writes it
+            return "{{question}}?"
+
+        def get_doc_to_choice(self) -> str:  # type: ignore[override]
+            return "{{choices}}"
+
+    config = TaskConfig(task="t", doc_to_target="answer", template="mine")
+    assert config.doc_to_text == "{{question}}?"
+    assert config.doc_to_choice == "{{choices}}"
+    assert isinstance(config.template_config, MyCustomTemplate)
+    assert config.output_type == "multiple_choice"
