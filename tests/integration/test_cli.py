@@ -16,7 +16,7 @@ from command_line import SOURCE, Workplace, subprocess_cli
 from lm_eval.errors import ModelError
 from lm_eval.models.base import Capabilities
 from lm_eval.models.dummy import DummyLM
-from lm_eval.registry import FORMATS, MODELS
+from lm_eval.registry import MODELS
 
 KEY = "sk-canary-123456789012"
 
@@ -24,15 +24,6 @@ KEY = "sk-canary-123456789012"
 @pytest.fixture
 def place(tmp_path: Path) -> Workplace:
     return Workplace(tmp_path)
-
-
-@pytest.fixture
-def registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a test registers is gone after it."""
-    for registry in (MODELS, FORMATS):
-        len(registry)
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-        monkeypatch.setattr(registry, "_places", dict(registry._places))
 
 
 # Data goes through unchanged
@@ -360,6 +351,12 @@ def test_preview_shows_the_prompt_that_is_sent(place: Workplace) -> None:
     assert "fingerprint" in outcome.out
 
 
+def test_preview_needs_only_the_doc_it_shows(place: Workplace) -> None:
+    place.rows(doc=7, answer="v")
+    assert place.cli("preview", place.task(), "--doc", "9", "--num_fewshot", "0").code == 0
+    assert place.cli("preview", place.task(), "--doc", "7").code == 1
+
+
 def test_chat_flags(place: Workplace) -> None:
     def prompt(*flags: str) -> str:
         task = f"{place.task()}@generate"
@@ -413,7 +410,7 @@ class Keyed(DummyLM):
         super().__init__(**more)
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.mark.usefixtures("own_registries")
 def test_a_model_that_cannot_continue_an_answer(place: Workplace) -> None:
     MODELS.register("no_prefill", NoPrefill)
     task = f"{place.task()}@generate"
@@ -429,7 +426,7 @@ def test_a_model_that_cannot_continue_an_answer(place: Workplace) -> None:
     assert [sample["fewshot_docs"] for sample in place.samples("t@generate")] == shots
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.mark.usefixtures("own_registries")
 def test_a_model_that_cannot_do_what_a_task_needs(place: Workplace) -> None:
     MODELS.register("text_only", TextOnly)
     outcome = place.run("--tasks", place.task(), model="text_only")
@@ -443,7 +440,7 @@ def test_a_model_that_cannot_do_what_a_task_needs(place: Workplace) -> None:
     assert place.written() == []
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.mark.usefixtures("own_registries")
 def test_a_model_that_breaks_leaves_nothing_that_looks_finished(place: Workplace) -> None:
     MODELS.register("breaks", Breaks)
     task = place.task()
@@ -453,7 +450,7 @@ def test_a_model_that_breaks_leaves_nothing_that_looks_finished(place: Workplace
     assert {path.suffix for path in place.written() if path.is_file()} == {".partial"}
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.mark.usefixtures("own_registries")
 @pytest.mark.parametrize(
     "given",
     [
@@ -476,7 +473,7 @@ def test_keys_reach_no_file_and_no_terminal(place: Workplace, given: str) -> Non
     assert place.results()["config"]["model_args"]["api_key"] == "***"
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.mark.usefixtures("own_registries")
 @pytest.mark.parametrize("key", [KEY, "canary7"])
 def test_keys_are_not_in_errors_of_the_model(place: Workplace, key: str) -> None:
     class Tells(Keyed):
@@ -489,7 +486,7 @@ def test_keys_are_not_in_errors_of_the_model(place: Workplace, key: str) -> None
     assert outcome.err == "lm-eval: error: 401: the key *** is not valid\n"
 
 
-@pytest.mark.usefixtures("registries")
+@pytest.mark.usefixtures("own_registries")
 @pytest.mark.parametrize("key", [KEY, "canary7"])
 def test_keys_are_not_in_errors(place: Workplace, key: str) -> None:
     MODELS.register("keyed", Keyed)
@@ -599,6 +596,7 @@ def test_validate(place: Workplace) -> None:
     assert place.cli("validate", "--all", *folder).code == 1
 
 
+@pytest.mark.usefixtures("own_registries")
 def test_a_format_of_ones_own_is_one_file(place: Workplace) -> None:
     place.write(
         "formats/brackets_in_test.yaml",
@@ -747,9 +745,16 @@ def test_help_imports_nothing_heavy(place: Workplace) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes differ")
-def test_a_closed_pipe_is_no_error(place: Workplace) -> None:
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["ls", "formats"],
+        ["run", "--model", "dummy", "--tasks", "demo_mcq@*", "--limit", "2", "-o", "out"],
+    ],
+)
+def test_a_closed_pipe_is_silent_and_costs_no_results(place: Workplace, argv: list[str]) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "lm_eval", "ls", "formats"],
+        [sys.executable, "-m", "lm_eval", *argv],
         cwd=place.folder,
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stdout=subprocess.PIPE,
@@ -761,3 +766,5 @@ def test_a_closed_pipe_is_no_error(place: Workplace) -> None:
     with process.stderr as stream:
         assert stream.read() == b""
     process.wait(timeout=60)
+    if argv[0] == "run":
+        assert len(place.results()["results"]) == 4

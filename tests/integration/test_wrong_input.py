@@ -428,6 +428,7 @@ def test_one_name_in_two_files(place: Workplace) -> None:
         (["--format_path", "base.yaml"], ["base.yaml", "'mcqaa'", "Did you mean 'mcqa'?"]),
     ],
 )
+@pytest.mark.usefixtures("own_registries")
 def test_folders_of_tasks_and_formats(place: Workplace, flags: list[str], words: list[str]) -> None:
     (place.folder / "tasks").mkdir()
     place.write("clash.yaml", "name: mcqa\ntype: cloze\n")

@@ -88,13 +88,17 @@ def _run(
             model.close()
         scored_groups = group_results(groups, results)
         info = run_info(args, model_args, model_name, seeds, options, facts, started)
-        if not args.predict_only:
-            print_results(results, console(), groups=scored_groups)
-        if writer is not None:
+        path = None
+        if (
+            writer is not None
+        ):  # before anything is printed: a closed pipe must not cost the results
             hashes = writer.task_hashes()
             content = results_dict(results, run=info, groups=scored_groups, task_hashes=hashes)
             path = writer.finish(content)
-            console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+    if not args.predict_only:
+        print_results(results, console(), groups=scored_groups)
+    if path is not None:
+        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
