@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -346,30 +347,41 @@ class TaskManager:
     # Indexing
 
     def _add_root(self, root: Path) -> None:
-        tags: dict[str, list[str]] = {}
         files, problems = index_folder(root)
         self.problems += problems
+        tags: dict[str, list[str]] = {}
         for file in files:
-            self._add_file(file)
-            if file.kind == "task":
-                for tag in file.tags:
-                    tags.setdefault(tag, []).append(file.name)
+            self._add_file(file, root)
+            for tag in file.tags if file.kind == "task" else ():
+                tags.setdefault(tag, []).append(file.name)
         for tag, members in tags.items():
             known = self.index.get(tag)
             if known is None or known.kind == "tag":
                 both = dict.fromkeys([*(known.members if known else ()), *members])
                 self.index[tag] = Entry(tag, "tag", members=tuple(both))
 
-    def _add_file(self, file: IndexedFile) -> None:
-        """Note what one file defines. Of two files with one name, neither is chosen."""
+    def _add_file(self, file: IndexedFile, root: Path) -> None:
+        """Note what one file defines. Of two files with one name, neither is chosen.
+
+        With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
+        """
         if file.kind is None:
             return
         known = self.index.get(file.name)
-        if known is not None and known.kind != "tag" and known.path != file.path:
+        entry = Entry(file.name, file.kind, file.path)
+        if known is None or known.kind == "tag" or known.path == file.path:
+            self.index[file.name] = entry
+        elif not self._parity:
             self.index[file.name] = replace(known, also=file.path)
             self.problems.append(_defined_twice(self.index[file.name]))
-            return
-        self.index[file.name] = Entry(file.name, file.kind, file.path)
+        elif not Path(str(known.path)).is_relative_to(root):
+            warnings.warn(
+                f"{file.kind.capitalize()} {file.name!r} of {file.path} takes the place of the one "
+                f"in {known.path}.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+            self.index[file.name] = entry
 
 
 @dataclass
@@ -456,6 +468,13 @@ def _fits(task: ConfigurableTask) -> bool:
 
 def _config(data: Mapping[str, Any], source: str) -> TaskConfig:
     """A task's config; errors that do not say where they come from name the task and its file."""
+    name = data.get("task")
+    if not isinstance(name, str) or not name.strip() or "@" in name or "," in name:
+        raise ConfigError(
+            f"{source}: {shorten(name)} cannot be a task's name: it would not be found by "
+            "`--tasks`, where @ chooses a format and a comma stands between tasks. Choose another.",
+            path=source,
+        )
     try:
         return TaskConfig.from_mapping(data, source=source)
     except FieldError as error:
