@@ -29,8 +29,11 @@ class RandomSampler:
     drawn then and copies of the doc are dropped, as the harness does, so that no doc is its own example.
     """
 
-    def __init__(self, pool: Sequence[Doc], *, seed: int, may_hold_doc: bool) -> None:
+    def __init__(
+        self, pool: Sequence[Doc], *, seed: int, may_hold_doc: bool, task: str
+    ) -> None:
         self._pool = pool
+        self._task = task
         self._places = range(len(pool))
         self._random = random.Random(seed)
         self._may_hold_doc = may_hold_doc
@@ -42,6 +45,8 @@ class RandomSampler:
         drawn = [p for p in self._random.sample(self._places, extra) if self._pool[p] != doc]
         if len(drawn) < count:  # the doc stands in the pool more than once
             others = [place for place in self._places if self._pool[place] != doc]
+            if len(others) < count:
+                raise _too_few(self._task, count, len(others), "copies of the doc are left out")
             drawn = self._random.sample(others, count)
         return tuple(drawn[:count])
 
@@ -49,15 +54,19 @@ class RandomSampler:
 class FirstSampler:
     """The first ``count`` of the pool, without the doc itself."""
 
-    def __init__(self, pool: Sequence[Doc], *, may_hold_doc: bool) -> None:
+    def __init__(self, pool: Sequence[Doc], *, may_hold_doc: bool, task: str) -> None:
         self._pool = pool
+        self._task = task
         self._may_hold_doc = may_hold_doc
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
         if not self._may_hold_doc:
             return tuple(range(count))
         others = (place for place in range(len(self._pool)) if self._pool[place] != doc)
-        return tuple(place for place, _ in zip(others, range(count), strict=False))
+        drawn = tuple(place for place, _ in zip(others, range(count), strict=False))
+        if len(drawn) < count:
+            raise _too_few(self._task, count, len(drawn), "copies of the doc are left out")
+        return drawn
 
 
 SAMPLERS = ("default", "first_n")
@@ -69,17 +78,20 @@ def make_sampler(
     """The sampler a task names in ``fewshot_config.sampler``, checked against the pool's size."""
     available = len(pool) - (1 if may_hold_doc else 0)
     if count > available:
-        raise UsageError(
-            f"Task {task!r}: num_fewshot is {count}, but its few-shot pool holds {available} "
-            f"usable docs{' (the doc itself is left out)' if may_hold_doc else ''}. "
-            f"Use --num_fewshot {max(available, 0)} or fewer, or give the task a larger "
-            "fewshot_split."
-        )
+        raise _too_few(task, count, available, "the doc itself is left out" if may_hold_doc else "")
     if kind in (None, "default"):
-        return RandomSampler(pool, seed=seed, may_hold_doc=may_hold_doc)
+        return RandomSampler(pool, seed=seed, may_hold_doc=may_hold_doc, task=task)
     if kind == "first_n":
-        return FirstSampler(pool, may_hold_doc=may_hold_doc)
+        return FirstSampler(pool, may_hold_doc=may_hold_doc, task=task)
     raise ConfigError(
         f"Task {task!r}: unknown few-shot sampler {kind!r}.{did_you_mean(str(kind), SAMPLERS)} "
         f"Samplers: {listing(SAMPLERS)}."
+    )
+
+
+def _too_few(task: str, count: int, available: int, why: str) -> UsageError:
+    return UsageError(
+        f"Task {task!r}: num_fewshot is {count}, but its few-shot pool holds {available} "
+        f"usable docs{f' ({why})' if why else ''}. Use --num_fewshot {max(available, 0)} or fewer, "
+        "or give the task a larger fewshot_split."
     )
