@@ -112,11 +112,14 @@ class TaskConfig:
         keys = {name: value for name, value in mapping.items() if name not in NOT_CONFIG}
         for key in keys:
             if key not in CONFIG_KEYS:
+                path, line = _place_of(source, key)
                 raise ConfigError(
-                    f"{_where(source, key)}task {mapping.get('task')!r} has an unknown key "
+                    f"{f'{path}, line {line}: ' if line else f'{path}: ' if path else ''}"
+                    f"task {mapping.get('task')!r} has an unknown key "
                     f"{str(key)!r}.{did_you_mean(str(key), CONFIG_KEYS)} "
                     f"Keys: {listing(CONFIG_KEYS, 60)}.",
-                    path=source,
+                    path=path,
+                    line=line,
                 )
         try:
             config = cls(**keys)
@@ -269,10 +272,11 @@ def _from_custom(method: Any, *specs: Any) -> Any:
     return method(*specs[: len(takes)])
 
 
-def _where(source: str | None, key: str) -> str:
+def _place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
+    """File and line of a key: in the task's file, or in the include that supplies it."""
     if source is None:
-        return ""
+        return None, None
     from lm_eval.config.yaml import locate_key
 
     place = locate_key(source, (key,))
-    return f"{place[0]}, line {place[1]}: " if place else f"{source}: "
+    return (str(place[0]), place[1]) if place else (source, None)
