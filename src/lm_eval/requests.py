@@ -1,7 +1,7 @@
 """What is sent to a model: frozen values, and how they are made from a task's docs.
 
-Requests of one doc share one context object, and plain contexts share their pieces, so that memory
-grows neither with the number of choices nor with the number of shots.
+Requests of one doc share one context object, and contexts share the texts and messages of their shots,
+so that memory grows neither with the number of choices nor with the number of shots.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from lm_eval.formats.assemble import (
     Context,
     Prompt,
     Turn,
-    chat_prompt,
     join_system,
+    multiturn_chat,
     plain_prompt,
+    single_turn_chat,
 )
 
 if TYPE_CHECKING:
@@ -181,8 +182,10 @@ def _context(
         return plain_prompt(system, [task.shot_text(place) for place in shots], turn, joints)
     if turn.gen_prefix is not None and not options.can_prefill:
         turn = replace(turn, gen_prefix=None)
-    shown = [task.shot_turn(place) for place in shots]
-    return chat_prompt(system, shown, turn, joints, multiturn=options.multiturn)
+    if not options.multiturn:
+        return single_turn_chat(system, [task.shot_text(place) for place in shots], turn)
+    shown = [message for place in shots for message in task.shot_messages(place)]
+    return multiturn_chat(system, shown, turn)
 
 
 def _doc_requests(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from lm_eval.reports.terminal import console, visible
 
+MANY_ROWS = 500
+
 
 def ls(args: argparse.Namespace) -> int:
     """Print one table of names."""
@@ -63,6 +65,9 @@ def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    if len(rows) > MANY_ROWS:  # laying out a table takes seconds for a library of 14,000 tasks
+        _print_plainly(headings, rows)
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for at, heading in enumerate(headings):
         last = at == len(headings) - 1
@@ -70,3 +75,11 @@ def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     console().print(table)
+
+
+def _print_plainly(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns padded to their widest cell, one row a line."""
+    shown = [[visible(cell) for cell in row] for row in (headings, *rows)]
+    widths = [max(len(row[at]) for row in shown) for at in range(len(headings))]
+    lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown)
+    print("\n".join(line.rstrip() for line in lines))

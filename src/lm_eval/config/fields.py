@@ -48,6 +48,16 @@ def compile_field(spec: Any, *, prints_none: bool = False) -> Field:
     return Field(spec, "callable" if callable(spec) else "literal", None)
 
 
+@lru_cache(maxsize=4096)
+def compile_template(source: str) -> Callable[[Doc], str]:
+    """A Jinja source as the harness renders it: always to text, and None prints as ``None``."""
+    environment = _environment(True)
+    try:
+        return _renderer(environment, source, environment.parse(source))
+    except TemplateSyntaxError as error:
+        raise _syntax_problem(source, error) from None
+
+
 @dataclass(frozen=True)
 class Field:
     """A compiled field spec. Call it on a doc, or on a doc and further variables."""
@@ -106,11 +116,14 @@ def _compile_string(source: str, prints_none: bool) -> Field:
             return Field(source, "template", _renderer(environment, source, tree))
         return Field(source, "expression", _evaluator(environment, source, expression))
     except TemplateSyntaxError as error:
-        raise FieldError(
-            f"{shorten(source)} is not valid Jinja (line {error.lineno}): "
-            f"{str(error.message).rstrip('.')}. "
-            "Check the braces and names in it."
-        ) from None
+        raise _syntax_problem(source, error) from None
+
+
+def _syntax_problem(source: str, error: TemplateSyntaxError) -> FieldError:
+    return FieldError(
+        f"{shorten(source)} is not valid Jinja (line {error.lineno}): "
+        f"{str(error.message).rstrip('.')}. Check the braces and names in it."
+    )
 
 
 def is_jinja(source: str) -> bool:

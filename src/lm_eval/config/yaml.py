@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from lm_eval.errors import (
     ConfigError,
     IncludeError,
     LmEvalError,
+    LmEvalWarning,
     YamlSyntaxError,
     did_you_mean,
     listing,
@@ -144,7 +146,7 @@ def _picture(char: str) -> str:
 
 
 class _Loader(_BaseLoader):  # type: ignore[misc]  # C or Python, known only when run
-    """The safe loader with ``!function``, no other tags, and no key twice in a mapping."""
+    """The safe loader with ``!function``, no other tags, and a warning for a key that stands twice."""
 
     source = "<text>"
     function_folder: str | None = None
@@ -168,11 +170,12 @@ class _Loader(_BaseLoader):  # type: ignore[misc]  # C or Python, known only whe
                 continue
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise ConfigError(
+                # Files that people bring have such slips and load elsewhere, the last one counting.
+                warnings.warn(
                     f"{self.source}: the key {key!r} stands twice, on line {_line(seen[key])} and "
-                    f"on line {_line(key_node)}. Keep one of the two.",
-                    path=self.source,
-                    line=_line(key_node),
+                    f"on line {_line(key_node)}; the last one counts. Keep one of the two.",
+                    LmEvalWarning,
+                    stacklevel=2,
                 )
             seen[key] = key_node
 

@@ -6,7 +6,7 @@ or a ``Chat``. What a turn says is decided by the format; here is only how turns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Union
 
@@ -26,7 +26,12 @@ class Message:
     """One chat turn. ``role`` is ``system``, ``user`` or ``assistant``."""
 
     role: Literal["system", "user", "assistant"]
-    content: str
+    text: str | Prompt
+    """Long texts are kept as pieces, so that the messages of many docs share their shots."""
+
+    @property
+    def content(self) -> str:
+        return str(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +113,28 @@ def plain_prompt(system: str, shots: Sequence[str], turn: Turn, joints: Joints) 
     return Prompt(tuple(parts))
 
 
-def chat_prompt(
-    system: str, shots: Sequence[Turn], turn: Turn, joints: Joints, *, multiturn: bool
-) -> Chat:
-    """The context as messages; single-turn puts all shots and the question in one user message."""
+def shot_messages(shot: Turn) -> tuple[Message, ...]:
+    """A shot as turns of its own: the user's and, where there is an answer, the assistant's."""
+    user = Message("user", shot.user)
+    return (user, Message("assistant", spoken(shot))) if shot.answer else (user,)
+
+
+def multiturn_chat(system: str, shots: Iterable[Message], turn: Turn) -> Chat:
+    """The context as messages. ``shots`` come from ``shot_messages``, so that docs share them."""
+    return _chat(system, (*shots, Message("user", turn.user)), turn.gen_prefix)
+
+
+def single_turn_chat(system: str, shots: Sequence[str], turn: Turn) -> Chat:
+    """The context as one user message that holds all shots, as ``plain_prompt`` has them."""
+    text = Prompt((*shots, turn.user)) if shots else turn.user
+    return _chat(system, (Message("user", text),), turn.gen_prefix)
+
+
+def _chat(system: str, turns: Iterable[Message], gen_prefix: str | None) -> Chat:
     messages = [Message("system", system)] if system else []
-    if multiturn:
-        for shot in shots:
-            messages.append(Message("user", shot.user))
-            if shot.answer:
-                messages.append(Message("assistant", spoken(shot)))
-        messages.append(Message("user", turn.user))
-    else:
-        text = "".join(joints.shot_text(shot) for shot in shots)
-        messages.append(Message("user", text + turn.user))
-    if turn.gen_prefix is not None:
-        messages.append(Message("assistant", turn.gen_prefix))
+    messages.extend(turns)
+    if gen_prefix is not None:
+        messages.append(Message("assistant", gen_prefix))
     return Chat(tuple(messages))
 
 

@@ -62,7 +62,7 @@ def _as_digits(target: Any, choices: Sequence[str]) -> int | None:
 
 def _check_unique(place: int, choices: Sequence[str]) -> None:
     gold = choices[place].strip()
-    if sum(choice.strip() == gold for choice in choices) > 1:
+    if [choice.strip() for choice in choices].count(gold) > 1:
         raise GoldError(
             f"the gold answer {shorten(gold)} stands more than once among the choices, so no reader "
             "can tell which is meant. Make the choices distinct."

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from lm_eval.config.fields import Field, compile_field, is_jinja
+from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja
 from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.items import AnswerKind, Item
@@ -95,11 +95,10 @@ class PromptFormat:
     def question_turn(self, item: Item) -> Turn:
         """The item as the question at the end of a prompt."""
         labels = self.labels(item)
-        variables = self._variables(labels)
         return Turn(
-            self._user_text(item, labels, variables),
+            self._user_text(item, labels),
             None,
-            self._said("gen_prefix", item, variables) if self.gen_prefix is not None else None,
+            self._said("gen_prefix", item, labels) if self.gen_prefix is not None else None,
         )
 
     def shot_turn(self, item: Item) -> Turn:
@@ -115,8 +114,8 @@ class PromptFormat:
         places = item.gold[0] if self.answers == "order" else item.gold[:1]
         self._check_not_cut(places, labels, item)
         return self.target_format.format(
-            label=", ".join(labels[place] for place in places) if labels else "",
-            answer=", ".join(item.choices[place] for place in places),
+            label=", ".join([labels[place] for place in places]) if labels else "",
+            answer=", ".join([item.choices[place] for place in places]),
         )
 
     def continuations(self, item: Item) -> tuple[str, ...]:
@@ -140,7 +139,7 @@ class PromptFormat:
         labels = self.labels(item)
         prefix = None
         if is_prefilled and self.gen_prefix is not None:
-            prefix = self._said("gen_prefix", item, self._variables(labels))
+            prefix = self._said("gen_prefix", item, labels)
         return read(
             reply,
             (self.scorer,),
@@ -165,14 +164,14 @@ class PromptFormat:
 
     # Inside
 
-    def _user_text(self, item: Item, labels: tuple[str, ...], variables: Mapping[str, Any]) -> str:
-        text = self._said("instruction", item, variables)
-        text += self._said("question_prefix", item, variables) + self._question(item)
+    def _user_text(self, item: Item, labels: tuple[str, ...]) -> str:
+        text = self._said("instruction", item, labels)
+        text += self._said("question_prefix", item, labels) + self._question(item)
         if self.shows_labels:
             text += self._choice_block(item, labels)
         for name in ("answer_instruction", "answer_prompt"):
             if getattr(self, name) is not None:
-                text += self.section_separator + self._said(name, item, variables)
+                text += self.section_separator + self._said(name, item, labels)
         return text
 
     def _question(self, item: Item) -> str:
@@ -192,31 +191,41 @@ class PromptFormat:
         before = self.section_separator if delimiter is None else delimiter
         return f"{before}{self.choices_prefix}{self.choice_delimiter.join(lines)}"
 
-    def _variables(self, labels: tuple[str, ...]) -> Mapping[str, Any]:
-        if not labels or not self._jinja_texts:
-            return {}
-        return {
-            "_num_choices": len(labels),
-            "_choice_labels": list(labels),
-            "_choice_list_and": joined(labels, "and"),
-            "_choice_list_or": joined(labels, "or"),
-        }
-
     @cached_property
     def _jinja_texts(self) -> dict[str, Field]:
         """The compiled templates among the text fields; a field without braces is said as it is."""
         sources = {name: getattr(self, name) for name in JINJA_FIELDS}
         return {n: compile_field(s) for n, s in sources.items() if s is not None and is_jinja(s)}
 
-    def _said(self, name: str, item: Item, variables: Mapping[str, Any]) -> str:
-        compiled = self._jinja_texts.get(name)
-        if compiled is None:
+    @cached_property
+    def _said_of_labels(self) -> dict[str, dict[tuple[str, ...], str]]:
+        """For each template that reads nothing of the doc: labels → what it says, rendered once.
+
+        Labels that are the doc's own choices differ from doc to doc and would fill this for nothing.
+        """
+        if self.choice_labels == "choices":
+            return {}
+        own = label_variables(())
+        return {
+            n: {} for n, text in self._jinja_texts.items() if fields_read(text.spec) <= own.keys()
+        }
+
+    def _said(self, name: str, item: Item, labels: tuple[str, ...]) -> str:
+        if name not in self._jinja_texts:
             return getattr(self, name) or ""
+        known = self._said_of_labels.get(name)
+        if known is None or not labels:
+            return self._rendered(name, item, labels)
+        if labels not in known:
+            known[labels] = self._rendered(name, item, labels)
+        return known[labels]
+
+    def _rendered(self, name: str, item: Item, labels: tuple[str, ...]) -> str:
+        variables = label_variables(labels) if labels else {}
         try:
-            value = compiled(item.doc, variables)
+            return str(self._jinja_texts[name](item.doc, variables))
         except FieldError as error:
             raise error.located(field=f"{name} of format {self.name}") from None
-        return value if isinstance(value, str) else str(value)
 
     def _check_not_cut(self, places: tuple[int, ...], labels: tuple[str, ...], item: Item) -> None:
         if labels and max(places) >= len(labels):
@@ -225,6 +234,16 @@ class PromptFormat:
                 f"{self.name!r} has {len(labels)} labels and drops what is beyond them. Give it "
                 f"{len(item.choices)} choice_labels."
             )
+
+
+def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:
+    """What templates can read about the choices of a doc."""
+    return {
+        "_num_choices": len(labels),
+        "_choice_labels": list(labels),
+        "_choice_list_and": joined(labels, "and"),
+        "_choice_list_or": joined(labels, "or"),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.embedded import default_weights
-from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, available_cores
+from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
 from lm_eval.models.gguf_scoring import Scorer, Span
 from lm_eval.requests import (
@@ -29,7 +29,7 @@ from lm_eval.requests import (
 
 _LARGEST_DEFAULT_WINDOW = 8192
 _SMALLEST_BATCH = 32
-_DEFAULT_BATCH = 256
+_DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
 _SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
 _GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
 
@@ -40,7 +40,7 @@ class GgufLM(StreamingLM):
     ``path``           the file; without it, the small default model
     ``n_ctx``          the window in tokens; by default the model's own, at most 8192
     ``n_threads``      by default all cores this process may use
-    ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 256
+    ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 252
     ``n_parallel``     how many texts are generated at a time
     ``add_bos_token``  by default what the file says; never a second BOS
     ``max_gen_toks``   the limit for generated tokens where a task gives none
@@ -128,6 +128,7 @@ class GgufLM(StreamingLM):
             "n_ctx_train": engine.n_ctx_train,
             "n_threads": engine.n_threads,
             "n_batch": engine.n_batch,
+            "n_ubatch": TOKENS_AT_ONCE,
             "n_parallel": self.n_parallel,
             "add_bos_token": self.add_bos_token,
             "max_gen_toks": self.max_gen_toks,
@@ -248,8 +249,8 @@ class GgufLM(StreamingLM):
         if room < 1:
             raise UsageError(
                 f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
-                f"but the window is {self.n_ctx}. Lower max_gen_toks with --gen_kwargs, or raise n_ctx "
-                "in --model_args."
+                f"but the window is {self.n_ctx}. Lower max_gen_toks with --gen_kwargs, or "
+                "raise n_ctx in --model_args."
             )
         prompt = self.encode(self._text(request.context)) or [self.prefix_token]
         self.truncated += len(prompt) > room

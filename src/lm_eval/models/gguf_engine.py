@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[gguf]'"
 MAX_SEQUENCES = 64
+TOKENS_AT_ONCE = 63
+"""Tokens per pass. llama.cpp's CPU attention takes one path from 64 tokens on, another for a lone
+token, which add up in another order; 8-bit activations turn that into shifts of up to half a nat.
+Between the two it goes cell by cell: as long as a sequence's cells lie in the order of its tokens,
+its results do not depend on what else is in the cache."""
+_PADDING_SEQUENCE = MAX_SEQUENCES
 _FEWEST_CELLS = 2048
 _CACHE_BYTES = 2**30
 
@@ -52,7 +58,7 @@ class Engine:
         self._pieces: dict[int, bytes] = {}
         self._model = self._load(path)
         self._vocab = self._model.get_vocab()
-        self._batch = self._llama.LlamaBatch(n_tokens=n_batch, embd=0, n_seq_max=MAX_SEQUENCES)
+        self._batch = self._llama.LlamaBatch(n_tokens=n_batch + 1, embd=0, n_seq_max=MAX_SEQUENCES)
         self._sampler = self._llama.LlamaSampler(self._llama.LlamaSamplerChainParams())
         self._sampler.add_greedy()
 
@@ -119,9 +125,9 @@ class Engine:
         ``transformers``: chat templates rely on it.
         """
         try:
-            tokens = self._vocab.tokenize(text, False, True)
+            tokens = self._vocab.tokenize(str(text), False, True)  # a subclass is refused
         except UnicodeEncodeError:  # half a surrogate pair, which is no character
-            text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             tokens = self._vocab.tokenize(text, False, True)
         return list(tokens)
 
@@ -184,8 +190,10 @@ class Engine:
     def _open(self, cells: int) -> Any:
         params = self._llama.LlamaContextParams()
         params.n_ctx = cells
-        params.n_batch = params.n_ubatch = self.n_batch
-        params.n_seq_max = MAX_SEQUENCES
+        params.n_batch = self.n_batch + 1
+        params.n_ubatch = TOKENS_AT_ONCE
+        params.n_seq_max = MAX_SEQUENCES + 1
+        params.flash_attn_type = 1
         params.n_threads = params.n_threads_batch = self.n_threads
         params.kv_unified = True  # one pool of cells, so that sequences can share them
         params.no_perf = True
@@ -224,6 +232,9 @@ class Engine:
         self._batch.clear()
         for entry in entries:
             self._batch.add(entry.token, entry.position, entry.sequences, entry.wants_logits)
+        is_padded = len(entries) % TOKENS_AT_ONCE == 1
+        if is_padded:
+            self._batch.add(entries[-1].token, 0, [_PADDING_SEQUENCE], False)
         try:
             self._context.decode(self._batch)
         except (ValueError, RuntimeError) as error:
@@ -231,6 +242,8 @@ class Engine:
                 f"llama.cpp could not evaluate {len(entries)} tokens of {self.path.name}: {error}. "
                 "Try a smaller batch_size or n_parallel in --model_args."
             ) from error
+        if is_padded:
+            self.forget(_PADDING_SEQUENCE)
 
     def logits(self, index: int) -> npt.NDArray[np.float64]:
         """The logits after the ``index``-th token of the last decode call."""

@@ -1,19 +1,19 @@
 """Text from prompts, several sequences at a time.
 
 Each decode call carries one token of every running sequence, then as much of the waiting prompts as
-fits; where a sequence ends, the next prompt takes its place. What a prompt has in common with a
-sequence in the cache is copied, not evaluated again.
+fits; where a text ends, the next prompt starts. What a prompt has in common with a sequence in the
+cache is shared, not evaluated again.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal
 
-from lm_eval.models.gguf_engine import Engine, Entry
+from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, Entry
 from lm_eval.models.gguf_scoring import common_length
 from lm_eval.requests import Reply
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WORTH_SHARING = 8
 _WORTH_WAITING = 64
 _LOOK_AHEAD = 64
+_FEWEST_CELLS = 4096
 
 Sample = Callable[["npt.NDArray[np.float64]"], int]
 
@@ -66,30 +67,36 @@ class GrowingText:
 
 
 @dataclass(eq=False)
-class _Slot:
+class _Sequence:
     """One sequence of the cache. ``tokens`` are those in it; ``waiting`` are to be evaluated."""
 
-    sequence: int
-    tokens: list[int] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
-    job: Job | None = None
-    text: GrowingText = field(default_factory=lambda: GrowingText(()))
+    number: int
+    job: Job
+    cached: int
+    text: GrowingText
+    tokens: list[int]
+    waiting: list[int]
     generated: int = 0
+    is_running: bool = True
 
-    def start(self, job: Job, cached: int) -> None:
-        self.job = job
-        self.tokens = job.prompt[:cached]
-        self.waiting = job.prompt[cached:]
-        self.text = GrowingText(job.until)
-        self.generated = 0
+    @property
+    def cells(self) -> int:
+        """The cells it takes, or may come to take, beside those it shares."""
+        return (self.job.cells if self.is_running else len(self.tokens)) - self.cached
 
 
 class Generator:
-    """Generates on one engine with up to ``n_parallel`` sequences."""
+    """Generates on one engine, ``n_parallel`` texts at a time.
+
+    Cells are given out in order and none is freed while a text is running: so the tokens of each
+    sequence lie in the cache in their own order, and replies do not depend on their neighbours.
+    When cells or sequences run out, the running texts are finished and the cache is emptied.
+    """
 
     def __init__(self, engine: Engine, n_parallel: int) -> None:
         self._engine = engine
-        self._slots = [_Slot(sequence) for sequence in range(n_parallel)]
+        self._n_parallel = n_parallel
+        self._sequences: list[_Sequence] = []
 
     def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """``(job, reply)`` as replies are complete."""
@@ -97,7 +104,7 @@ class Generator:
         first = list(islice(waiting, _LOOK_AHEAD))
         if not first:
             return
-        self._make_room(first)
+        self._start_over(first)
         waiting = chain(first, waiting)
         job = next(waiting, None)
         while job is not None or self._running():
@@ -105,117 +112,121 @@ class Generator:
                 job = next(waiting, None)
             yield from self._step()
 
-    def _make_room(self, jobs: list[Job]) -> None:
-        largest = max(job.cells for job in jobs)
-        wanted = min(largest * min(len(self._slots), len(jobs)), self._engine.most_cells)
-        self._engine.reserve(max(wanted, largest))
-        self._engine.clear()
-
-    def _running(self) -> list[_Slot]:
-        return [slot for slot in self._slots if slot.job is not None]
+    def _running(self) -> list[_Sequence]:
+        return [sequence for sequence in self._sequences if sequence.is_running]
 
     # -- admission ---------------------------------------------------------------------------
 
+    def _start_over(self, jobs: list[Job]) -> None:
+        """Empty the cache and make room for such jobs."""
+        largest = max(job.cells for job in jobs)
+        wanted = max(_FEWEST_CELLS, largest * min(self._n_parallel, len(jobs)))
+        self._engine.reserve(max(largest, min(wanted, self._engine.most_cells)))
+        self._engine.clear()
+        self._sequences = []
+
     def _admit(self, job: Job) -> bool:
-        """Give the job a sequence; False if it has to wait for room."""
-        free = [slot for slot in self._slots if slot.job is None]
+        """Give the job a sequence; False if it has to wait."""
         running = self._running()
-        if not free or any(self._is_about_to_cache(slot, job) for slot in running):
+        if len(running) == self._n_parallel:
             return False
-        room = self._engine.cells - sum(slot.job.cells for slot in running if slot.job)
-        if room < job.cells:
+        if any(self._is_about_to_cache(sequence, job) for sequence in running):
+            return False
+        source, cached = self._best_source(job)
+        if not self._has_room(job.cells - cached):
             if running:
                 return False
-            self._engine.reserve(job.cells)
-            self._forget(free, everything=True)
-        elif room - sum(len(slot.tokens) for slot in free) < job.cells:
-            self._forget(free)
-        self._place(job, free)
+            self._start_over([job])
+            source, cached = None, 0
+        self._place(job, source, cached)
         return True
 
-    def _is_about_to_cache(self, slot: _Slot, job: Job) -> bool:
+    def _has_room(self, cells: int) -> bool:
+        taken = sum(sequence.cells for sequence in self._sequences)
+        return len(self._sequences) < MAX_SEQUENCES and taken + cells <= self._engine.cells
+
+    def _is_about_to_cache(self, sequence: _Sequence, job: Job) -> bool:
         """Whether the sequence is evaluating a beginning that the job can soon take over."""
-        if slot.job is None or not self._engine.shares_prefixes:
-            return False
-        common = common_length(slot.job.prompt, job.prompt)
-        return common - len(slot.tokens) >= _WORTH_WAITING
-
-    def _forget(self, slots: list[_Slot], *, everything: bool = False) -> None:
-        for slot in slots:
-            slot.tokens = []
-            if not everything:
-                self._engine.forget(slot.sequence)
-        if everything:
-            self._engine.clear()
-
-    def _place(self, job: Job, free: list[_Slot]) -> None:
-        source, cached = self._best_source(job)
-        slot = source if source in free else min(free, key=lambda free_slot: len(free_slot.tokens))
-        if slot is source:
-            self._engine.cut(slot.sequence, cached)
-        else:
-            self._engine.forget(slot.sequence)
-            if cached:
-                self._engine.share(source.sequence, slot.sequence, cached)
-        slot.start(job, cached)
-
-    def _best_source(self, job: Job) -> tuple[_Slot, int]:
-        """The sequence that has most of the prompt, and how much of it. The last token is not
-        taken over, because its logits are needed."""
         if not self._engine.shares_prefixes:
-            return self._slots[0], 0
-        prompt = job.prompt[:-1]
-        lengths = [common_length(slot.tokens, prompt) for slot in self._slots]
-        best = max(range(len(lengths)), key=lengths.__getitem__)
-        worth_it = lengths[best] >= _WORTH_SHARING
-        return self._slots[best], lengths[best] if worth_it else 0
+            return False
+        common = common_length(sequence.job.prompt, job.prompt)
+        return common - len(sequence.tokens) >= _WORTH_WAITING
+
+    def _best_source(self, job: Job) -> tuple[_Sequence | None, int]:
+        """The sequence that has most of the prompt, and how much of it.
+
+        The prompt's last token is never taken over, because its logits are needed.
+        """
+        best, most = None, _WORTH_SHARING - 1
+        if self._engine.shares_prefixes:
+            prompt = job.prompt[:-1]
+            for sequence in self._sequences:
+                common = common_length(sequence.tokens, prompt)
+                if common > most:
+                    best, most = sequence, common
+        return best, most if best else 0
+
+    def _place(self, job: Job, source: _Sequence | None, cached: int) -> None:
+        number = len(self._sequences)
+        if source is not None:
+            self._engine.share(source.number, number, cached)
+        self._sequences.append(
+            _Sequence(
+                number,
+                job,
+                cached,
+                text=GrowingText(job.until),
+                tokens=job.prompt[:cached],
+                waiting=job.prompt[cached:],
+            )
+        )
 
     # -- one decode call ---------------------------------------------------------------------
 
     def _step(self) -> Iterator[tuple[Job, Reply]]:
         entries, readers = self._fill_batch()
         self._engine.decode(entries)
-        done = [(slot, finish) for index, slot in readers if (finish := self._advance(slot, index))]
-        for slot, finish in done:
-            assert slot.job is not None
-            job, slot.job, slot.waiting = slot.job, None, []
-            yield job, Reply(slot.text.text, finish=finish)
+        done = []
+        for index, sequence in readers:
+            if finish := self._advance(sequence, index):
+                sequence.is_running = False
+                done.append((sequence.job, Reply(sequence.text.text, finish=finish)))
+        yield from done
 
-    def _fill_batch(self) -> tuple[list[Entry], list[tuple[int, _Slot]]]:
+    def _fill_batch(self) -> tuple[list[Entry], list[tuple[int, _Sequence]]]:
         """The tokens of the next call, and which sequence reads the logits of which of them."""
         entries: list[Entry] = []
-        readers: list[tuple[int, _Slot]] = []
+        readers: list[tuple[int, _Sequence]] = []
         # Running sequences wait for one token, new ones for many: the shortest goes first.
-        for slot in sorted(self._running(), key=lambda slot: len(slot.waiting)):
+        for sequence in sorted(self._running(), key=lambda sequence: len(sequence.waiting)):
             room = self._engine.n_batch - len(entries)
-            now, slot.waiting = slot.waiting[:room], slot.waiting[room:]
+            now, sequence.waiting = sequence.waiting[:room], sequence.waiting[room:]
             if not now:
                 continue
             for token in now:
-                entries.append(Entry(token, len(slot.tokens), [slot.sequence], False))
-                slot.tokens.append(token)
-            if not slot.waiting:
+                entries.append(Entry(token, len(sequence.tokens), [sequence.number], False))
+                sequence.tokens.append(token)
+            if not sequence.waiting:
                 last = entries[-1]
                 entries[-1] = Entry(last.token, last.position, last.sequences, True)
-                readers.append((len(entries) - 1, slot))
+                readers.append((len(entries) - 1, sequence))
         return entries, readers
 
-    def _advance(self, slot: _Slot, index: int) -> Literal["stop", "length"] | None:
+    def _advance(self, sequence: _Sequence, index: int) -> Literal["stop", "length"] | None:
         """Choose the sequence's next token; say why if it ends there."""
-        job = slot.job
-        assert job is not None
+        job = sequence.job
         if job.sample is None:
             token = self._engine.likeliest(index)
         else:
             token = job.sample(self._engine.logits(index))
         if self._engine.ends_generation(token):
-            slot.text.add(b"", final=True)
+            sequence.text.add(b"", final=True)
             return "stop"
-        slot.generated += 1
-        is_last = slot.generated == job.max_gen_toks
-        if slot.text.add(self._engine.piece(token), final=is_last):
+        sequence.generated += 1
+        is_last = sequence.generated == job.max_gen_toks
+        if sequence.text.add(self._engine.piece(token), final=is_last):
             return "stop"
-        slot.waiting = [token]
+        sequence.waiting = [token]
         return "length" if is_last else None
 
 

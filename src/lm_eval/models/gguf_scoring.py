@@ -3,7 +3,8 @@
 The spans of one batch form a tree by their common beginnings: a question's choices share its
 context, questions share their few-shot text. Each node of the tree is one token to evaluate; it
 belongs to the sequences of all leaves below it, so a whole tree goes through the model in one call.
-Between batches, what the next one has in common with the last sequence stays in the cache.
+Between batches, what the next one has in common with this one's first sequence stays in the cache:
+the first, because its cells lie in the order of its tokens, which keeps results exact.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ class Scorer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._kept: list[int] = []
-        self._kept_sequence = 0
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
@@ -83,17 +83,14 @@ class Scorer:
         for start in range(0, len(todo), self._engine.n_batch):
             yield from self._evaluate(todo[start : start + self._engine.n_batch])
         if self._engine.shares_prefixes:
-            self._kept, self._kept_sequence = batch.last.inputs, batch.tree.sequence_of(batch.last)
+            self._kept = batch.first.inputs
 
     def _fork(self, reuse: int, leaves: int) -> None:
-        """Let every sequence of the batch begin with the kept one's first ``reuse`` tokens."""
-        self._engine.keep_only(self._kept_sequence)
-        self._engine.cut(self._kept_sequence, reuse)
-        for sequence in range(leaves):
-            if sequence != self._kept_sequence:
-                self._engine.share(self._kept_sequence, sequence, reuse)
-        if self._kept_sequence >= leaves:
-            self._engine.forget(self._kept_sequence)
+        """Let every sequence of the batch begin with the first ``reuse`` tokens of sequence 0."""
+        self._engine.keep_only(0)
+        self._engine.cut(0, reuse)
+        for sequence in range(1, leaves):
+            self._engine.share(0, sequence, reuse)
 
     def _evaluate(self, nodes: Sequence[Node]) -> Iterator[Span]:
         self._engine.decode(
@@ -115,7 +112,8 @@ class _Batch:
     def __init__(self, kept: Sequence[int], n_batch: int, *, shares: bool) -> None:
         self.tree = Tree()
         self.reuse = 0
-        self.last: Span
+        self.first: Span
+        self._last: Span
         self._kept = kept
         self._n_batch = n_batch
         self._shares = shares
@@ -125,6 +123,8 @@ class _Batch:
             return True
         if not self._shares or self.tree.leaves == MAX_SEQUENCES:
             return False
+        if common_length(self._last.inputs, span.inputs) >= span.first_read:
+            return True  # the same context: a few more tokens cost less than the context again
         reuse = min(self.reuse, self._reusable(span))
         if self.reuse - reuse > _WORTH_KEEPING:
             return False
@@ -134,9 +134,11 @@ class _Batch:
 
     def add(self, span: Span) -> None:
         reusable = self._reusable(span)
-        self.reuse = min(self.reuse, reusable) if self.tree.size else reusable
+        if not self.tree.size:
+            self.first, self.reuse = span, reusable
+        self.reuse = min(self.reuse, reusable)
         self.tree.add(span)
-        self.last = span
+        self._last = span
 
     def _reusable(self, span: Span) -> int:
         return min(common_length(self._kept, span.inputs), span.first_read)
@@ -218,10 +220,6 @@ class Tree:
         for node in reversed(order):
             node.leaves += sum(child.leaves for child in node.children.values())
         return order
-
-    def sequence_of(self, span: Span) -> int:
-        """A sequence that begins with the span's tokens."""
-        return self._follow(span.inputs)[0].first
 
 
 def common_length(one: Sequence[int], other: Sequence[int]) -> int:

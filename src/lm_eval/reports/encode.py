@@ -23,7 +23,7 @@ from typing import Any
 NONFINITE = "nonfinite"
 
 # Legal inside JSON strings, but str.splitlines() would break a line of JSONL at each.
-_LINE_BREAKS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
@@ -33,7 +33,9 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
         text = _dumps(value, indent)
     except (ValueError, TypeError):  # not finite, or keys that are no strings
         text = _dumps(_strict(value), indent)
-    return text.translate(_LINE_BREAKS)
+    for char, escape in _LINE_BREAKS.items():  # many times faster than translate() on long texts
+        text = text.replace(char, escape)
+    return text
 
 
 def jsonable(value: Any) -> Any:

@@ -7,7 +7,7 @@ Out: ``ConfigurableTask`` objects and the groups they stand in.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -26,6 +26,7 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
+from lm_eval.tasks.index import IndexedFile, index_folder
 from lm_eval.tasks.task import ConfigurableTask
 
 Kind = Literal["task", "group", "tag"]
@@ -154,7 +155,10 @@ class TaskManager:
     def _select_folder(
         self, folder: Path, format_name: str | None
     ) -> list[ConfigurableTask | Group]:
-        files = [file for file in _task_files(folder) if _kind_of(load_yaml(file, run_code=False))]
+        indexed, problems = index_folder(folder)
+        if problems:
+            raise problems[0]
+        files = [Path(file.path) for file in indexed if file.kind is not None]
         if not files:
             raise UnknownTaskError(f"Folder {str(folder)!r} holds no task files.", name=str(folder))
         found = [self._with_formats(self._read_file(file), format_name) for file in files]
@@ -261,34 +265,28 @@ class TaskManager:
     def _add_root(self, root: Path) -> None:
         if not root.exists():
             raise UsageError(f"--include_path {str(root)!r} does not exist.")
+        files, problems = index_folder(root)
+        self.problems += problems
         tags: dict[str, list[str]] = {}
-        for file in _task_files(root):
-            try:
-                data = load_yaml(file, run_code=False)
-            except LmEvalError as error:
-                self.problems.append(error)
-                continue
-            self._add_entry(data, str(file), tags)
+        for file in files:
+            self._add_file(file)
+            if file.kind == "task":
+                for tag in file.tags:
+                    tags.setdefault(tag, []).append(file.name)
         for tag, members in tags.items():
             if tag not in self.index or self.index[tag].kind == "tag":
                 self.index[tag] = Entry(tag, "tag", members=tuple(members))
 
-    def _add_entry(self, data: Mapping[str, Any], path: str, tags: dict[str, list[str]]) -> None:
-        kind = _kind_of(data)
-        if kind is None:
+    def _add_file(self, file: IndexedFile) -> None:
+        if file.kind is None:
             return
-        name = str(data[kind])
-        known = self.index.get(name)
-        if known is not None and known.path != path and known.kind != "tag":
+        known = self.index.get(file.name)
+        if known is not None and known.kind != "tag" and known.path != file.path:
             raise ConfigError(
-                f"{kind.capitalize()} {name!r} is defined twice: in {known.path} and in {path}. "
-                "Rename one of the two."
+                f"{file.kind.capitalize()} {file.name!r} is defined twice: in {known.path} and in "
+                f"{file.path}. Rename one of the two."
             )
-        self.index[name] = Entry(name, kind, path)
-        if kind == "task":
-            written = data.get("tag") or []
-            for tag in [written] if isinstance(written, str) else written:
-                tags.setdefault(str(tag), []).append(name)
+        self.index[file.name] = Entry(file.name, file.kind, file.path)
 
 
 @dataclass
@@ -344,13 +342,6 @@ def _fits(task: ConfigurableTask) -> bool:
 
 def _library() -> Path:
     return Path(str(resources.files("lm_eval.tasks"))) / "library"
-
-
-def _task_files(root: Path) -> Iterator[Path]:
-    if root.is_file():
-        yield root
-        return
-    yield from sorted(root.rglob("*.yaml"))
 
 
 def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:

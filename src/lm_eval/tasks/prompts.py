@@ -42,6 +42,8 @@ class Asked:
     target: str
     """The target as text, for the samples file."""
     item: Item | None = None
+    inputs: tuple[str, ...] = ()
+    """Where the question itself is the choice: one user text for each continuation."""
 
 
 class Prompts(Protocol):

@@ -17,7 +17,7 @@ from typing import Any
 from lm_eval.config.fields import compile_field, is_jinja
 from lm_eval.data import Splits, Table, load_splits
 from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, LmEvalWarning, place
-from lm_eval.formats.assemble import Joints, Turn
+from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
@@ -40,6 +40,7 @@ class ConfigurableTask:
         self.seed = DEFAULT_SEED
         self._shot_turns: dict[int, Turn] = {}
         self._shot_texts: dict[int, str] = {}
+        self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
 
     @property
@@ -60,7 +61,7 @@ class ConfigurableTask:
     def output_type(self) -> str:
         return str(self.config.output_type)
 
-    @property
+    @cached_property
     def joints(self) -> Joints:
         return Joints(self.config.target_delimiter, self.config.fewshot_delimiter)
 
@@ -176,6 +177,12 @@ class ConfigurableTask:
         if pool_place not in self._shot_texts:
             self._shot_texts[pool_place] = self.joints.shot_text(self.shot_turn(pool_place))
         return self._shot_texts[pool_place]
+
+    def shot_messages(self, pool_place: int) -> tuple[Message, ...]:
+        """A few-shot example as chat turns of its own."""
+        if pool_place not in self._shot_messages:
+            self._shot_messages[pool_place] = shot_messages(self.shot_turn(pool_place))
+        return self._shot_messages[pool_place]
 
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt."""

@@ -31,6 +31,7 @@ from lm_eval.errors import (
     ConfigError,
     FieldError,
     IncludeError,
+    LmEvalWarning,
     YamlSyntaxError,
 )
 
@@ -172,8 +173,6 @@ def test_syntax_errors(write: Write, text: str, line: int, column: int, words: s
         (b"- a\n- b\n", "holds a list"),
         (b"text\n", "single value"),
         (b"a: 1\nb: \xff\n", "line 2: byte 0xff is not valid UTF-8"),
-        (b"a: 1\nb: 2\na: 3\n", "'a' stands twice, on line 1 and on line 3"),
-        (b"a: {x: 1, x: 2}\n", "'x' stands twice"),
         (b"a: !foo 1\n", "line 1: unknown tag `!foo`"),
         (b"a: !!python/object/apply:os.system ['true']\n", "unknown tag `!!python/object/apply"),
         (b"on: 1\n", "True is a bool"),
@@ -189,6 +188,14 @@ def test_config_errors(write: Write, data: bytes, words: str) -> None:
         load_yaml(path)
     assert words in str(info.value)
     assert str(path) in str(info.value)
+
+
+def test_a_key_that_stands_twice_draws_a_warning_and_the_last_counts(write: Write) -> None:
+    path = write("t.yaml", b"a: 1\nb: 2\na: 3\n")
+    with pytest.warns(LmEvalWarning, match="'a' stands twice, on line 1 and on line 3"):
+        assert load_yaml(path) == {"a": 3, "b": 2}
+    with pytest.warns(LmEvalWarning, match="'x' stands twice"):
+        load_yaml(write("u.yaml", b"a: {x: 1, x: 2}\n"))
 
 
 def test_unreadable_files(tmp_path: Path, write: Write) -> None:

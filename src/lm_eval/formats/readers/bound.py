@@ -92,7 +92,8 @@ def _bind(name: str, options: dict[str, Any]) -> BoundReader:
     _check_names(name, function, options)
     for option, value in options.items():
         _check_value(name, option, value, _hints(function).get(option))
-    bound = BoundReader(name, tuple((key, _frozen(value)) for key, value in options.items()))
+    ordered = ((key, _frozen(options[key])) for key in _parameters(function) if key in options)
+    bound = BoundReader(name, tuple(ordered))
     bound("")  # a reader says here what else is wrong with its options, such as a pattern
     return bound
 

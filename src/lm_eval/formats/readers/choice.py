@@ -19,6 +19,7 @@ _WEAK_CUE = re.compile(
     r"(?:(?:to|for|among|from|of|here|option|choice)\b[^.:\n]{0,80}?)?"
     r"(?:\bis\b|\b(?:would|must|should|has\s+to|can\s+only)\s+be\b|:|=)"
     r"|\bi(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b"
+    r"|\bi(?:'d|\s+would)?\s+(?:say|think|believe|guess)\b(?:\s+that\b)?(?:\s+it(?:'s|\s+is)\b)?"
     r"|(?:答案|选项)\s?(?:是|为|選|:)|\b(?:respuesta|réponse|antwort|risposta|resposta)[\s*_]{0,4}:",
     re.IGNORECASE,
 )
@@ -184,7 +185,7 @@ def _stands_alone(text: str, span: tuple[int, int]) -> bool:
     line_end = text.find("\n", span[1])
     rest = text[span[1] :] if line_end < 0 else text[span[1] : line_end]
     is_alone = not text[line_start : span[0]].strip(" \t*_(<>bstrong") and is_blank(rest)
-    return is_alone or (line_end < 0 and is_blank(rest))
+    return is_alone or is_blank(text[span[1] :])
 
 
 # --------------------------------------------------------------------------------------- lines

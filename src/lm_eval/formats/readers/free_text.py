@@ -13,42 +13,12 @@ from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, phrase_pattern
 
-_LINE = re.compile(r"[\s:]*([^\n]*)")
+_LINE = re.compile(r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*)?([^\n]*)")  # "**…answer is:** Paris"
 _SENTENCE_END = re.compile(r"(?:[a-z]{2}|[A-Z]{3}|[\d)\]}$*\"'`])[.!?](?=\s+[A-Z])")
-_LAST_WORD = re.compile(r"([A-Za-z]+)[.!?]\Z")
-_ABBREVIATIONS = frozenset(
-    (
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "st",
-        "mt",
-        "no",
-        "vs",
-        "jr",
-        "sr",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-    )
-    + (
-        "gen",
-        "col",
-        "lt",
-        "capt",
-        "rev",
-        "fig",
-        "eq",
-        "dept",
-        "univ",
-        "ave",
-        "approx",
-        "est",
-        "etc",
-    )
+_ABBREVIATION = re.compile(
+    r"\b(?:dr|mrs?|ms|prof|st|mt|no|vs|jr|sr|inc|ltd|co|corp|gen|col|lt|capt|rev|fig|eq|dept|univ|ave"
+    r"|approx|est|etc)\.\Z",
+    re.IGNORECASE,
 )
 _INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
 _WRAPPERS = (
@@ -62,14 +32,14 @@ _WRAPPERS = (
     re.compile(r"\[([^\[\],]*)\]"),
     re.compile(r"<(?:b|i|em|strong|answer)>([^<]*)</\w{1,8}>"),
 )
+_PAIRS = (("**", "**"), ("__", "__"), ('"', '"'), ("`", "`"), ("{", "}"), ("(", ")"), ("“", "”"))
 # A wrapped answer at the start of the line is all of it, whatever sentence follows.
 _WRAPPED_START = re.compile(
     r"(?:\*\*[^*\n]+\*\*|__[^_\n]+__|`[^`\n]+`|\$[^$\n]+\$|\\\([^\n]*?\\\)|\"[^\"\n]+\"|“[^”\n]+”"
     r"|\\boxed\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\})(?=[.,;!?]?(?:\s*\Z|\s+[A-Z(]|[ \t]*\n))"
 )
 _PLACEHOLDER = re.compile(
-    r"[\[<(](?:your[ _])?(?:final[ _])?(?:answer(?:[_ ]letter)?|letter|number|choice)[\])>]"
-    r"|_{2,}|\.{2,}",
+    r"[\[<(](?:your[ _])?(?:final[ _])?(?:answer(?:[_ ]letter)?|letter|number|choice)[\])>]|_{2,}",
     re.IGNORECASE,
 )
 
@@ -86,7 +56,7 @@ def after_last(text: str, *, phrase: str) -> Reading:
     if line is None:
         return NO_ANSWER
     start, end = unwrapped(text, line.start(1), _end_of_answer(text, *line.span(1)))
-    if start >= end or _PLACEHOLDER.fullmatch(text, line.start(1), line.end(1)):
+    if start >= end or _PLACEHOLDER.fullmatch(line[1].strip(" \t\r.")):
         return NO_ANSWER
     return Reading(text[start:end], "after_last", (start, end))
 
@@ -96,8 +66,7 @@ def _end_of_answer(text: str, start: int, end: int) -> int:
     if wrapped:
         return wrapped.end()
     for found in _SENTENCE_END.finditer(text, start, end):
-        word = _LAST_WORD.search(text, max(start, found.end() - 20), found.end())
-        if not (word and word[1].lower() in _ABBREVIATIONS):
+        if not _ABBREVIATION.search(text, max(start, found.end() - 20), found.end()):
             return found.end()
     return end
 
@@ -119,9 +88,25 @@ def _inside(text: str, wrapper: re.Pattern[str], start: int, end: int) -> tuple[
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     """Without white space and the period that ends the sentence, but not that of ``U.S.``."""
-    piece = text[start:end].rstrip()
+    piece = _without_stray_closer(text[start:end].rstrip())
     bare = piece if _INITIALS.search(piece[-40:]) else piece.rstrip(".。!").rstrip()
+    bare = _without_stray_closer(bare)
     return start + len(bare) - len(bare.lstrip()), start + len(bare)
+
+
+def _without_stray_closer(piece: str) -> str:
+    """Without what closes a mark that opened before the phrase: ``**The answer is 42**``."""
+    for opener, closer in _PAIRS:
+        is_odd = (
+            piece.count(closer) % 2 if opener == closer else _closes_more(piece, opener, closer)
+        )
+        if piece.endswith(closer) and is_odd:
+            return piece[: -len(closer)].rstrip()
+    return piece
+
+
+def _closes_more(piece: str, opener: str, closer: str) -> bool:
+    return piece.count(closer) > piece.count(opener)
 
 
 @register_reader("regex")
@@ -154,7 +139,7 @@ def _compiled(pattern: str, group: int | str | None) -> tuple[re.Pattern[str], i
     except re.error as error:
         raise ConfigError(
             f"Reader 'regex': pattern {pattern!r} is no regular expression: {error.msg} at "
-            f"position {error.pos}. Correct the pattern there; in YAML, single quotes keep backslashes."
+            f"position {error.pos}. Correct it there; in YAML, single quotes keep backslashes."
         ) from None
     except (OverflowError, RecursionError) as error:
         raise ConfigError(f"Reader 'regex': pattern {pattern!r} cannot be used: {error}.") from None

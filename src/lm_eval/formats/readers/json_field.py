@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -37,7 +38,10 @@ def json_field(
 
 def _last_with(text: str, field: str) -> Reading:
     budget = _PARSED_PER_CHARACTER * len(text)
-    for start, end in sorted(_objects(text), key=lambda span: (-span[1], span[0])):
+    names = [found.start() for found in re.finditer(re.escape(json.dumps(field)), text)]
+    for start, end in sorted(_objects(text), key=lambda span: -span[1]) if names else ():
+        if bisect_left(names, start) == bisect_left(names, end):
+            continue
         budget -= end - start
         if budget < 0:
             break

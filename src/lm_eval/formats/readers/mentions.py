@@ -7,6 +7,7 @@ What is denied is not read, and two different texts are ambiguous.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from lm_eval.formats.readers.options import Options, options_of
@@ -19,8 +20,9 @@ _NEGATION = re.compile(
     r"|unlikely)\b|不是|不对|并非",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?;](?=\s)|\n")
-# Words this far apart are not about each other; it also keeps the search linear.
+# The period of "D. Rome" ends no sentence.
+_SENTENCE_END = re.compile(r"(?<!\A\w)(?<!\s\w)[.!?;](?=\s)|\n")
+# Words this far apart are not about each other.
 _REACH = 200
 _CLASS_CUE = re.compile(
     r"\b(?:label|class|category|sentiment|classification|verdict|answer)\b[\s*_]*(?:is\b|:|=)",
@@ -73,13 +75,23 @@ def _only_mention(text: str, options: Options) -> Reading:
     if len(found) > 1:
         return AMBIGUOUS
     for place, spans in found.items():
-        if not any(_is_denied(text, span) for span in spans):
+        if not _is_any_denied(text, spans):
             return Reading(place, span=spans[-1])
     return NO_ANSWER
 
 
-def _is_denied(text: str, span: tuple[int, int]) -> bool:
-    """True if a negation stands in the sentence around ``span``."""
-    before = _SENTENCE_END.split(text[max(0, span[0] - _REACH) : span[0]])[-1]
-    after = _SENTENCE_END.split(text[span[1] : span[1] + _REACH], maxsplit=1)[0]
-    return bool(_NEGATION.search(before) or _NEGATION.search(after))
+def _is_any_denied(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """True if a negation shares a sentence with one of ``spans`` and is not part of it."""
+    negations = [found.start() for found in _NEGATION.finditer(text)]
+    cuts = [found.end() for found in _SENTENCE_END.finditer(text)] if negations else []
+    return bool(negations) and any(_has_negation(span, cuts, negations) for span in spans)
+
+
+def _has_negation(span: tuple[int, int], cuts: list[int], negations: list[int]) -> bool:
+    following = bisect_right(cuts, span[0])
+    start = cuts[following - 1] if following else 0
+    end = cuts[following] if following < len(cuts) else span[1] + _REACH
+    low = bisect_left(negations, max(start, span[0] - _REACH))
+    high = bisect_left(negations, min(end, span[1] + _REACH))
+    inside = bisect_left(negations, span[1]) - bisect_left(negations, span[0])
+    return high - low > inside

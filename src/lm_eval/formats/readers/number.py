@@ -21,7 +21,7 @@ _NUMBER = re.compile(
         (?P<exponent>[eE][-+]?\d{{1,9}}(?!\w)
           |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?[-+]?\d{{1,9}}\}}?)?
     )
-    (?P<power>\s?\^|\*\*\d|[²³]|\s?(?:π|\\pi))?""",
+    (?P<power>\s?\^\s?[{{(]?-?\w*|\*\*\d+|[²³]|\s?(?:π|\\pi))?""",
     re.VERBOSE,
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?")
@@ -36,7 +36,7 @@ _LARGEST_EXPONENT = 400
 def number(
     text: str, *, phrase: str | None = None, which: Literal["last", "first"] = "last"
 ) -> Reading:
-    """Read a number in plain form: ``$1,234.50`` → ``1234.5``, ``3/4`` → ``0.75``, ``50%`` → ``50``.
+    """Read a number in plain form: ``$1,234.50`` → ``1234.5``, ``3/4`` → ``0.75``, ``5%`` → ``5``.
 
     With ``phrase``, the number on the line behind its last occurrence; ``which`` is for replies
     read as a whole. A fraction without a finite decimal form stays one: ``1/3``. What may be two

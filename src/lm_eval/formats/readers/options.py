@@ -12,25 +12,27 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.text import Words, fold, key_of, words
+from lm_eval.formats.readers.text import Words, fold, key_of, may_mention, words
 
 # What may stand around a label: emphasis, quotes, brackets, LaTeX and HTML wrappers.
 # The look-ahead makes a run of white space one step: a masked thinking block can be a long one.
 _OPEN = (
     r"(?=(?P<gap>\s+))(?P=gap)|[*_`\"'$(\[{:=~#>-]"
     r"|\\(?:boxed|fbox|text(?:bf|it|rm)?|math(?:rm|bf|it|sf))\s?\{|\\[(\[]"
-    r"|<(?:b|i|u|em|strong|answer|final_answer|choice|option)>"
+    r"|<(?:b|i|u|em|strong|answer|final_answer|choice|option)>|<\|\w{1,20}\|>"
 )
 # Words that announce a label without changing what is said about it. "not" is no such word.
 _FILLER = (
     r"(?:the|options?|choices?|answers?|letters?|labels?|number|both|either|neither|between|indeed"
-    r"|definitely|clearly|certainly|therefore|thus|hence|most|likely|probably|still|simply|just)\b"
+    r"|definitely|clearly|certainly|therefore|thus|hence|most|likely|probably|maybe|perhaps|possibly|still|simply|just)\b"
 )
 _LEAD = rf"(?:{_OPEN}|{_FILLER}){{0,40}}"
-_CLOSE = re.compile(r"(?:[*_`\"'$)\]}]|\\[)\]]|</\w{1,12}>){0,12}")
+_CLOSE = re.compile(r"(?:[*_`\"'$)\]}]|\\[)\]]|</\w{1,12}>|<\|\w{1,20}\|>){0,12}")
 # A label ends its token: not the C of C++, C#, C-4 or C's, not the 1 of 1.5, the A of A.I. or A=5.
 _TOKEN_START = r"(?<![A-Za-z0-9\u00c0-\u1fff\\])"
-_TOKEN_END = r"(?![A-Za-z0-9\u00c0-\u1fff+#%°^=@\\]|[-'_]\w|\.\d|\.\w\b|\s?[+*×÷=^<]\s?\d)"
+_TOKEN_END = (
+    r"(?![A-Za-z0-9\u00c0-\u1fff+#%°^=@]|\\(?![)\]])|[-'_]\w|\.\d|\.\w\b|\s?[+*×÷=^<]\s?\d)"
+)
 _NUMBER_START = r"(?<![\d][.,:/])(?<!-)"
 _NUMBER_END = r"(?![,:/]\d)"
 
@@ -162,16 +164,40 @@ class Options:
 
     def mentions(self, text: str) -> dict[int, list[tuple[int, int]]]:
         """Where each choice's text occurs as whole words; not inside a longer choice's text."""
-        return mentions(words(text), self.keys)
+        return mentions(words(text), self.keys) if may_mention(text, self.keys) else {}
 
     # ---------------------------------------------------------------------------------- both
 
     def at(self, text: str, pos: int) -> Reading:
         """The label or the choice text at ``pos``; a text that begins with a label is a text."""
-        label, choice = self.label_at(text, pos), self.text_at(text, pos)
+        label, choice = self.label_at(text, pos), self._text_not_withdrawn(text, pos)
         if choice.is_answer and (not label.is_settled or _covers(choice, label)):
             return choice
         return label if label.is_settled else choice
+
+    def _text_not_withdrawn(self, text: str, pos: int) -> Reading:
+        reading = self.text_at(text, pos)
+        if reading.span is None:
+            return reading
+        return self.correction_at(text, reading.span[1]) or reading
+
+    def correction_at(self, text: str, pos: int) -> Reading | None:
+        """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if it stands.
+
+        Ambiguous if the answer is withdrawn and nothing takes its place.
+        """
+        taken_back = _RETRACTION.match(text, pos)
+        bridge = _CORRECTION.match(text, taken_back.end()) if taken_back else None
+        if taken_back is None or bridge is None:
+            return None
+        found = self.lead.match(text, bridge.end())
+        place = self._place(found["label"]) if found else None
+        if found and place is not None and _TAIL_OF_SECOND.match(text, found.end("label")):
+            return self._reading(place, found.span("label"))
+        choice = self.text_at(text, bridge.end())
+        if choice.is_answer:
+            return choice
+        return AMBIGUOUS if taken_back["hard"] else None
 
     def whole(self, text: str) -> Reading:
         """The choice that ``text`` is: a label, a text, or a label with its own text."""
@@ -203,11 +229,13 @@ class _LabelAt:
             return NO_ANSWER
         if self._other_label_follows() or self._other_text_follows():
             return AMBIGUOUS
-        if self._own_text_follows():
-            return self._corrected(self._own_end()) or self._reading
-        if _IS_DENIED.match(self.text, self._closed):
+        end = self._own_end()
+        if _IS_DENIED.match(self.text, end):
             return NO_ANSWER
-        return self._corrected(self._closed) or (self._reading if self._reads_on() else NO_ANSWER)
+        corrected = self.options.correction_at(self.text, end)
+        if corrected is not None:
+            return corrected
+        return self._reading if self._own_text_follows() or self._reads_on() else NO_ANSWER
 
     @property
     def _reading(self) -> Reading:
@@ -284,19 +312,6 @@ class _LabelAt:
             return bool(_LINE_ENDS.match(self.text, found.end("label")))
         is_plain = joint["strong"] is not None and other not in ("A", "a", "I", "i")
         return is_plain or bool(_TAIL_OF_SECOND.match(self.text, found.end("label")))
-
-    def _corrected(self, end: int) -> Reading | None:
-        """The label that replaces this one (``A... no, C``); ambiguous if it is just withdrawn."""
-        taken_back = _RETRACTION.match(self.text, end)
-        if taken_back is None:
-            return None
-        bridge = _CORRECTION.match(self.text, taken_back.end())
-        found = self.options.lead.match(self.text, bridge.end()) if bridge else None
-        if found is not None and _TAIL_OF_SECOND.match(self.text, found.end("label")):
-            place = self.options._place(found["label"])
-            if place is not None:
-                return Reading(place, span=found.span("label"))
-        return AMBIGUOUS if taken_back["hard"] else None
 
 
 def only(places: Iterable[int], span: tuple[int, int]) -> Reading:

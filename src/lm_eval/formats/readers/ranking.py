@@ -91,8 +91,8 @@ def _one_of(cores: tuple[str, ...]) -> str:
 @lru_cache(maxsize=1024)
 def _patterns(cores: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     # "->" may follow a label, which as a whole token is not followed by "-x"
-    one = f"{_AROUND}(?:{_one_of(cores)}){_AROUND}"
-    run = re.compile(f"{one}(?:{_BETWEEN}{one})*", re.IGNORECASE)
+    one = f"(?:{_one_of(cores)})"
+    run = re.compile(f"{one}(?:{_AROUND}{_BETWEEN}{_AROUND}{one})*", re.IGNORECASE)
     return re.compile(f"(?P<label>{_one_of(cores)})", re.IGNORECASE), run
 
 

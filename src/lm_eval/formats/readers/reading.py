@@ -15,8 +15,8 @@ class Reading:
     """An answer found in a reply, or why there is none.
 
     ``value`` is the place of the choice (int) where the reader reads choices, a list of places
-    where it reads an order, else the text. ``rule`` names what found it, ``span`` is where it stands
-    in the reply. Without an answer, ``value`` is None and ``reason`` says why.
+    where it reads an order, else the text. ``rule`` names what found it, ``span`` is where it
+    stands in the reply. Without an answer, ``value`` is None and ``reason`` says why.
     """
 
     value: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -82,7 +82,8 @@ _WORD = re.compile(
     r"(?:(?<![\w)])-)?\d+(?:[.,]\d+)*(?![^\W_])"
     # scripts without spaces: every character is a word
     rf"|[{_CJK}]"
-    rf"|[^\W_{_CJK}]+"
+    # accents may stand behind their letter
+    rf"|[^\W_{_CJK}](?:[^\W_{_CJK}]|[\u0300-\u036f])*"
     # signs that carry meaning, as in "x < y"; emphasis, quotes and brackets do not
     r"|[^\w\s*$`\"'.,;:!?()\[\]{}–—…¡¿·-]"
 )
@@ -95,6 +96,14 @@ def _plain_word(word: str) -> str:
     if word.isascii():
         return word.lower()
     return unicodedata.normalize("NFKC", word).casefold()
+
+
+def _is_article(text: str, found: re.Match[str], *, is_first: bool) -> bool:
+    """True for ``the`` before a word; the A of "A* search" and "vitamin A" is a name."""
+    word = found.group()
+    if word.lower() not in _ARTICLES or not text[found.end() : found.end() + 1].isspace():
+        return False
+    return word != "A" or is_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +149,27 @@ class Words:
 
 def words(text: str) -> Words:
     """``text`` without case, punctuation and articles; articles stay where nothing else is."""
-    found = [(_plain_word(m.group()), m.span()) for m in _WORD.finditer(fold(text))]
-    kept = [item for item in found if item[0] not in _ARTICLES] or found
+    text = fold(text)
+    matches = list(_WORD.finditer(text))
+    kept = [
+        m for i, m in enumerate(matches) if not _is_article(text, m, is_first=i == 0)
+    ] or matches
     line, starts = [" "], []
     at = 1
-    for word, _ in kept:
+    for match in kept:
+        word = _plain_word(match.group())
         starts.append(at)
         line += (word, " ")
         at += len(word) + 1
-    return Words("".join(line), starts, [span for _, span in kept])
+    return Words("".join(line), starts, [match.span() for match in kept])
+
+
+def may_mention(text: str, keys: Iterable[str]) -> bool:
+    """False if none of ``keys`` can occur in ``text``: a quick look before the slow one."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    longest = [max(key.split(), key=len, default="") for key in keys]
+    # digits may be grouped in the text, "1,000", and not in the key
+    return any(word and (word in plain or word[-1].isdigit()) for word in longest)
 
 
 @lru_cache(maxsize=8192)

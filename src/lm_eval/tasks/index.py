@@ -1,0 +1,198 @@
+"""Which task names a folder holds, remembered between runs.
+
+A file is read again only when its size or time, or that of a file it includes, has changed. The memory
+is one JSON file for each folder in the user's cache; deleting it costs one slow listing, nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_eval.config.yaml import read_yaml_file
+from lm_eval.errors import LmEvalError, LmEvalWarning
+
+FileKind = Literal["task", "group"]
+Stamp = tuple[int, int]
+"""Modification time in nanoseconds, and size."""
+
+_FORMAT = 1
+_KEYS = ("task", "group", "class", "tag")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """What one YAML file defines; ``kind`` is None for a template that others include."""
+
+    path: str
+    kind: FileKind | None
+    name: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    stamp: Stamp
+    includes: tuple[str, ...]
+    kind: FileKind | None
+    name: str
+    tags: tuple[str, ...]
+
+
+def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
+    """Every task file below ``root`` in sorted order, and the errors of those that cannot be read."""
+    reader = _Reader(_load(root))
+    files: list[IndexedFile] = []
+    problems: list[LmEvalError] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LmEvalWarning)  # said when the task itself is loaded
+        for path, stamp in _yaml_files(root):
+            try:
+                known = reader.known(path, stamp)
+            except LmEvalError as error:
+                problems.append(error)
+                continue
+            files.append(IndexedFile(path, known.kind, known.name, known.tags))
+    if reader.has_news:
+        _save(root, reader.found)
+    return files, problems
+
+
+class _Reader:
+    """Reads files that are new or changed, and each included file once."""
+
+    def __init__(self, remembered: Mapping[str, _Known]) -> None:
+        self._remembered = remembered
+        self._stamps: dict[str, Stamp | None] = {}
+        self._merged: dict[str, dict[str, Any]] = {}
+        self._chains: dict[str, tuple[str, ...]] = {}
+        self.found: dict[str, _Known] = {}
+        self.has_news = False
+
+    def known(self, path: str, stamp: Stamp) -> _Known:
+        known = self._remembered.get(path)
+        if known is None or known.stamp != stamp or not self._is_fresh(known.includes):
+            self.has_news = True
+            known = self._read(path, stamp)
+        self.found[path] = known
+        return known
+
+    def _is_fresh(self, includes: tuple[str, ...]) -> bool:
+        return all(self._stamp_text(include.partition("|")[2]) == include for include in includes)
+
+    def _stamp_text(self, path: str) -> str:
+        """``time:size|path``: how an include is remembered."""
+        if path not in self._stamps:
+            self._stamps[path] = _stamp(path)
+        time, size = self._stamps[path] or (0, 0)
+        return f"{time}:{size}|{path}"
+
+    def _read(self, path: str, stamp: Stamp) -> _Known:
+        keys, chain = self._keys(path, ())
+        kind = _kind(keys)
+        tags = keys.get("tag") or ()
+        return _Known(
+            stamp,
+            tuple(self._stamp_text(include) for include in chain),
+            kind,
+            str(keys[kind]) if kind else "",
+            (tags,) if isinstance(tags, str) else tuple(str(tag) for tag in tags),
+        )
+
+    def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The keys that decide a file's name and kind, includes merged, and the files included."""
+        if path in self._merged:
+            return self._merged[path], self._chains[path]
+        data = read_yaml_file(path, run_code=False)
+        merged: dict[str, Any] = {}
+        chain: list[str] = []
+        written = data.get("include") or []
+        for include in [written] if isinstance(written, str) else written:
+            target = os.path.normpath(os.path.join(os.path.dirname(path), str(include)))
+            if target in above:
+                break  # loading the task says what is wrong
+            inherited, below = self._keys(target, (*above, path))
+            merged.update(inherited)
+            chain += [target, *below]
+        merged.update({key: data[key] for key in _KEYS if key in data})
+        if above:  # only includes are met again
+            self._merged[path], self._chains[path] = merged, tuple(chain)
+        return merged, tuple(chain)
+
+
+def _kind(keys: Mapping[str, Any]) -> FileKind | None:
+    if "class" in keys and isinstance(keys.get("task"), str):
+        return "task"
+    if isinstance(keys.get("group"), str):
+        return "group"
+    return "task" if isinstance(keys.get("task"), str) else None
+
+
+def _yaml_files(root: Path) -> Iterator[tuple[str, Stamp]]:
+    """``*.yaml`` below a folder, sorted, with their stamps; links to folders are not followed."""
+    if root.is_file():
+        yield str(root), _stamp(str(root)) or (0, 0)
+        return
+    found: list[tuple[str, Stamp]] = []
+    folders = [str(root)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.name.endswith(".yaml"):
+                    state = entry.stat()
+                    found.append((entry.path, (state.st_mtime_ns, state.st_size)))
+    yield from sorted(found)
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
+def _memory(root: Path) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    digest = hashlib.sha256(str(root.resolve()).encode("utf-8", "surrogatepass")).hexdigest()
+    return Path(base) / "lm-eval-formats" / f"index-{digest[:16]}.json"
+
+
+def _load(root: Path) -> dict[str, _Known]:
+    """What was remembered; nothing where the memory is missing, damaged or of another version."""
+    try:
+        data = json.loads(_memory(root).read_text(encoding="utf-8"))
+        if data["format"] != _FORMAT:
+            return {}
+        return {
+            path: _Known((time, size), tuple(includes), kind, name, tuple(tags))
+            for path, (time, size, includes, kind, name, tags) in data["files"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _save(root: Path, known: Mapping[str, _Known]) -> None:
+    """Remember, by a rename so that no reader sees half a file; a read-only home is no error."""
+    rows = {
+        path: [*file.stamp, list(file.includes), file.kind, file.name, list(file.tags)]
+        for path, file in known.items()
+    }
+    memory = _memory(root)
+    try:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(dir=memory.parent, suffix=".partial")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"format": _FORMAT, "files": rows}, file)
+        os.replace(partial, memory)
+    except (OSError, UnicodeEncodeError):
+        return
