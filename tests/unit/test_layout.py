@@ -49,20 +49,14 @@ LAYERS: dict[str, set[str]] = {
     },
     "formats": set(),
     "tasks.prompts": {"config.fields", "formats.*"},
+    "tasks.harness": {"config.fields", "formats.*", "tasks.prompts"},
     "tasks.config": {"config", "config.fields", "formats.*", "tasks.prompts"},
     "tasks.fitness": {"config.fields", "formats.*", "tasks.config", "tasks.prompts"},
     "tasks.fewshot": set(),
-    "tasks.task": {
-        "config.fields",
-        "data",
-        "formats.*",
-        "tasks.config",
-        "tasks.fewshot",
-        "tasks.fitness",
-        "tasks.prompts",
-    },
+    "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
+    "tasks.index": {"config"},
     "tasks.groups": {"config.fields", "tasks.task"},
-    "tasks.loader": {"config", "config.fields", "tasks.config", "tasks.groups", "tasks.task"},
+    "tasks.loader": {"config", "config.fields", "tasks.*"},
     "tasks": set(),
     "requests": {"formats.*"},
     "models": {"requests", "formats.*", "config.fields"},
@@ -157,7 +151,9 @@ def test_imports_follow_the_tree(module: str) -> None:
         for name, line in imports(MODULES[module])
         if not is_allowed(layer, layer_of(name))
     ]
-    assert not wrong, f"{module} ({layer}) may not import {wrong}"
+    assert not wrong, (
+        f"{module} (layer {layer}) may not import {wrong}. A new module needs a line in LAYERS."
+    )
 
 
 def test_no_import_cycles() -> None:
@@ -196,5 +192,6 @@ def test_own_modules_import_the_real_home() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_public_modules_open_with_a_docstring(module: str) -> None:
-    docstring = ast.get_docstring(ast.parse(MODULES[module].read_text(encoding="utf-8")))
-    assert docstring, f"{module} has no docstring"
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    if len(tree.body) > 1:
+        assert ast.get_docstring(tree), f"{module} has no docstring"
