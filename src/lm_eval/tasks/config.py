@@ -136,7 +136,20 @@ class TaskConfig:
 
     def apply_format(self, fmt: PromptFormat) -> None:
         """Put this format in use: ``doc_to_*`` and the settings it decides are overwritten."""
-        self._check_format_fits(fmt)
+        self.check_format_fits(fmt)
+        self._overwrite_with(fmt)
+
+    def check_format_fits(self, fmt: PromptFormat) -> None:
+        """Refuse a format that needs a field the task does not have."""
+        missing = self._missing_fields(fmt)
+        if missing:
+            raise FormatError(
+                f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "
+                f"{' and no '.join(missing)}. Name the field of the docs that holds it, for example "
+                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`."
+            )
+
+    def _overwrite_with(self, fmt: PromptFormat) -> None:
         self.prompt_format = fmt
         self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
         self.output_type = fmt.output_type
@@ -181,7 +194,7 @@ class TaskConfig:
             fmt = template.as_format()
             if self.output_type == "generate_until":
                 fmt = _generating(fmt)
-            self.apply_format(fmt)
+            self._overwrite_with(fmt)  # without a target too: prompts can be looked at, not scored
             return
         question, choices = self._template_fields()
         self.doc_to_text = _from_custom(template.get_doc_to_text, question, choices)
@@ -200,15 +213,6 @@ class TaskConfig:
             wanted.pop("doc_to_text", None)
             wanted.pop("doc_to_choice", None)
         return [name for name, spec in wanted.items() if spec is None]
-
-    def _check_format_fits(self, fmt: PromptFormat) -> None:
-        missing = self._missing_fields(fmt)
-        if missing:
-            raise FormatError(
-                f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "
-                f"{' and no '.join(missing)}. Name the field of the docs that holds it, for example "
-                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`."
-            )
 
     def _check_values(self) -> None:
         where = f"Task {self.task!r}"
@@ -249,7 +253,7 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
     return (
         _field(text_jinja, prompts.text),
         None if choice is None else _field(choice_jinja, prompts.scored),
-        _field(target_jinja, prompts.target),
+        None if raw.target is None else _field(target_jinja, prompts.target),
     )
 
 

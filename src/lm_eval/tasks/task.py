@@ -209,6 +209,7 @@ class ConfigurableTask:
         config = self.config
         with self._located():
             if config.prompt_format is not None:
+                config.check_format_fits(config.prompt_format)
                 return FormatPrompts(config.prompt_format, raw)
             text, choice = raw.text, raw.choice
             if config.template_config is not None and raw == config.raw:
