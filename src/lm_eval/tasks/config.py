@@ -87,6 +87,8 @@ class TaskConfig:
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
     _written: dict[str, Any] = field(init=False, repr=False)
+    _made: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
+    """``doc_to_*`` as this class left them; anything else was assigned by the user."""
 
     def __post_init__(self) -> None:
         if self.template is not None and self.formats is not None:
@@ -105,6 +107,7 @@ class TaskConfig:
             self._apply_template()
         if self.output_type is None:
             self.output_type = "generate_until"
+        self._made = self._fields()
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> TaskConfig:
@@ -152,6 +155,7 @@ class TaskConfig:
     def _overwrite_with(self, fmt: PromptFormat) -> None:
         self.prompt_format = fmt
         self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
+        self._made = self._fields()
         self.output_type = fmt.output_type
         self.target_delimiter = fmt.target_delimiter
         self.fewshot_delimiter = fmt.fewshot_delimiter
@@ -167,9 +171,23 @@ class TaskConfig:
         fmt = find_format(name, self.own_formats, task=str(self.task))
         changed = copy.copy(self)
         changed.template_config = None
+        changed.raw = self._raw_now(with_templates=False)
         for key, value in self._written.items():  # what an earlier format had overwritten
             setattr(changed, key, value)
         changed.apply_format(fmt)
+        return changed
+
+    def as_assigned(self) -> TaskConfig:
+        """This config, or a copy that uses the ``doc_to_*`` assigned to it since it was made.
+
+        That is how document 001 switches templates at run time. Such fields are used as they are, so
+        the format that made the earlier ones is no longer in use.
+        """
+        if all(now is made for now, made in zip(self._fields(), self._made, strict=True)):
+            return self
+        changed = copy.copy(self)
+        changed.prompt_format = None
+        changed.raw = self._raw_now(with_templates=True)
         return changed
 
     def format_choices(self) -> list[str]:
@@ -186,6 +204,18 @@ class TaskConfig:
             if item.init and item.name != "template_config" and value is not None:
                 shown[item.name] = value
         return shown
+
+    def _fields(self) -> tuple[Any, ...]:
+        return self.doc_to_text, self.doc_to_choice, self.doc_to_target
+
+    def _raw_now(self, *, with_templates: bool) -> RawFields:
+        """The raw fields, with what was assigned since; what a template made is not raw."""
+        raw = (self.raw.text, self.raw.choice, self.raw.target)
+        fields_now = []
+        for now, made, before in zip(self._fields(), self._made, raw, strict=True):
+            is_assigned = now is not made and (with_templates or not isinstance(now, JinjaField))
+            fields_now.append(now if is_assigned else before)
+        return RawFields(*fields_now)
 
     def _apply_template(self) -> None:
         template = TemplateFactory.from_spec(self.template)

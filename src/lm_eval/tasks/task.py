@@ -35,7 +35,9 @@ class ConfigurableTask:
     ) -> None:
         if not isinstance(config, TaskConfig):
             config = TaskConfig.from_mapping(config)
-        self.config = config if format_name is None else config.with_format(format_name)
+        self.config = (
+            config.as_assigned() if format_name is None else config.with_format(format_name)
+        )
         self.format_name = format_name
         self.seed = DEFAULT_SEED
         self._shot_turns: dict[int, Turn] = {}
