@@ -135,7 +135,11 @@ def is_allowed(importer: str, imported: str) -> bool:
     if ORDER.index(imported) > ORDER.index(importer):
         return False
     allowed = LAYERS[importer]
-    return "*" in allowed or imported in allowed or f"{imported.split('.')[0]}.*" in allowed
+    return (
+        "*" in allowed
+        or imported in allowed
+        or f"{imported.split('.', maxsplit=1)[0]}.*" in allowed
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -29,9 +29,7 @@ class RandomSampler:
     drawn then and copies of the doc are dropped, as the harness does, so that no doc is its own example.
     """
 
-    def __init__(
-        self, pool: Sequence[Doc], *, seed: int, may_hold_doc: bool, task: str
-    ) -> None:
+    def __init__(self, pool: Sequence[Doc], *, seed: int, may_hold_doc: bool, task: str) -> None:
         self._pool = pool
         self._task = task
         self._places = range(len(pool))

@@ -85,9 +85,7 @@ def test_fixed_samples() -> None:
 
 @pytest.mark.parametrize("sampler", ["default", "first_n"])
 def test_a_doc_is_never_its_own_example(sampler: str) -> None:
-    same = task(
-        training_split=None, fewshot_split="test", fewshot_config={"sampler": sampler}
-    )
+    same = task(training_split=None, fewshot_split="test", fewshot_config={"sampler": sampler})
     for doc_id, places in enumerate(shots(same, 5)):
         assert doc_id not in places
         assert len(places) == 5
@@ -95,9 +93,7 @@ def test_a_doc_is_never_its_own_example(sampler: str) -> None:
 
 def test_nor_a_copy_of_it() -> None:
     docs = [*rows("t", 3), *rows("t", 3)]
-    same = task(
-        custom_dataset=lambda: {"test": docs}, training_split=None, fewshot_split="test"
-    )
+    same = task(custom_dataset=lambda: {"test": docs}, training_split=None, fewshot_split="test")
     for doc_id, places in enumerate(shots(same, 2)):
         assert all(docs[place] != docs[doc_id] for place in places)
 

@@ -85,7 +85,9 @@ def test_literal_text_draws_a_warning_with_the_prompt(text: str) -> None:
     assert f"Question: {asked}\nA. 1\nB. 2\nC. ten\nAnswer:" in str(caught[0].message)
 
 
-@pytest.mark.parametrize("text", ["{{question}} ", "{{question}}\n", "- {{question}}", "{{a}}{{question}}"])
+@pytest.mark.parametrize(
+    "text", ["{{question}} ", "{{question}}\n", "- {{question}}", "{{a}}{{question}}"]
+)
 def test_punctuation_and_white_space_are_no_text(text: str) -> None:
     docs = [{**doc, "a": ""} for doc in DOCS]
     with warnings.catch_warnings():

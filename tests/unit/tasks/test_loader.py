@@ -304,7 +304,9 @@ def test_a_broken_file_does_not_hide_the_others(folder: Path, write: Write) -> N
 
 
 def test_column_missing_in_one_doc_says_which(folder: Path, write: Write) -> None:
-    write("t.yaml", "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: '{{qestion}}'"))
+    write(
+        "t.yaml", "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: '{{qestion}}'")
+    )
     (task,) = manager(folder).load(["t@mcqa"])["tasks"].values()
     with pytest.raises(FieldError) as caught:
         task.ask(2)
@@ -316,7 +318,10 @@ def test_column_missing_in_one_doc_says_which(folder: Path, write: Write) -> Non
 
 def test_none_in_one_doc(folder: Path, write: Write) -> None:
     write("rows.jsonl", [*ROWS, {"choices": ["a", "b"], "answer": 0}])
-    write("t.yaml", "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: 'Q {{question}}'"))
+    write(
+        "t.yaml",
+        "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: 'Q {{question}}'"),
+    )
     (task,) = manager(folder).load(["t@cloze"])["tasks"].values()
     with pytest.raises(FieldError, match=r"doc 3, field 'doc_to_text'.*would print None.*question"):
         task.ask(3)
