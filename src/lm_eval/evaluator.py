@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lm_eval.errors import DataError, FormatError, ModelError, UsageError, listing
+from lm_eval.errors import (
+    ConfigError,
+    DataError,
+    FormatError,
+    ModelError,
+    UsageError,
+    did_you_mean,
+    listing,
+)
 from lm_eval.formats.assemble import Chat
 from lm_eval.models.base import LM
 from lm_eval.reports.progress import Progress
@@ -25,7 +33,7 @@ from lm_eval.requests import (
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.scoring.score import ScoredDoc, sample_of, score_doc, summarise, task_metrics
 from lm_eval.stats.intervals import pooled_estimate
-from lm_eval.tasks.groups import Group, GroupScore
+from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 
 SampleSink = Callable[[str, dict[str, Any]], None]
@@ -62,20 +70,48 @@ def evaluate(
     on_sample: SampleSink | None = None,
 ) -> list[TaskResult]:
     """Scores of every task, in order. ``on_sample`` gets each doc's sample as it is scored."""
-    prepared = [prepare(task, model, options) for task in tasks]
-    return [run_task(one, model, options, on_sample=on_sample) for one in prepared]
+    prepared, options = adapt(prepare_all(tasks, options), model, options)
+    return run_all(prepared, model, options, on_sample=on_sample)
 
 
-def prepare(task: ConfigurableTask, model: LM | None, options: RunOptions) -> Prepared:
+def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
+    """The requests of every task. Needs no model: what is wrong with a task is found here."""
+    check_samples(tasks, options)
+    return [prepare(task, options) for task in tasks]
+
+
+def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     """Build all requests of a task, and with them find everything that is wrong with it."""
+    check_scored(task)
     task.set_fewshot_seed(options.fewshot_seed)
-    if model is not None:
-        check_capable(task, model, options)
     if not options.predict_only:
         task_metrics(task)
-    task.check_fitness()
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
+    task.check_fitness()  # after the docs: an error in one of them names it
     return Prepared(task, docs, shot_count(task, options.prompt))
+
+
+def adapt(
+    prepared: Sequence[Prepared], model: LM, options: RunOptions
+) -> tuple[list[Prepared], RunOptions]:
+    """Requests and options as this model can take them; a task it cannot answer is an error."""
+    for one in prepared:
+        check_capable(one.task, model, options)
+    if model.capabilities.prefill or not options.prompt.as_chat:
+        return list(prepared), options
+    options = replace(options, prompt=replace(options.prompt, can_prefill=False))
+    return [prepare(one.task, options) for one in prepared], options
+
+
+def run_all(
+    prepared: Sequence[Prepared],
+    model: LM,
+    options: RunOptions,
+    *,
+    on_sample: SampleSink | None = None,
+) -> list[TaskResult]:
+    """Ask the model about one task after the other."""
+    return [run_task(one, model, options, on_sample=on_sample) for one in prepared]
 
 
 def run_task(
@@ -129,9 +165,8 @@ def ask(prepared: Prepared, model: LM, *, shows_progress: bool) -> list[list[Ans
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
     """Which docs of a task are asked, by their place in the data."""
     total = len(task.eval_docs)
-    chosen = (options.samples or {}).get(task.name, (options.samples or {}).get(task.task_name))
     if options.samples is not None:
-        wanted = sorted(set(chosen or ()))
+        wanted = sorted(set(_samples_of(task, options.samples)))
         outside = [index for index in wanted if not 0 <= index < total]
         if outside:
             raise DataError(
@@ -141,13 +176,51 @@ def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
         return wanted
     if options.limit is None:
         return range(total)
-    if not options.limit > 0:
-        raise UsageError(
-            f"--limit {options.limit:g} asks for no docs. Give a number from 1 up, or a share "
-            "between 0 and 1."
-        )
+    check_limit(options.limit)
     count = math.ceil(total * options.limit) if options.limit < 1 else int(options.limit)
     return range(min(count, total))
+
+
+def check_limit(limit: float) -> None:
+    """Refuse a limit that is neither a number of docs nor a share of them."""
+    if limit > 0 and (limit < 1 or float(limit).is_integer()):
+        return
+    problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
+    raise UsageError(
+        f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
+    )
+
+
+def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
+    """Refuse ``samples`` that name a task that is not run, or leave out one that is."""
+    if options.samples is None:
+        return
+    names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
+    for name in options.samples:
+        if name not in names:
+            raise UsageError(
+                f"--samples names task {name!r}, which is not among the tasks of this run."
+                f"{did_you_mean(name, names)} Tasks: {listing(names)}."
+            )
+    for task in tasks:
+        if not _samples_of(task, options.samples):
+            raise UsageError(
+                f"--samples names no docs of task {task.name!r}. Add them, or leave the task out of "
+                "--tasks."
+            )
+
+
+def _samples_of(task: ConfigurableTask, samples: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    return samples.get(task.name) or samples.get(task.task_name) or ()
+
+
+def check_scored(task: ConfigurableTask) -> None:
+    """Refuse a kind of task that cannot be scored yet."""
+    if task.output_type.startswith("loglikelihood"):
+        raise FormatError(
+            f"Task {task.name!r} has output_type {task.output_type!r}, which this version does not "
+            "score yet. multiple_choice and generate_until are."
+        )
 
 
 def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> None:
@@ -169,11 +242,6 @@ def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> Non
             f"Task {task.name!r} generates text, which model backend {name} cannot. Ask it by "
             f"log-likelihood instead: {task.task_name}@mcqa."
         )
-    if task.output_type.startswith("loglikelihood"):
-        raise FormatError(
-            f"Task {task.name!r} has output_type {task.output_type!r}, which this version does not "
-            "score yet. multiple_choice and generate_until are."
-        )
 
 
 def shown_prompt(doc: DocRequests, model: LM) -> Any:
@@ -181,6 +249,18 @@ def shown_prompt(doc: DocRequests, model: LM) -> Any:
     if isinstance(doc.context, Chat) and not model.capabilities.chat_template:
         return doc.context.as_dicts()
     return model.render(doc.context)
+
+
+def check_groups(groups: Sequence[Group]) -> None:
+    """Refuse a group that wants the mean of a metric that none of its tasks has."""
+    for group in groups:
+        having = sorted({metric.name for task in group.tasks() for metric in task_metrics(task)})
+        for score in group.config.aggregate_metric_list:
+            if score.metric not in having:
+                raise ConfigError(
+                    f"Group {group.name!r} aggregates {score.metric!r}, but none of its tasks has "
+                    f"that metric.{did_you_mean(score.metric, having)} They have: {listing(having)}."
+                )
 
 
 def group_results(groups: Sequence[Group], results: Sequence[TaskResult]) -> list[GroupResult]:
@@ -193,7 +273,11 @@ def _group_result(group: Group, by_name: Mapping[str, TaskResult]) -> GroupResul
     below = [by_name[task.name] for task in group.tasks() if task.name in by_name]
     scores = {}
     for score in group.config.aggregate_metric_list:
-        scores[score.metric] = _group_score(group, score, below)
+        having = [
+            result.metrics[score.metric] for result in below if score.metric in result.metrics
+        ]
+        if having:  # acc_read has no value where nothing was read
+            scores[score.metric] = pooled_estimate(having, weight_by_size=score.weight_by_size)
     return GroupResult(
         name=group.name,
         alias=group.alias,
@@ -203,13 +287,3 @@ def _group_result(group: Group, by_name: Mapping[str, TaskResult]) -> GroupResul
         higher_is_better=dict.fromkeys(scores, True),
         version=(group.config.metadata or {}).get("version"),
     )
-
-
-def _group_score(group: Group, score: GroupScore, below: Sequence[TaskResult]) -> Any:
-    having = [result.metrics[score.metric] for result in below if score.metric in result.metrics]
-    if not having:
-        raise UsageError(
-            f"Group {group.name!r} aggregates {score.metric!r}, but none of its tasks has that "
-            f"metric. They have: {listing(sorted({m for r in below for m in r.metrics}))}."
-        )
-    return pooled_estimate(having, weight_by_size=bool(score.weight_by_size))

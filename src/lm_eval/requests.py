@@ -6,11 +6,14 @@ so that memory grows neither with the number of choices nor with the number of s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
+from lm_eval.config.fields import shorten
+from lm_eval.errors import ConfigError
 from lm_eval.formats.assemble import (
     Context,
     Prompt,
@@ -166,9 +169,45 @@ def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping
     if own is None:
         own = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
     merged = {"until": [task.config.fewshot_delimiter], **own, **options.gen_kwargs}
+    for name, (is_good, expected) in _GENERATION_VALUES.items():
+        value = merged.get(name)
+        if value is not None and not is_good(value):
+            raise ConfigError(
+                f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
+                f"be {expected}. It comes from the task's generation_kwargs or from --gen_kwargs."
+            )
     if merged.get("temperature") is not None:
         merged["temperature"] = float(merged["temperature"])
     return MappingProxyType(merged)
+
+
+def _is_stop(value: Any) -> bool:
+    stops = [value] if isinstance(value, str) else value
+    return isinstance(stops, list | tuple) and all(isinstance(stop, str) for stop in stops)
+
+
+def _is_count(value: Any) -> bool:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return (is_whole or (isinstance(value, str) and value.isdecimal())) and int(value) > 0
+
+
+def _is_temperature(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and 0 <= float(value) < math.inf
+    except (TypeError, ValueError):
+        return False
+
+
+_COUNT = (_is_count, "a whole number from 1 up")
+_GENERATION_VALUES = {
+    "until": (_is_stop, "a text or a list of texts"),
+    "max_gen_toks": _COUNT,
+    "max_new_tokens": _COUNT,
+    "max_tokens": _COUNT,
+    "max_completion_tokens": _COUNT,
+    "temperature": (_is_temperature, "a number from 0 up"),
+    "do_sample": (lambda value: isinstance(value, bool), "true or false"),
+}
 
 
 def _context(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,10 @@ from typing import Any
 from lm_eval.config.fields import shorten
 from lm_eval.errors import UsageError, did_you_mean, listing
 
+_EXAMPLES = {
+    "--model_args": "path=model.gguf,n_ctx=2048",
+    "--gen_kwargs": "max_gen_toks=64,temperature=0.7",
+}
 SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 
@@ -33,7 +37,10 @@ def parse_pairs(values: Sequence[str] | Mapping[str, Any] | None, *, flag: str) 
         for piece in _top_level_pieces(value):
             key, equals, text = piece.partition("=")
             if not equals or not key.strip():
-                raise UsageError(f"{flag}: {shorten(piece)} is no key=value pair.")
+                raise UsageError(
+                    f"{flag}: {shorten(piece)} has no '='. Write names and values as in "
+                    f"`{flag} {_EXAMPLES[flag]}`."
+                )
             pairs[key.strip()] = parse_value(text.strip())
     return pairs
 
@@ -57,49 +64,98 @@ def parse_seeds(text: str | int) -> dict[str, int | None]:
     try:
         seeds = [None if part.lower() == "none" else int(part) for part in parts]
     except ValueError:
-        raise UsageError(f"--seed {text!r} is not a list of whole numbers.") from None
+        raise UsageError(
+            f"--seed {text!r}: a seed is a whole number. Give one, or four with commas between: "
+            "--seed 0,1234,1234,1234."
+        ) from None
     if len(seeds) == 1:
         seeds *= 4
     if len(seeds) == 3:
         seeds.append(1234)
     if len(seeds) != 4:
-        raise UsageError(f"--seed takes 1, 3 or 4 numbers, not {len(seeds)}.")
+        raise UsageError(
+            f"--seed takes 1, 3 or 4 numbers (python, numpy, torch, few-shot), not {len(seeds)}."
+        )
     return dict(zip(SEED_NAMES, seeds, strict=True))
+
+
+def parse_batch_size(text: str | None) -> int | str | None:
+    """A number from 1 up, or ``auto`` and ``auto:N``, which are the backend's to understand."""
+    if text is None or text == "auto" or re.fullmatch(r"auto:[1-9]\d*", text):
+        return text
+    if re.fullmatch(r"0*[1-9][0-9]*", text):
+        return int(text)
+    raise UsageError(f"--batch_size {text!r}: give a number from 1 up, or auto.")
 
 
 def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] | None:
     """``{"task": [0, 3]}`` from JSON text or a file that holds it."""
     if text is None:
         return None
-    value: Any = text
-    if isinstance(text, str):
-        path = Path(text)
-        is_file = not text.lstrip().startswith("{") and path.is_file()
-        value = _json_object(path.read_text(encoding="utf-8") if is_file else text, "--samples")
+    value = _json_object(_inline_or_file(text), "--samples") if isinstance(text, str) else text
     for task, places in value.items():
-        if not isinstance(places, list) or not all(isinstance(p, int) for p in places):
+        if not isinstance(places, list) or not places or not all(map(_is_place, places)):
             raise UsageError(
-                f"--samples: task {task!r} needs a list of doc numbers, not {shorten(places)}."
+                f"--samples: task {task!r} needs a list of doc numbers such as [0, 3], "
+                f"not {shorten(places)}."
             )
     return dict(value)
 
 
-def merge_config_file(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
-    """Fill in options from ``--config``; what stands on the command line wins."""
-    if getattr(args, "config", None) is None:
-        return
+def option_file_tokens(path: str, defaults: Mapping[str, Any]) -> list[str]:
+    """The options of a ``--config`` file as they would stand on the command line.
+
+    They go through the same checks there, and what the user typed comes after them and wins.
+    ``defaults`` holds every option and its value where none is given.
+    """
     from lm_eval.config.yaml import load_yaml
 
-    options = load_yaml(args.config, run_code=False)
-    valid = [name for name in vars(args) if name not in ("command", "config")]
-    for name, value in options.items():
+    valid = [name for name in defaults if name not in ("command", "config")]
+    tokens: list[str] = []
+    for name, value in load_yaml(path, run_code=False).items():
         if name not in valid:
             raise UsageError(
-                f"{args.config}: unknown option {name!r}.{did_you_mean(str(name), valid)} "
+                f"{path}: unknown option {str(name)!r}.{did_you_mean(str(name), valid)} "
                 f"Options: {listing(valid, 40)}."
             )
-        if getattr(args, name) == defaults.get(name):
-            setattr(args, name, value)
+        is_switch = isinstance(defaults[name], bool)
+        if is_switch and not isinstance(value, bool):
+            raise UsageError(f"{path}: {name} is a switch: true or false, not {shorten(value)}.")
+        if is_switch:
+            tokens += [f"--{name}"] if value else []
+        elif isinstance(value, list) and name in ("include_path", "format_path"):
+            tokens += [f"--{name}={one}" for one in value]
+        elif value is not None:
+            tokens.append(f"--{name}={_as_argument(value)}")
+    return tokens
+
+
+def _as_argument(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=str)
+    if isinstance(value, list):
+        return ",".join(map(_as_argument, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _inline_or_file(text: str) -> str:
+    """``--samples`` itself where it is JSON, else what the file of that name holds."""
+    if text.lstrip()[:1] in ("{", "["):
+        return text
+    try:
+        return Path(text).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"--samples: the file {text!r} is not UTF-8 text.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"--samples {text!r} is neither JSON such as '{{\"my_task\": [0, 3]}}' nor a file that "
+            f"can be read: {reason}."
+        ) from None
 
 
 def _json_object(text: str, flag: str) -> dict[str, Any]:
@@ -108,7 +164,7 @@ def _json_object(text: str, flag: str) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(f"{flag}: {shorten(text)} is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
-        raise UsageError(f"{flag}: expected a JSON object, not {shorten(value)}.")
+        raise UsageError(f"{flag}: expected a JSON object {{…}}, not {shorten(value)}.")
     return value
 
 

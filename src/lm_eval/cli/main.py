@@ -6,10 +6,11 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from typing import Any, NoReturn
 
-from lm_eval.errors import LmEvalError, LmEvalWarning
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
 
 COMMANDS = ("run", "ls", "validate", "preview")
 
@@ -17,28 +18,72 @@ COMMANDS = ("run", "ls", "validate", "preview")
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Parse and run; every expected error is printed as one message, with exit code 1."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
-    if (
-        arguments
-        and arguments[0].startswith("-")
-        and arguments[0] not in ("-h", "--help", "--version")
-    ):
-        arguments.insert(0, "run")
-    args = parser.parse_args(arguments)
-    if args.command is None:
-        parser.print_help()
-        return 0
+    _never_fail_on_encoding()
     with warnings.catch_warnings():
         warnings.simplefilter("always", LmEvalWarning)
-        warnings.showwarning = _print_warning
-        return _run_safely(args)
+        warnings.showwarning = _warning_printer()
+        return _run_safely(arguments)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line as a namespace, options of a ``--config`` file filled in.
+
+    Without a command, options belong to ``run``; nothing at all asks for help.
+    """
+    parser = build_parser()
+    given = list(arguments) or ["--help"]
+    if given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
+        given.insert(0, "run")
+    if not given[0].startswith("-") and given[0] not in COMMANDS:
+        raise UsageError(
+            f"Unknown command {given[0]!r}.{did_you_mean(given[0], COMMANDS)} Commands: "
+            f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
+        )
+    args = _parsed(parser, given)
+    path = getattr(args, "config", None)
+    if path is not None:
+        from lm_eval.cli.arguments import option_file_tokens
+
+        tokens = option_file_tokens(path, vars(_parsed(parser, [args.command])))
+        try:
+            args = _parsed(parser, [args.command, *tokens, *given[1:]])
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+    args.command_line = ["lm-eval", *given]
+    return args
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = f"`lm-eval {args.command}`"
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"{command} has no use for {name!r}. See `lm-eval {args.command} -h`.")
+        options = [f"--{option}" for option in vars(args) if option not in ("command", "what")]
+        raise UsageError(
+            f"{command} has no option {name!r}.{did_you_mean(name, options)} "
+            f"Options: {listing(options, 40)}."
+        )
+    return args
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are messages like all others, without a screen of usage."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        text = message.removeprefix("argument ").rstrip(".")
+        raise UsageError(f"{text}. See `{self.prog} --help`.")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     import lm_eval
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="lm-eval",
         description="Evaluate language models: score = task × format × model.",
         epilog=(
@@ -57,8 +102,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run_safely(args: argparse.Namespace) -> int:
+def _run_safely(arguments: Sequence[str]) -> int:
     try:
+        args = parse(arguments)
         return int(_handler(args.command)(args))
     except LmEvalError as error:
         return _fail(str(error))
@@ -97,17 +143,55 @@ def _fail(message: str, *, code: int = 1) -> int:
     return code
 
 
-_SEEN: set[str] = set()
+def _warning_printer() -> Any:
+    """What prints warnings of one run: each text once."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        from lm_eval.reports.redact import redacted_text
+        from lm_eval.reports.terminal import visible
+
+        text = redacted_text(str(message))
+        if text not in seen:
+            seen.add(text)
+            print(f"lm-eval: warning: {visible(text, keep=chr(10))}", file=sys.stderr)
+
+    return show
 
 
-def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    from lm_eval.reports.terminal import visible
+def _never_fail_on_encoding() -> None:
+    """Where the terminal is not UTF-8, ``─`` is printed as ``\\u2500`` instead of an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        encoding = str(getattr(stream, "encoding", None) or "utf-8")
+        if isinstance(stream, TextIOWrapper) and not encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")
 
-    text = str(message)
-    if text in _SEEN:
-        return
-    _SEEN.add(text)
-    print(f"lm-eval: warning: {visible(text, keep=chr(10))}", file=sys.stderr)
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number. Give a whole number from 1 up, or a share between 0 and 1"
+        ) from None
+
+
+def _one_of(*options: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if text.lower() in options:
+            return text.lower()
+        raise argparse.ArgumentTypeError(
+            f"unknown value {text!r}.{did_you_mean(text, options)} Values: {listing(options)}"
+        )
+
+    return check
 
 
 # Arguments, command by command
@@ -143,7 +227,7 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
 
 def _add_prompting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--num_fewshot", "-f", type=int, metavar="N", help="examples before each question"
+        "--num_fewshot", "-f", type=_whole_number, metavar="N", help="examples before each question"
     )
     parser.add_argument(
         "--system_instruction", metavar="TEXT", help="text at the very start of every prompt"
@@ -152,7 +236,7 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
         "--fewshot_as_multiturn",
         nargs="?",
         const="true",
-        choices=("true", "false"),
+        type=_one_of("true", "false"),
         metavar="true|false",
         help="in chat, give each example as turns of its own (default: true)",
     )
@@ -184,7 +268,7 @@ def _add_run(commands: Any) -> None:
     parser.add_argument(
         "--limit",
         "-L",
-        type=float,
+        type=_number,
         metavar="N",
         help="only the first N docs of each task; below 1, that share of them",
     )
@@ -232,7 +316,8 @@ def _add_ls(commands: Any) -> None:
     parser = commands.add_parser(
         "ls", help="list tasks, formats, models, groups or tags", description="List what there is."
     )
-    parser.add_argument("what", choices=("tasks", "formats", "models", "groups", "tags"))
+    kinds = ("tasks", "formats", "models", "groups", "tags")
+    parser.add_argument("what", type=_one_of(*kinds), metavar="|".join(kinds))
     _add_paths(parser)
 
 
@@ -250,7 +335,7 @@ def _add_validate(commands: Any) -> None:
         "--run_code", action="store_true", help="also run the Python functions that tasks bring"
     )
     parser.add_argument(
-        "--num_fewshot", "-f", type=int, metavar="N", help="examples before each question"
+        "--num_fewshot", "-f", type=_whole_number, metavar="N", help="examples before each question"
     )
 
 
@@ -261,7 +346,9 @@ def _add_preview(commands: Any) -> None:
         description="Show a doc's prompt, what would be scored or read, and where it came from.",
     )
     parser.add_argument("task", metavar="TASK[@FORMAT]")
-    parser.add_argument("--doc", type=int, default=0, metavar="N", help="which doc (default: 0)")
+    parser.add_argument(
+        "--doc", type=_whole_number, default=0, metavar="N", help="which doc (default: 0)"
+    )
     parser.add_argument("--chat", action="store_true", help="as chat messages")
     parser.add_argument(
         "--run_code", action="store_true", help="run the Python functions that the task brings"

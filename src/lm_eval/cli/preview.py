@@ -34,9 +34,9 @@ def preview(args: argparse.Namespace) -> int:
             raise DataError(
                 f"Task {task.name!r} has no doc {args.doc}; its docs are numbered 0 to {total - 1}."
             )
-        task.check_fitness()
         # Examples come from one stream over all docs: those before this one are drawn as well.
         *_, doc = build_requests(task, range(args.doc + 1), options)
+        task.check_fitness()
         _show(task, doc, options)
     if not tasks:
         raise UsageError(f"{args.task!r} names no task.")
@@ -56,7 +56,9 @@ def prompt_lines(context: Context) -> list[str]:
 
 
 def _show(task: ConfigurableTask, doc: DocRequests, options: Any) -> None:
-    print(f"{task.name}, doc {doc.doc_id} of {len(task.eval_docs)}, {len(doc.shots)} shots")
+    print(
+        f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {len(doc.shots)} shots"
+    )
     print("\n".join(prompt_lines(doc.context)))
     for label, text in _facts(task, doc, options):
         print(f"{label + ':':<10} {text}")
@@ -104,7 +106,8 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
 
 def _generation(task: ConfigurableTask, options: Any) -> str:
     given = dict(generation_kwargs(task, options))
-    stops = ", ".join(repr(stop) for stop in given.pop("until", []))
+    until = given.pop("until", None) or []
+    stops = ", ".join(repr(stop) for stop in ([until] if isinstance(until, str) else until))
     return visible(f"{stops or 'the end'}  {_one_line(given)}")
 
 

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import random
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from lm_eval.cli.arguments import (
-    merge_config_file,
+    parse_batch_size,
     parse_pairs,
     parse_samples,
     parse_seeds,
     split_list,
 )
-from lm_eval.errors import UsageError
-from lm_eval.evaluator import RunOptions, evaluate, group_results, prepare
+from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.evaluator import (
+    Prepared,
+    RunOptions,
+    adapt,
+    check_groups,
+    check_limit,
+    group_results,
+    prepare_all,
+    run_all,
+)
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
+from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
+from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions
 from lm_eval.tasks.loader import TaskManager
-from lm_eval.tasks.task import ConfigurableTask
 
 EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
 
@@ -38,51 +48,75 @@ def run(args: argparse.Namespace) -> int:
     from lm_eval.reports.terminal import console
 
     started = time.time()
-    merge_config_file(args, RUN_DEFAULTS)
     selectors = split_list(args.tasks)
     if not selectors:
         raise UsageError(
             "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."
         )
+    check_output(args)
+    seeds = parse_seeds(args.seed)
+    options = run_options(args, seeds)
+    model_args = backend_arguments(args)
+    model_name = name_of(args.model, model_args)
+    random.seed(seeds["random_seed"])
+    add_formats(args.format_path)
+    # Everything that can be wrong with tasks is found before a model is loaded.
+    loaded = TaskManager(args.include_path).load(selectors)
+    groups = [] if args.predict_only else list(loaded["groups"].values())
+    prepared = prepare_all(list(loaded["tasks"].values()), options)
+    check_groups(groups)
+    with opened_writer(args.output_path, model_name) as writer:
+        model = load_model(args.model, model_args)
+        try:
+            prepared, options = adapt(prepared, model, options)
+            if args.write_out:
+                write_out(prepared)
+            sink = writer.add_sample if writer else None
+            results = run_all(prepared, model, options, on_sample=sink)
+            facts = model.describe()
+        finally:
+            model.close()
+        scored_groups = group_results(groups, results)
+        info = run_info(args, model_args, model_name, seeds, options, facts, started)
+        if not args.predict_only:
+            print_results(results, console(), groups=scored_groups)
+        if writer is not None:
+            hashes = writer.task_hashes()
+            content = results_dict(results, run=info, groups=scored_groups, task_hashes=hashes)
+            path = writer.finish(content)
+            console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def check_output(args: argparse.Namespace) -> None:
+    """Refuse flags that are about files where no files are written, and a model that is unknown."""
+    if args.output_path is not None and not args.output_path.strip():
+        raise UsageError("--output_path is empty. Name a folder.")
     if args.predict_only and not args.output_path:
         raise UsageError("--predict_only saves answers and so needs --output_path.")
     if args.log_samples and not args.output_path:
         raise UsageError("--log_samples writes files and so needs --output_path.")
-    seeds = parse_seeds(args.seed)
-    random.seed(seeds["random_seed"])
-    model_args = backend_arguments(args)
-    model_name = name_of(args.model, model_args)
-    add_formats(args.format_path)
-    loaded = TaskManager(args.include_path).load(selectors)
-    tasks = list(loaded["tasks"].values())
-    options = run_options(args, seeds)
-    for task in tasks:  # everything that can be wrong with tasks is found before a model is loaded
-        task.eval_docs  # noqa: B018
-    with (
-        ResultWriter(args.output_path, model_name) if args.output_path else nullcontext() as writer
-    ):
-        model = load_model(args.model, model_args)
-        options = with_capabilities(options, model)
-        if args.write_out:
-            write_out(tasks, options)
+    if args.model is not None and args.model not in MODELS:
+        raise MODELS.unknown(args.model)
+
+
+@contextmanager
+def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWriter | None]:
+    """The writer of a run's files, or None; a run that fails at once leaves no empty folder."""
+    if output_path is None:
+        yield None
+        return
+    path = Path(output_path).expanduser()
+    existing = {folder for folder in (path, *path.parents) if folder.exists()}
+    with ResultWriter(path, model_name) as writer:
         try:
-            results = evaluate(
-                tasks, model, options, on_sample=writer.add_sample if writer else None
-            )
-            facts = model.describe()
-        finally:
-            model.close()
-        groups = (
-            [] if args.predict_only else group_results(list(loaded["groups"].values()), results)
-        )
-        info = run_info(args, model_args, model_name, seeds, options, facts, started)
-        if not args.predict_only:
-            print_results(results, console(), groups=groups)
-        if writer is not None:
-            hashes = writer.task_hashes()
-            path = writer.finish(results_dict(results, run=info, groups=groups, task_hashes=hashes))
-            console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
-    return 0
+            yield writer
+        except BaseException:
+            with suppress(OSError):  # a folder with files in it stays
+                for folder in (writer.folder, *writer.folder.parents):
+                    if folder not in existing:
+                        folder.rmdir()
+            raise
 
 
 def add_formats(paths: Sequence[str] | None) -> list[str]:
@@ -91,22 +125,54 @@ def add_formats(paths: Sequence[str] | None) -> list[str]:
 
 
 def backend_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """``--model_args``, with ``--batch_size`` and ``--device`` where they are given."""
+    """``--model_args``, with ``--batch_size`` and ``--device`` where the backend takes them."""
     model_args = parse_pairs(args.model_args, flag="--model_args")
-    for name in ("batch_size", "device"):
-        value = getattr(args, name)
-        if value is not None and name not in model_args:
-            model_args[name] = int(value) if str(value).isdigit() else value
+    given = {"batch_size": parse_batch_size(args.batch_size), "device": args.device}
+    for name, value in given.items():
+        if value is None or name in model_args:
+            continue
+        taken = model_parameters(args.model)
+        if taken is None or name in taken:
+            model_args[name] = value
+        else:
+            warnings.warn(
+                f"Model {args.model or 'gguf'!r} takes no {name}, so --{name} has no effect.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
     return model_args
 
 
-def load_model(name: str | None, model_args: Mapping[str, Any]) -> LM:
-    """The backend, ready to answer; the embedded model where none is named."""
+def model_class(name: str | None) -> type[LM]:
+    """The backend's class; the embedded model's where none is named."""
     backend = name or "gguf"
-    model_class = MODELS.get(backend)
-    if not (isinstance(model_class, type) and issubclass(model_class, LM)):
+    found = MODELS.get(backend)
+    if not (isinstance(found, type) and issubclass(found, LM)):
         raise UsageError(f"Model {backend!r} is registered but is no LM subclass.")
-    return model_class.from_args(model_args, name=backend)
+    return found
+
+
+def model_parameters(name: str | None) -> list[str] | None:
+    """The arguments a backend takes; None where it takes any."""
+    parameters = inspect.signature(model_class(name).__init__).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return None if takes_any else list(parameters)
+
+
+def load_model(name: str | None, model_args: Mapping[str, Any]) -> LM:
+    """The backend, ready to answer."""
+    backend = name or "gguf"
+    try:
+        return model_class(name).from_args(model_args, name=backend)
+    except (TypeError, ValueError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        for key, value in model_args.items():
+            problem = problem.replace(str(value), HIDDEN) if is_secret_name(key) else problem
+        given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
+        raise UsageError(
+            f"Model {backend!r} cannot be made from these arguments ({given}): {problem}. "
+            "Check --model_args."
+        ) from error
 
 
 def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
@@ -122,11 +188,8 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
     """The options that tasks see."""
     if args.limit is not None and args.samples is not None:
         raise UsageError("--limit and --samples both choose docs. Give one of them.")
-    if args.limit is not None and not float(args.limit) > 0:
-        raise UsageError(
-            f"--limit {args.limit:g} asks for no docs. Give a number from 1 up, or a share between "
-            "0 and 1."
-        )
+    if args.limit is not None:
+        check_limit(args.limit)
     prompt = prompt_options(args, as_chat=bool(args.apply_chat_template))
     seed = seeds["fewshot_seed"]
     return RunOptions(
@@ -141,9 +204,9 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
 def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
     """How questions are put, from the flags that ``run`` and ``preview`` share."""
     if args.num_fewshot is not None and args.num_fewshot < 0:
-        raise UsageError(f"--num_fewshot {args.num_fewshot} is below zero.")
+        raise UsageError(f"--num_fewshot {args.num_fewshot} is below zero. Give 0 or more.")
     multiturn = args.fewshot_as_multiturn
-    wants_multiturn = str(multiturn).lower() == "true"
+    wants_multiturn = multiturn == "true"
     if multiturn is not None and wants_multiturn and not as_chat:
         raise UsageError("--fewshot_as_multiturn needs --apply_chat_template.")
     return PromptOptions(
@@ -155,23 +218,14 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
     )
 
 
-def with_capabilities(options: RunOptions, model: LM) -> RunOptions:
-    """The options, as far as the model can follow them."""
-    if model.capabilities.prefill or not options.prompt.as_chat:
-        return options
-    return replace(options, prompt=replace(options.prompt, can_prefill=False))
-
-
-def write_out(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
+def write_out(prepared: Sequence[Prepared]) -> None:
     """Print the first prompt of each task."""
     from lm_eval.cli.preview import prompt_lines
 
-    for task in tasks:
-        first = replace(options, limit=1, samples=None)
-        doc = prepare(task, None, first).docs[0]
-        print(f"── {task.name}, doc {doc.doc_id}")
+    for one in prepared:
+        doc = one.docs[0]
+        print(f"── {visible(one.task.name)}, doc {doc.doc_id}")
         print("\n".join(prompt_lines(doc.context)))
-        task.set_fewshot_seed(options.fewshot_seed)
 
 
 def run_info(
@@ -197,18 +251,9 @@ def run_info(
         fewshot_as_multiturn=options.prompt.multiturn if options.prompt.as_chat else None,
         start_time=started,
         end_time=time.time(),
-        command=sys.argv,
+        command=args.command_line,
         random_seed=seeds["random_seed"],
         numpy_seed=seeds["numpy_seed"],
         torch_seed=seeds["torch_seed"],
         fewshot_seed=seeds["fewshot_seed"],
     )
-
-
-RUN_DEFAULTS: dict[str, Any] = {
-    "seed": "0,1234,1234,1234",
-    "log_samples": False,
-    "predict_only": False,
-    "write_out": False,
-    "apply_chat_template": False,
-}

@@ -5,13 +5,16 @@ In: a doc's requests and the model's answers to them. Out: per-doc samples, and 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.errors import ConfigError
+from lm_eval.config.fields import shorten
+from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.readers import Reading
+from lm_eval.registry import METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest, Reply, Request
 from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
@@ -46,13 +49,10 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     metrics = [get_metric(n, reads_text=reads_text, where=where) for n in task.format.metrics]
     known = {metric.name for metric in metrics}
     for name in own:
-        metric = (
-            get_metric(name, reads_text=reads_text, where=where)
-            if _fits(name, reads_text)
-            else None
-        )
-        if metric is not None and name not in known:
-            metrics.append(metric)
+        if name not in METRICS:
+            _warn_unknown(name, where)
+        elif name not in known and METRICS.get(name).fits(reads_text=reads_text):
+            metrics.append(METRICS.get(name))
     return metrics
 
 
@@ -157,18 +157,29 @@ def sample_of(task: ConfigurableTask, doc: ScoredDoc, prompt: Any) -> dict[str, 
 
 
 def _own_metrics(task: ConfigurableTask, where: str) -> list[str]:
-    names = []
-    for entry in task.config.metric_list or []:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("metric"), str):
-            raise ConfigError(f"{where}: every entry of metric_list needs a `metric` name.")
-        names.append(entry["metric"])
-    return names
+    entries = task.config.metric_list or []
+    is_list = isinstance(entries, list | tuple)
+    if not is_list or not all(
+        isinstance(e, Mapping) and _is_text(e.get("metric")) for e in entries
+    ):
+        raise ConfigError(
+            f"{where}: metric_list is {shorten(entries)}; every entry of it needs a `metric` name, "
+            "such as `metric_list: [{metric: acc}]`."
+        )
+    return [entry["metric"] for entry in entries]
 
 
-def _fits(name: str, reads_text: bool) -> bool:
-    from lm_eval.registry import METRICS
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
-    return name in METRICS and METRICS.get(name).fits(reads_text=reads_text)
+
+def _warn_unknown(name: str, where: str) -> None:
+    warnings.warn(
+        f"{where}: unknown metric {name!r} in metric_list is left out.{did_you_mean(name, METRICS)} "
+        f"Metrics: {listing(sorted(METRICS), 40)}.",
+        LmEvalWarning,
+        stacklevel=3,
+    )
 
 
 def _reading_summary(scored: Sequence[ScoredDoc]) -> ReadingSummary:

@@ -43,10 +43,21 @@ class GroupConfig:
             members = [members]
         if not isinstance(members, list) or not members:
             raise ConfigError(
-                f"{where}group {name!r} needs a list of tasks under `task`.", path=source
+                f"{where}group {name!r} needs a list of tasks under `task`, not {shorten(members)}.",
+                path=source,
             )
         scores = mapping.get("aggregate_metric_list") or []
         scores = [scores] if isinstance(scores, Mapping) else scores
+        expected = {
+            "aggregate_metric_list": (scores, list),
+            "metadata": (mapping.get("metadata"), dict),
+        }
+        for key, (value, kind) in expected.items():
+            if value is not None and not isinstance(value, kind):
+                raise ConfigError(
+                    f"{where}group {name!r}: {key} must be a {_KIND_WORDS[kind]}, not {shorten(value)}.",
+                    path=source,
+                )
         return cls(
             group=name,
             group_alias=mapping.get("group_alias"),
@@ -56,6 +67,7 @@ class GroupConfig:
         )
 
 
+_KIND_WORDS = {list: "list", dict: "mapping"}
 GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
 
 
@@ -92,12 +104,16 @@ class Group:
 
 def _score(value: Any, where: str) -> GroupScore:
     valid = [f.name for f in fields(GroupScore)]
-    if not isinstance(value, Mapping) or "metric" not in value:
-        raise ConfigError(f"{where}: aggregate_metric_list entries need a `metric`.")
+    if not isinstance(value, Mapping) or not isinstance(value.get("metric"), str):
+        raise ConfigError(
+            f"{where}: aggregate_metric_list has an entry {shorten(value)}; each needs the name of a "
+            "metric, such as `- metric: acc`."
+        )
     for key in value:
         if key not in valid:
             raise ConfigError(
-                f"{where}: aggregate_metric_list has no key {key!r}.{did_you_mean(key, valid)} "
+                f"{where}: aggregate_metric_list has no key {str(key)!r}."
+                f"{did_you_mean(str(key), valid)} "
                 f"Keys: {listing(valid)}."
             )
     return GroupScore(**value)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import read_yaml_file
-from lm_eval.errors import LmEvalError, LmEvalWarning
+from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning
 
 FileKind = Literal["task", "group"]
 Stamp = tuple[int, int]
@@ -97,13 +98,12 @@ class _Reader:
     def _read(self, path: str, stamp: Stamp) -> _Known:
         keys, chain = self._keys(path, ())
         kind = _kind(keys)
-        tags = keys.get("tag") or ()
         return _Known(
             stamp,
             tuple(self._stamp_text(include) for include in chain),
             kind,
             str(keys[kind]) if kind else "",
-            (tags,) if isinstance(tags, str) else tuple(str(tag) for tag in tags),
+            _tags(keys.get("tag") or [], path),
         )
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -133,6 +133,15 @@ def _kind(keys: Mapping[str, Any]) -> FileKind | None:
     if isinstance(keys.get("group"), str):
         return "group"
     return "task" if isinstance(keys.get("task"), str) else None
+
+
+def _tags(written: Any, path: str) -> tuple[str, ...]:
+    tags = [written] if isinstance(written, str) else written
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ConfigError(
+            f"{path}: tag must be a name or a list of names, not {shorten(written)}.", path=path
+        )
+    return tuple(tags)
 
 
 def _yaml_files(root: Path) -> Iterator[tuple[str, Stamp]]:

@@ -7,8 +7,9 @@ Out: ``ConfigurableTask`` objects and the groups they stand in.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -17,14 +18,16 @@ from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import load_yaml
 from lm_eval.errors import (
     ConfigError,
+    FieldError,
     LmEvalError,
+    UnknownFormatError,
     UnknownTaskError,
     UsageError,
     did_you_mean,
     listing,
     nearest,
 )
-from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
 from lm_eval.tasks.index import IndexedFile, index_folder
 from lm_eval.tasks.task import ConfigurableTask
@@ -41,6 +44,8 @@ class Entry:
     path: str | None = None
     members: tuple[str, ...] = ()
     """The tasks that carry a tag."""
+    also: str | None = None
+    """Another file of the same folder that defines this name."""
 
 
 class TaskManager:
@@ -59,10 +64,18 @@ class TaskManager:
         self._run_code = run_code
         paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
         roots = [_library()] if include_defaults else []
+        for path in paths:
+            if not Path(path).exists():
+                raise UsageError(
+                    f"--include_path {str(path)!r} does not exist."
+                    f"{did_you_mean(Path(path).name, _folders_beside(Path(path)))} "
+                    "Give a folder with task files."
+                )
         self._roots = [*roots, *(Path(path) for path in paths)]
         self._index: dict[str, Entry] | None = None
+        self._open_groups: list[str] = []
         self.problems: list[LmEvalError] = []
-        """Files that could not be read while indexing."""
+        """Files that could not be indexed; the other names are there nonetheless."""
 
     @property
     def index(self) -> dict[str, Entry]:
@@ -89,12 +102,7 @@ class TaskManager:
         for item in loaded:
             members = list(item.tasks()) if isinstance(item, Group) else [item]
             for task in members:
-                if task.name in tasks and tasks[task.name].config.source != task.config.source:
-                    raise ConfigError(
-                        f"Task {task.name!r} was selected from two files: "
-                        f"{tasks[task.name].config.source} and {task.config.source}."
-                    )
-                tasks.setdefault(task.name, task)
+                _check_same(tasks.setdefault(task.name, task), task)
             if isinstance(item, Group):
                 groups.update({group.name: group for group in item.groups()})
         return {
@@ -124,17 +132,24 @@ class TaskManager:
     # Finding
 
     def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup:
-        entry = self.index.get(name)
+        entry = self._entry(name)
         if entry is None:
             raise self._unknown(name)
         if entry.kind == "tag":
             return [self._named(member) for member in sorted(entry.members)]
         return self._read_file(Path(str(entry.path)))
 
+    def _entry(self, name: str) -> Entry | None:
+        """What a name stands for; a name with two meanings is an error, once it is asked for."""
+        entry = self.index.get(name)
+        if entry is not None and entry.also is not None:
+            raise _defined_twice(entry)
+        return entry
+
     def _unknown(self, name: str) -> UnknownTaskError:
         problem = ""
         if self.problems:
-            problem = f" {len(self.problems)} file(s) could not be read: {self.problems[0]}"
+            problem = f" Not everything could be read; the first problem: {self.problems[0]}"
         return UnknownTaskError(
             f"Unknown task {name!r}.{did_you_mean(name, self.index)} Known: "
             f"{listing(sorted(self.index))}. Add a folder of task files with --include_path; list "
@@ -147,7 +162,9 @@ class TaskManager:
         names = fnmatch.filter(sorted(self.index), pattern)
         if not names:
             raise UnknownTaskError(
-                f"No task matches {pattern!r}. Known: {listing(sorted(self.index))}.", name=pattern
+                f"No task matches {pattern!r}. Known: {listing(sorted(self.index))}. List all with "
+                "`lm-eval ls tasks`.",
+                name=pattern,
             )
         found = [self._with_formats(self._named(name), format_name) for name in names]
         return [item for items in found for item in items]
@@ -160,13 +177,18 @@ class TaskManager:
             raise problems[0]
         files = [Path(file.path) for file in indexed if file.kind is not None]
         if not files:
-            raise UnknownTaskError(f"Folder {str(folder)!r} holds no task files.", name=str(folder))
+            raise UnknownTaskError(
+                f"Folder {str(folder)!r} holds no task files: .yaml files with a `task` or `group`.",
+                name=str(folder),
+            )
         found = [self._with_formats(self._read_file(file), format_name) for file in files]
         return [item for items in found for item in items]
 
     # Reading
 
     def _read_file(self, path: Path) -> TaskConfig | _LooseGroup:
+        if path.is_dir():
+            raise ConfigError(f"{str(path)!r} is a folder, not a task file.", path=str(path))
         if not path.is_file():
             raise ConfigError(
                 f"Task file {str(path)!r} does not exist."
@@ -178,7 +200,7 @@ class TaskManager:
         if kind == "group":
             return self._loose_group(data, str(path))
         if kind == "task":
-            return TaskConfig.from_mapping(data, source=str(path))
+            return _config(data, str(path))
         raise ConfigError(
             f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
             path=str(path),
@@ -188,8 +210,33 @@ class TaskManager:
         config = GroupConfig.from_mapping(data, source=source)
         shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
         shared.pop("tag", None)
-        members = [self._member(member, config, shared, source) for member in config.task]
+        for key in shared:
+            if key not in CONFIG_KEYS:
+                valid = [*GROUP_KEYS, *CONFIG_KEYS]
+                raise ConfigError(
+                    f"{source}: group {config.group!r} has an unknown key {str(key)!r}."
+                    f"{did_you_mean(str(key), valid)} Its own keys: {listing(GROUP_KEYS)}; every key "
+                    "of a task may stand there too, for all its members.",
+                    path=source,
+                )
+        with self._inside(config.group, source):
+            members = [self._member(member, config, shared, source) for member in config.task]
         return _LooseGroup(config, members)
+
+    @contextmanager
+    def _inside(self, group: str, source: str) -> Iterator[None]:
+        """Keep track of the groups being read, so that a circle ends in an error."""
+        if group in self._open_groups:
+            chain = " → ".join([*self._open_groups[self._open_groups.index(group) :], group])
+            raise ConfigError(
+                f"{source}: group {group!r} contains itself: {chain}. Remove one of the two.",
+                path=source,
+            )
+        self._open_groups.append(group)
+        try:
+            yield
+        finally:
+            self._open_groups.pop()
 
     def _member(
         self, member: Any, group: GroupConfig, shared: Mapping[str, Any], source: str
@@ -200,8 +247,9 @@ class TaskManager:
             if name not in self.index:
                 raise UnknownTaskError(
                     f"{source}: group {group.group!r} names {name!r}, which is no task, group or "
-                    f"tag.{did_you_mean(name, self.index)}",
+                    f"tag.{did_you_mean(name, self.index)} List all with `lm-eval ls tasks`.",
                     name=name,
+                    nearest=nearest(name, self.index),
                 )
             return _Member(self._overridden(name, dict(shared), source), format_name)
         if not isinstance(member, Mapping):
@@ -231,9 +279,16 @@ class TaskManager:
 
     def _overridden(self, name: str, overrides: dict[str, Any], source: str) -> Any:
         """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
-        entry = self.index.get(name)
+        entry = self._entry(name)
+        if entry is None and not _brings_docs(overrides):
+            raise UnknownTaskError(
+                f"{source}: {name!r} is no task, group or tag.{did_you_mean(name, self.index)} To "
+                "define a task in place, give it a dataset_path.",
+                name=name,
+                nearest=nearest(name, self.index),
+            )
         if entry is None:
-            return TaskConfig.from_mapping({"task": name, **overrides}, source=source)
+            return _config({"task": name, **overrides}, source)
         if entry.kind == "tag":
             return [self._overridden(one, overrides, source) for one in sorted(entry.members)]
         if not overrides:
@@ -241,7 +296,7 @@ class TaskManager:
         data = load_yaml(str(entry.path), run_code=self._run_code)
         if entry.kind == "group":
             return self._loose_group({**overrides, **data}, str(entry.path))
-        return TaskConfig.from_mapping({**data, **overrides, "task": name}, source=entry.path)
+        return _config({**data, **overrides, "task": name}, str(entry.path))
 
     # Formats
 
@@ -263,29 +318,29 @@ class TaskManager:
     # Indexing
 
     def _add_root(self, root: Path) -> None:
-        if not root.exists():
-            raise UsageError(f"--include_path {str(root)!r} does not exist.")
+        tags: dict[str, list[str]] = {}
         files, problems = index_folder(root)
         self.problems += problems
-        tags: dict[str, list[str]] = {}
         for file in files:
             self._add_file(file)
             if file.kind == "task":
                 for tag in file.tags:
                     tags.setdefault(tag, []).append(file.name)
         for tag, members in tags.items():
-            if tag not in self.index or self.index[tag].kind == "tag":
-                self.index[tag] = Entry(tag, "tag", members=tuple(members))
+            known = self.index.get(tag)
+            if known is None or known.kind == "tag":
+                both = dict.fromkeys([*(known.members if known else ()), *members])
+                self.index[tag] = Entry(tag, "tag", members=tuple(both))
 
     def _add_file(self, file: IndexedFile) -> None:
+        """Note what one file defines. Of two files with one name, neither is chosen."""
         if file.kind is None:
             return
         known = self.index.get(file.name)
         if known is not None and known.kind != "tag" and known.path != file.path:
-            raise ConfigError(
-                f"{file.kind.capitalize()} {file.name!r} is defined twice: in {known.path} and in "
-                f"{file.path}. Rename one of the two."
-            )
+            self.index[file.name] = replace(known, also=file.path)
+            self.problems.append(_defined_twice(self.index[file.name]))
+            return
         self.index[file.name] = Entry(file.name, file.kind, file.path)
 
 
@@ -305,13 +360,14 @@ class _LooseGroup:
 
 def split_selector(selector: str) -> tuple[str, str | None]:
     """``my_task@mcq::gpqa`` → ``("my_task", "mcq::gpqa")``; no ``@``, no format."""
-    name, at, format_name = selector.strip().rpartition("@")
-    if not at:
-        return format_name, None
-    if not name or not format_name:
+    whole = selector.strip()
+    name, at, format_name = whole.rpartition("@")
+    if not at or "/" in format_name or format_name.endswith((".yaml", ".yml")):
+        return whole, None  # an @ in a path is part of it
+    if not name or not format_name or ("@" in name and "/" not in name):
         raise UsageError(
-            f"{selector!r} is no task@format: a name belongs on both sides of the @, such as "
-            "my_task@mcqa, or my_task@* for every format of the task."
+            f"{selector!r} is no task@format: one name belongs on each side of one @, such "
+            "as my_task@mcqa, or my_task@* for every format of the task."
         )
     return name, format_name
 
@@ -340,6 +396,50 @@ def _fits(task: ConfigurableTask) -> bool:
     return True
 
 
+def _config(data: Mapping[str, Any], source: str) -> TaskConfig:
+    """A task's config; errors that do not say where they come from name the task and its file."""
+    try:
+        return TaskConfig.from_mapping(data, source=source)
+    except FieldError as error:
+        raise error.located(task=f"{data.get('task')}") from None
+    except UnknownFormatError as error:
+        raise UnknownFormatError(
+            f"{source}: {error}", name=error.name, nearest=error.nearest
+        ) from None
+
+
+def _check_same(known: ConfigurableTask, task: ConfigurableTask) -> None:
+    """Refuse two different tasks under one name: only one of them would be run."""
+    if known.config.source != task.config.source:
+        raise ConfigError(
+            f"Task {task.name!r} was selected from two files: {known.config.source} and "
+            f"{task.config.source}. Rename one of the two."
+        )
+    one, other = (
+        {**t.config.to_dict(), "doc_to_text": None, "doc_to_choice": None, "doc_to_target": None}
+        for t in (known, task)
+    )
+    if one != other or known.config.raw != task.config.raw:
+        changed = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+        raise ConfigError(
+            f"Task {task.name!r} was selected twice with different settings"
+            f"{' (' + listing(changed) + ')' if changed else ''}, and results go by its name. Give "
+            "one of the two a name of its own."
+        )
+
+
+def _defined_twice(entry: Entry) -> ConfigError:
+    return ConfigError(
+        f"{entry.kind.capitalize()} {entry.name!r} is defined twice: in {entry.path} and in "
+        f"{entry.also}. Rename one of the two.",
+        path=entry.also,
+    )
+
+
+def _brings_docs(keys: Mapping[str, Any]) -> bool:
+    return keys.get("dataset_path") is not None or keys.get("custom_dataset") is not None
+
+
 def _library() -> Path:
     return Path(str(resources.files("lm_eval.tasks"))) / "library"
 
@@ -350,5 +450,12 @@ def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
     return "task" if "task" in data and isinstance(data["task"], str) else None
 
 
+def _folders_beside(path: Path) -> list[str]:
+    parent = path.parent
+    return [file.name for file in parent.iterdir() if file.is_dir()] if parent.is_dir() else []
+
+
 def _names_beside(path: Path) -> list[str]:
-    return [file.name for file in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+    if not path.parent.is_dir():
+        return []
+    return [file.name for file in path.parent.glob("*.y*ml") if file.is_file()]
