@@ -23,6 +23,7 @@ from lm_eval.errors import (
     ConfigError,
     FieldError,
     LmEvalError,
+    LmEvalWarning,
     UnknownFormatError,
     UnknownTaskError,
     UsageError,
