@@ -476,15 +476,15 @@ NOT_USED = (
     "doc_to_image",
     "doc_to_audio",
     "unsafe_code",
-    "process_results",
     "use_prompt",
-    "filter_list",
     "should_decontaminate",
     "doc_to_decontamination_query",
 )
 KEY_TEXT = {
     "task": "The task's name. Required.",
     "task_alias": "Another name for the table.",
+    "process_results": "A `!function` that scores a doc, for a task without a format.",
+    "filter_list": "Filters on replies, for a task without a format, as in EleutherAI's harness.",
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
     "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",

@@ -617,16 +617,21 @@ def test_a_format_of_ones_own_is_one_file(place: Workplace) -> None:
     assert outcome.code == 0
 
 
-def test_a_later_folder_takes_the_place_of_an_earlier_one(place: Workplace) -> None:
-    place.task("mine/demo_mcq.yaml", task="demo_mcq", tag="shared")
+def test_a_tag_gathers_the_tasks_of_several_folders(place: Workplace) -> None:
+    place.task("mine/v.yaml", task="v", tag="shared")
     place.task("more/u.yaml", task="u", tag="shared")
-    outcome = place.run("--tasks", "demo_mcq", "--include_path", "mine")
-    assert outcome.code == 0
-    assert "takes the place of" in outcome.err
-    assert len(place.samples("demo_mcq")) == 20
     folders = ("--include_path", "mine", "--include_path", "more")
     assert place.run("--tasks", "shared", *folders).code == 0
-    assert list(place.results()["results"]) == ["demo_mcq", "u"]
+    assert list(place.results()["results"]) == ["u", "v"]
+
+
+def test_one_name_in_two_folders_is_an_error_that_names_both(place: Workplace) -> None:
+    place.task("mine/demo_mcq.yaml", task="demo_mcq")
+    outcome = place.run("--tasks", "demo_mcq", "--include_path", "mine")
+    assert outcome.code == 1
+    assert "defined twice" in outcome.err
+    assert "mine/demo_mcq.yaml" in outcome.err
+    assert "library/demo/demo_mcq.yaml" in outcome.err
 
 
 def test_two_files_of_one_name_do_not_hide_the_rest(place: Workplace) -> None:
