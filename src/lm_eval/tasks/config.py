@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
@@ -195,6 +196,18 @@ class TaskConfig:
         if self.own_formats:
             return list(self.own_formats)
         return [name for name in format_names() if not self._missing_fields(get_format(name))]
+
+    def load_helpers(self) -> None:
+        """Import every helper module the task names: some register filters as they load."""
+        pending: list[Any] = [getattr(self, key) for key in CONFIG_KEYS]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, FunctionRef):
+                value.resolve()
+            elif isinstance(value, Mapping):
+                pending += value.values()
+            elif isinstance(value, list):
+                pending += value
 
     def to_dict(self) -> dict[str, Any]:
         """The config as the results file shows it: set keys only."""
