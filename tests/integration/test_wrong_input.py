@@ -250,11 +250,15 @@ def test_a_bad_few_shot_doc_is_called_one(place: Workplace) -> None:
     assert_refused(place, place.run("--tasks", place.task(**keys)), "few-shot doc 0")
 
 
+def test_metrics_that_are_no_list(place: Workplace) -> None:
+    keys = {"formats": {"type": "generate", "metrics": 5}}
+    assert_refused(place, place.run("--tasks", place.task(**keys)), "metrics must be a list")
+
+
 @pytest.mark.xfail(strict=True, raises=TypeError, reason="values that are not checked yet")
 @pytest.mark.parametrize(
     "keys",
     [
-        {"formats": {"type": "generate", "metrics": 5}},
         {"fewshot_config": {"samples": 5}, "num_fewshot": 1},
         {"formats": ..., "output_type": "multiple_choice", "target_delimiter": None},
     ],

@@ -53,7 +53,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks.config": {"config", "config.fields", "formats.*", "tasks.prompts"},
     "tasks.fitness": {"config.fields", "formats.*", "tasks.config", "tasks.prompts"},
     "tasks.fewshot": set(),
-    "tasks.overridable": set(),
+    "tasks.overridable": {"config.fields", "formats.*"},  # the harness's methods, late imports
     "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
     "tasks.index": {"config", "config.fields"},
     "tasks.groups": {"config.fields", "tasks.task"},
@@ -63,7 +63,7 @@ LAYERS: dict[str, set[str]] = {
     "models": {"requests", "formats.*", "config.fields"},
     "stats": set(),
     "scoring": {"formats.*", "requests", "stats", "config", "config.fields", "tasks.*"},
-    "reports": {"scoring", "stats", "config.fields", "formats.*", "requests"},
+    "reports": {"scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"},
     "evaluator": {"*"},
     "cli": {"*"},
     "api": {"*"},
@@ -187,11 +187,12 @@ def test_addresses_hold_no_logic() -> None:
     for module, file in MODULES.items():
         if module.split(".")[0] in ("api", "filters") and module not in WITH_LOGIC:
             for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                is_alias = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
                 is_all = isinstance(node, ast.Assign) and "__all__" in ast.dump(node.targets[0])
                 is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-                assert is_all or is_text or isinstance(node, ast.Import | ast.ImportFrom), (
-                    f"{module}, line {node.lineno}"
-                )
+                assert (
+                    is_alias or is_all or is_text or isinstance(node, ast.Import | ast.ImportFrom)
+                ), f"{module}, line {node.lineno}"
 
 
 def test_own_modules_import_the_real_home() -> None:

@@ -257,6 +257,15 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise SecurityError(f"a repetition above {limit} items is not computed in templates")
         return super().call_binop(context, operator, left, right)
 
+    def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        is_padding = getattr(obj, "__name__", "") in _PADDING
+        if is_padding and any(isinstance(n, int) and n > MAX_REPEATED_ITEMS for n in args):
+            raise SecurityError(f"a text is not padded beyond {MAX_REPEATED_ITEMS:,} characters")
+        return super().call(context, obj, *args, **kwargs)
+
+
+_PADDING = ("center", "expandtabs", "ljust", "rjust", "zfill")
+
 
 def _repeated(left: Any, right: Any) -> int:
     """How many items ``left * right`` would hold, where one of them is a sequence."""

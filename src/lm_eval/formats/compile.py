@@ -102,9 +102,8 @@ def compile_format(
     ``where`` starts every error message: the file or task the mapping stands in.
     """
     given = dict(definition)
-    base = given.pop("type", None)
-    if base is not None:
-        start = _base(base, where)
+    if "type" in given:
+        start = _base(given.pop("type"), where)
     else:
         start = PromptFormat(name=name or str(given.get("name", "unnamed")))
     changes = {key: _checked(key, value, where) for key, value in given.items()}
@@ -226,9 +225,10 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     if value is None:
         value = {}
     if key not in format_names() and nearest(key, FORMAT_FIELDS) and value not in format_names():
+        hint = "" if key in FORMAT_FIELDS else did_you_mean(key, FORMAT_FIELDS)
         raise ConfigError(
-            f"{where}: {key!r} is no known format.{did_you_mean(key, FORMAT_FIELDS)} Fields of one "
-            "format need a `type` beside them that says which format they change."
+            f"{where}: {key!r} is no known format.{hint} Fields of one format need a `type` beside "
+            "them that says which format they change."
         )
     if isinstance(value, str):
         value = {"type": value}
@@ -272,7 +272,7 @@ def _checked(key: Any, value: Any, where: str) -> Any:
     if key == "scorer":
         return None if value is None else _scorer(value, where)
     if key == "metrics":
-        return tuple([value] if isinstance(value, str) else value or ())
+        return _metrics(value, where)
     if key == "generation_kwargs":
         return _mapping(key, value, where)
     allowed = _allowed(key)
@@ -330,6 +330,16 @@ def _scorer(value: Any, where: str) -> BoundReader:
         return bind_reader(value)
     except (ConfigError, UnknownNameError) as error:
         raise ConfigError(f"{where}, scorer: {error}") from None
+
+
+def _metrics(value: Any, where: str) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(
+            f"{where}: metrics must be a list of metric names, such as [acc, acc_norm], not "
+            f"{shorten(value)}."
+        )
+    return tuple(names)
 
 
 def _mapping(key: str, value: Any, where: str) -> dict[str, Any]:

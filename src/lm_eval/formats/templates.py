@@ -388,7 +388,7 @@ def _fitting(name: str, value: Any, default: Any, style: str) -> Any:
     """A setting's value in the type of its default: texts, true or false, labels as texts."""
     if name == "choice_labels" and isinstance(value, list | tuple):
         return [str(label) for label in value]
-    if value is None and default == "":
+    if value is None and name in ("prefix", "suffix", "choices_prefix"):
         return ""
     expected = {bool: "true or false", str: "a text"}.get(type(default))
     if expected and not isinstance(value, type(default)):

@@ -14,6 +14,7 @@ from lm_eval.api.template import process_field
 from lm_eval.config.fields import (
     BARE_WORD,
     compile_field,
+    compile_template,
     fields_read,
     is_jinja,
     shorten,
@@ -266,6 +267,8 @@ def test_none_may_be_tested_for() -> None:
         "{{ [0] * 1000000000 }}",
         "{{ question * 10000000 }}",
         "{{ 9 ** 100000000 }}",
+        "{{ 'a'.ljust(1000000000) }}",
+        "{{ question.zfill(1000000000) }}!",
         "{{ range(1000000000) }}",
         "{% for i in range(1000000000) %}{% endfor %}",
     ],
@@ -285,6 +288,8 @@ def test_sandbox_message_says_what_to_do() -> None:
 def test_ordinary_repetition_is_allowed() -> None:
     assert process_field(DOC, "{{ '-' * 20 }}") == "-" * 20
     assert process_field(DOC, "{{ 2 ** 10 * 3 }}") == 3072
+    assert process_field(DOC, "{{ 'a'.ljust(3, '.') }}") == "a.."
+    assert process_field(DOC, "{{ '{}'.format(20000000) }}") == "20000000"
 
 
 def test_file_system_is_out_of_reach() -> None:
@@ -309,6 +314,10 @@ def test_a_spec_is_compiled_once_for_all_docs(monkeypatch: pytest.MonkeyPatch) -
         values = [process_field({"n": n}, spec) for n in range(50)]
         assert len(set(values)) == 50
         assert len(compilations) == 1
+    compilations.clear()
+    values = [compile_template("{{ n }} once by the harness's rules")({"n": n}) for n in range(50)]
+    assert len(set(values)) == 50
+    assert len(compilations) == 1
 
 
 # --- for any data ---

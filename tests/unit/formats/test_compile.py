@@ -99,12 +99,20 @@ def test_own_key_needs_a_type() -> None:
 def test_a_field_where_a_format_belongs_is_explained() -> None:
     with pytest.raises(ConfigError, match="question_prefix"):
         config(formats={"question_prefx": "Q: "})
+    with pytest.raises(ConfigError, match=r"'question_prefix' is no known format\. Fields"):
+        config(formats={"question_prefix": "Q: "})
 
 
 @pytest.mark.parametrize("spec", [[], {}, 3, ["mcqa"], True, {"mcqa": 3}, {"mcqa": ["x"]}])
 def test_what_is_no_format(spec: Any) -> None:
     with pytest.raises(ConfigError):
         config(formats=spec)
+
+
+def test_type_must_name_a_format() -> None:
+    for spec in ({"type": None}, {"mcqa": {"type": None}}, {"type": ["mcqa"]}, {"type": 3}):
+        with pytest.raises(UnknownFormatError, match="unknown format type"):
+            config(formats=spec)
 
 
 def test_unknown_names_list_both_own_and_registered() -> None:
@@ -159,6 +167,9 @@ def test_unknown_field_names_the_nearest() -> None:
         ("instruction", "{{ _num_choices \n"),
         ("answer_prompt", "{% if %}"),
         ("version", "1"),
+        ("metrics", 3),
+        ("metrics", [3]),
+        ("metrics", {"acc": 1}),
         ("blank_position", "start"),
     ],
 )

@@ -152,6 +152,17 @@ def test_three_choices_use_three_labels_and_five_are_cut_to_four() -> None:
     assert mmlu.wrap_doc_to_choice("choices")(five) == ["A", "B", "C", "D"]
 
 
+def test_null_leaves_prefix_and_suffix_out() -> None:
+    assert prompt("mcq", prefix=None, suffix=None) == MMLU.removesuffix("\nAnswer:")
+    assert prompt("mcq", suffix="") == MMLU.removesuffix("\nAnswer:")
+
+
+def test_labels_without_end_cut_nothing() -> None:
+    many = {"question": "q", "choices": [f"c{n}" for n in range(30)]}
+    assert prompt("mcq", many, choice_labels="letters").endswith("\nAD. c29\nAnswer:")
+    assert prompt("mcq", many, choice_labels="numbers").endswith("\n30. c29\nAnswer:")
+
+
 def test_numbered_with_num_choices() -> None:
     five = {"question": "Pick", "choices": list("vwxyz")}
     assert prompt("mcq::numbered", five, num_choices=5).count("\n") == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jinja2
 import pytest
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
@@ -90,6 +91,25 @@ def test_mappings_work_too() -> None:
         "template": "cloze",
     }
     assert ConfigurableTask(mapping).ask(0).turn.user == "q ______\nOptions: A. x B. y"
+
+
+@pytest.mark.parametrize("keys", [{}, {"formats": "generate"}, {"template": "mcq"}])
+def test_templates_compile_once_per_task(
+    keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = [{**DOC, "question": f"q{n}"} for n in range(40)]
+    task = ConfigurableTask(
+        config(
+            custom_dataset=lambda: {"test": docs},
+            doc_to_text="{{ question }} once" + str(keys),
+            doc_to_choice="{{ choices }}",
+            doc_to_target="{{ answer }}",
+            **keys,
+        )
+    )
+    task.ask(0)
+    monkeypatch.setattr(jinja2.Environment, "compile", None)  # a second compilation would fail
+    assert len({task.ask(place).turn.user for place in range(40)}) == 40
 
 
 def test_to_dict_shows_what_was_set() -> None:
