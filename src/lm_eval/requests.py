@@ -151,7 +151,11 @@ def build_requests(
         asked = task.ask(doc_id)
         shots = task.shots(doc_id, count)
         context = _context(task, doc_id, asked.turn, shots, options)
-        if asked.inputs:
+        if task.overrides("fewshot_context"):
+            context = Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))
+        if task.overrides("construct_requests"):
+            requests = _own_requests(task, doc_id, context, gen_kwargs, options)
+        elif asked.inputs:
             requests = _input_requests(task, doc_id, asked, shots, options)
         else:
             requests = _doc_requests(task, doc_id, asked, context, gen_kwargs, options)
@@ -265,6 +269,39 @@ def _choice_requests(
         for text in texts:
             requests.append(
                 LoglikelihoodRequest(task.name, doc_id, len(requests), Prompt(("",)), text)
+            )
+    return tuple(requests)
+
+
+def _own_requests(
+    task: ConfigurableTask,
+    doc_id: int,
+    context: Context,
+    gen_kwargs: Mapping[str, Any],
+    options: PromptOptions,
+) -> tuple[Request, ...]:
+    """The requests that a Python task makes itself."""
+    text = str(context) if isinstance(context, Prompt) else f"chat of doc {doc_id}"
+    made = task.construct_requests(
+        task.eval_docs[doc_id],
+        text,
+        metadata=(task.task_name, doc_id, task.config.repeats),
+        apply_chat_template=options.as_chat,
+        chat_template=None,
+    )
+    requests: list[Request] = []
+    for index, instance in enumerate(made if isinstance(made, list | tuple) else [made]):
+        arguments = instance.args
+        # A chat has no text before a model renders it: what the task passed on stands for it.
+        asked = context if arguments[0] == text else Prompt((str(arguments[0]),))
+        if instance.request_type == "loglikelihood_rolling":
+            requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0])))
+        elif instance.request_type == "generate_until":
+            given = arguments[1] if len(arguments) > 1 else gen_kwargs
+            requests.append(GenerateRequest(task.name, doc_id, index, asked, given))
+        else:
+            requests.append(
+                LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]))
             )
     return tuple(requests)
 

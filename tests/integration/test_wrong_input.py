@@ -121,6 +121,9 @@ def test_a_circle_of_includes_shows_the_chain(place: Workplace) -> None:
             ["'multiple_choic'", "Did you mean 'multiple_choice'?"],
         ),
         ({"formats": ..., "output_type": "loglikelihood"}, ["'t'", "loglikelihood"]),
+        ({"task": "a@b"}, ["t.yaml", "'a@b'", "Choose another"]),
+        ({"task": "a,b"}, ["t.yaml", "'a,b'"]),
+        ({"task": ""}, ["t.yaml", "''"]),
         ({"num_fewshot": "two"}, ["num_fewshot", "'two'"]),
         ({"num_fewshot": -1}, ["num_fewshot", "-1"]),
         ({"description": 5}, ["description", "5"]),
@@ -229,6 +232,33 @@ def test_a_doc_whose_choices_are_null(place: Workplace) -> None:
 def test_a_raw_task_without_a_question(place: Workplace) -> None:
     keys = {"formats": ..., "output_type": "multiple_choice", "doc_to_text": ...}
     assert_refused(place, place.run("--tasks", place.task(**keys)), "doc_to_text")
+
+
+@pytest.mark.xfail(strict=True, reason="check_fitness reads the first docs, chosen or not")
+@pytest.mark.usefixtures("loads_model")
+@pytest.mark.parametrize("chosen", [["--limit", "2"], ["--samples", '{"t": [7]}']])
+def test_a_bad_doc_that_is_not_asked_is_no_error(place: Workplace, chosen: list[str]) -> None:
+    place.rows(doc=3, answer="v")
+    assert place.run("--tasks", place.task(), *chosen).code == 0
+
+
+@pytest.mark.xfail(strict=True, reason="_located calls a few-shot doc a doc in a FieldError")
+def test_a_bad_few_shot_doc_is_called_one(place: Workplace) -> None:
+    keys = {"fewshot_config": {"samples": [{"question": "a"}]}, "num_fewshot": 1}
+    assert_refused(place, place.run("--tasks", place.task(**keys)), "few-shot doc 0")
+
+
+@pytest.mark.xfail(strict=True, raises=TypeError, reason="values that are not checked yet")
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"formats": {"type": "generate", "metrics": 5}},
+        {"fewshot_config": {"samples": 5}, "num_fewshot": 1},
+        {"formats": ..., "output_type": "multiple_choice", "target_delimiter": None},
+    ],
+)
+def test_values_of_a_wrong_kind(place: Workplace, keys: dict[str, Any]) -> None:
+    assert_refused(place, place.run("--tasks", place.task(**keys)), "'t'")
 
 
 # Data files
@@ -398,6 +428,7 @@ def test_one_name_in_two_files(place: Workplace) -> None:
         (["--format_path", "base.yaml"], ["base.yaml", "'mcqaa'", "Did you mean 'mcqa'?"]),
     ],
 )
+@pytest.mark.usefixtures("own_registries")
 def test_folders_of_tasks_and_formats(place: Workplace, flags: list[str], words: list[str]) -> None:
     (place.folder / "tasks").mkdir()
     place.write("clash.yaml", "name: mcqa\ntype: cloze\n")
@@ -524,6 +555,10 @@ def test_an_output_path_that_cannot_be_written(place: Workplace, path: str) -> N
         (["preview", "demo_mcq", "--doc", "x"], ["--doc", "'x'"]),
         (["preview", "demo_mcq", "--num_fewshot", "9"], ["num_fewshot is 9", "8"]),
         (["validate"], ["No tasks", "--all"]),
+        (
+            ["validate", "--tasks", "demo_mcq", "--num_fewshot", "-1"],
+            ["--num_fewshot", "0 or more"],
+        ),
     ],
 )
 def test_commands(place: Workplace, argv: list[str], words: list[str]) -> None:

@@ -13,7 +13,7 @@ from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.reports.terminal import visible
-from lm_eval.requests import DocRequests, build_requests, generation_kwargs
+from lm_eval.requests import DocRequests, build_requests, generation_kwargs, shot_count
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -34,8 +34,9 @@ def preview(args: argparse.Namespace) -> int:
             raise DataError(
                 f"Task {task.name!r} has no doc {args.doc}; its docs are numbered 0 to {total - 1}."
             )
-        # Examples come from one stream over all docs: those before this one are drawn as well.
-        *_, doc = build_requests(task, range(args.doc + 1), options)
+        for earlier in range(args.doc):  # examples come from one stream over all docs
+            task.shots(earlier, shot_count(task, options))
+        (doc,) = build_requests(task, [args.doc], options)
         task.check_fitness()
         _show(task, doc, options)
     if not tasks:
@@ -56,9 +57,8 @@ def prompt_lines(context: Context) -> list[str]:
 
 
 def _show(task: ConfigurableTask, doc: DocRequests, options: Any) -> None:
-    print(
-        f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {len(doc.shots)} shots"
-    )
+    shots = f"{len(doc.shots)} {'shot' if len(doc.shots) == 1 else 'shots'}"
+    print(f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {shots}")
     print("\n".join(prompt_lines(doc.context)))
     for label, text in _facts(task, doc, options):
         print(f"{label + ':':<10} {text}")

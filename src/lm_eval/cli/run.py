@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import random
 import time
 import warnings
@@ -19,7 +20,7 @@ from lm_eval.cli.arguments import (
     parse_seeds,
     split_list,
 )
-from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
 from lm_eval.evaluator import (
     Prepared,
     RunOptions,
@@ -44,12 +45,7 @@ EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out."""
-    from lm_eval.reports.table import print_results
-    from lm_eval.reports.terminal import console
-
-    started = time.time()
-    selectors = split_list(args.tasks)
-    if not selectors:
+    if not split_list(args.tasks):
         raise UsageError(
             "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."
         )
@@ -57,11 +53,25 @@ def run(args: argparse.Namespace) -> int:
     seeds = parse_seeds(args.seed)
     options = run_options(args, seeds)
     model_args = backend_arguments(args)
+    with hiding(secrets_in(model_args)):
+        return _run(args, seeds, options, model_args)
+
+
+def _run(
+    args: argparse.Namespace,
+    seeds: Mapping[str, int | None],
+    options: RunOptions,
+    model_args: Mapping[str, Any],
+) -> int:
+    from lm_eval.reports.table import print_results
+    from lm_eval.reports.terminal import console
+
+    started = time.time()
     model_name = name_of(args.model, model_args)
     random.seed(seeds["random_seed"])
     add_formats(args.format_path)
     # Everything that can be wrong with tasks is found before a model is loaded.
-    loaded = TaskManager(args.include_path).load(selectors)
+    loaded = TaskManager(args.include_path).load(split_list(args.tasks))
     groups = [] if args.predict_only else list(loaded["groups"].values())
     prepared = prepare_all(list(loaded["tasks"].values()), options)
     check_groups(groups)
@@ -78,14 +88,53 @@ def run(args: argparse.Namespace) -> int:
             model.close()
         scored_groups = group_results(groups, results)
         info = run_info(args, model_args, model_name, seeds, options, facts, started)
-        if not args.predict_only:
-            print_results(results, console(), groups=scored_groups)
-        if writer is not None:
+        path = None
+        if (
+            writer is not None
+        ):  # before anything is printed: a closed pipe must not cost the results
             hashes = writer.task_hashes()
             content = results_dict(results, run=info, groups=scored_groups, task_hashes=hashes)
             path = writer.finish(content)
-            console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+    if not args.predict_only:
+        print_results(results, console(), groups=scored_groups)
+    if path is not None:
+        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0
+
+
+def secrets_in(value: Any, *, is_secret: bool = False) -> list[str]:
+    """The values below a field whose name says that it holds a secret, longest first."""
+    if isinstance(value, Mapping):
+        found = [
+            one
+            for key, item in value.items()
+            for one in secrets_in(item, is_secret=is_secret or is_secret_name(str(key)))
+        ]
+    elif isinstance(value, list | tuple):
+        found = [one for item in value for one in secrets_in(item, is_secret=is_secret)]
+    else:
+        found = [str(value)] if is_secret and str(value) else []
+    return sorted(set(found), key=len, reverse=True)
+
+
+def hidden(text: str, secrets: Sequence[str]) -> str:
+    """The text without these secrets, however they were quoted."""
+    for secret in secrets:
+        for form in (secret, json.dumps(secret)[1:-1]):
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+@contextmanager
+def hiding(secrets: Sequence[str]) -> Iterator[None]:
+    """Keep secrets out of errors, whoever raises them."""
+    try:
+        yield
+    except LmEvalError as error:
+        shown = hidden(str(error), secrets)
+        if shown == str(error):
+            raise
+        raise UsageError(shown) from None
 
 
 def check_output(args: argparse.Namespace) -> None:
@@ -165,13 +214,10 @@ def load_model(name: str | None, model_args: Mapping[str, Any]) -> LM:
     try:
         return model_class(name).from_args(model_args, name=backend)
     except (TypeError, ValueError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        for key, value in model_args.items():
-            problem = problem.replace(str(value), HIDDEN) if is_secret_name(key) else problem
         given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
         raise UsageError(
-            f"Model {backend!r} cannot be made from these arguments ({given}): {problem}. "
-            "Check --model_args."
+            f"Model {backend!r} cannot be made from these arguments ({given}): "
+            f"{type(error).__name__}: {error}. Check --model_args."
         ) from error
 
 
@@ -251,7 +297,7 @@ def run_info(
         fewshot_as_multiturn=options.prompt.multiturn if options.prompt.as_chat else None,
         start_time=started,
         end_time=time.time(),
-        command=args.command_line,
+        command=[hidden(part, secrets_in(model_args)) for part in args.command_line],
         random_seed=seeds["random_seed"],
         numpy_seed=seeds["numpy_seed"],
         torch_seed=seeds["torch_seed"],

@@ -18,6 +18,8 @@ def validate(args: argparse.Namespace) -> int:
     """Print a line for each task; exit code 1 if any of them cannot run."""
     add_formats(args.format_path)
     manager = TaskManager(args.include_path, run_code=args.run_code)
+    if args.num_fewshot is not None and args.num_fewshot < 0:
+        raise UsageError(f"--num_fewshot {args.num_fewshot} is below zero. Give 0 or more.")
     selectors = list(manager.names("task")) if args.all else split_list(args.tasks)
     if not selectors:
         raise UsageError("No tasks. Name some with --tasks, or check all with --all.")

@@ -56,7 +56,9 @@ class HarnessScorer:
             task=task.name,
             has_process_results=config.process_results is not None or task.has_own_scoring,
         )
-        self.pipelines: list[FilterPipeline] = build_pipelines(config.filter_list, task=task.name)
+        self.pipelines: list[FilterPipeline] = build_pipelines(
+            config.filter_list, task=task.name, load_helpers=config.load_helpers
+        )
         self._score = self._scoring()
 
     def score(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.config.fields import shorten
-from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
+from lm_eval.config.functions import FunctionRef
+from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean, listing
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.readers import Reading
 from lm_eval.registry import METRICS
@@ -113,7 +114,7 @@ def summarise(
     return TaskResult(
         name=task.name,
         task=task.task_name,
-        alias=task.config.task_alias or task.name,
+        alias=str(task.config.task_alias or task.name),
         format=fmt.name if fmt else None,
         primary=metrics[0].name if metrics else "none",
         metrics=estimates,
@@ -123,12 +124,26 @@ def summarise(
         num_fewshot=num_fewshot,
         readings=_reading_summary(scored) if fmt and fmt.reads_text else None,
         version=(task.config.metadata or {}).get("version"),
-        config=task.config.to_dict(),
+        config=_written_out(task.config.to_dict()),
         fingerprints={"format": fmt.fingerprint} if fmt else {},
         format_version=fmt.version if fmt else None,
         format_yaml=shortest_yaml(fmt) if fmt else None,
         notes=list(notes),
     )
+
+
+def _written_out(value: Any) -> Any:
+    """A config with each ``!function`` as the source it stands for, so that a file can hold it."""
+    from lm_eval.reports.encode import source_text
+
+    if isinstance(value, FunctionRef):
+        try:
+            return source_text(value.resolve())
+        except LmEvalError:  # one that was never needed, and is not there
+            return value.as_text()
+    if isinstance(value, Mapping):
+        return {key: _written_out(item) for key, item in value.items()}
+    return [_written_out(item) for item in value] if isinstance(value, list) else value
 
 
 def _own_metrics(task: ConfigurableTask, where: str) -> list[str]:

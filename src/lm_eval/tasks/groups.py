@@ -84,7 +84,7 @@ class Group:
 
     @property
     def alias(self) -> str:
-        return self.config.group_alias or self.config.group
+        return str(self.config.group_alias or self.config.group)
 
     def tasks(self) -> Iterator[ConfigurableTask]:
         """Every task below this group, in order."""

@@ -86,11 +86,12 @@ class HarnessPrompts:
             answer = choices[target]
         elif isinstance(target, list):
             answer = target[0] if target else None
-        if answer is not None and not isinstance(answer, str):
+        if isinstance(answer, list | tuple | dict):
             raise FormatError(
                 f"doc_to_target gives {shorten(answer)} for a few-shot example; expected a text, a "
                 "list of texts, or the place of a choice."
             )
+        answer = None if answer is None else str(answer)
         return Turn(self._user(text, choices), answer, self.gen_prefix(doc))
 
     # Fields
@@ -135,8 +136,9 @@ class HarnessPrompts:
         if self._gen_prefix is None:
             return None
         if isinstance(self._gen_prefix, str) and self._gen_prefix in doc:
-            return str(doc[self._gen_prefix])
-        return self._prefix_template(doc)
+            value = doc[self._gen_prefix]
+            return str(value) if value else None
+        return self._prefix_template(doc) or None
 
     # Inside
 

@@ -7,6 +7,8 @@ Out: ``ConfigurableTask`` objects and the groups they stand in.
 from __future__ import annotations
 
 import fnmatch
+import inspect
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,11 +17,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.functions import FunctionRef
 from lm_eval.config.yaml import load_yaml
 from lm_eval.errors import (
     ConfigError,
     FieldError,
     LmEvalError,
+    LmEvalWarning,
     UnknownFormatError,
     UnknownTaskError,
     UsageError,
@@ -134,7 +138,7 @@ class TaskManager:
 
     # Finding
 
-    def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup:
+    def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup | _PythonTask:
         entry = self._entry(name)
         if entry is None:
             raise self._unknown(name)
@@ -189,7 +193,7 @@ class TaskManager:
 
     # Reading
 
-    def _read_file(self, path: Path) -> TaskConfig | _LooseGroup:
+    def _read_file(self, path: Path) -> TaskConfig | _LooseGroup | _PythonTask:
         if path.is_dir():
             raise ConfigError(f"{str(path)!r} is a folder, not a task file.", path=str(path))
         if not path.is_file():
@@ -203,7 +207,7 @@ class TaskManager:
         if kind == "group":
             return self._loose_group(data, str(path))
         if kind == "task":
-            return _config(data, str(path))
+            return _PythonTask(data, str(path)) if "class" in data else _config(data, str(path))
         raise ConfigError(
             f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
             path=str(path),
@@ -254,7 +258,8 @@ class TaskManager:
                     name=name,
                     nearest=nearest(name, self.index),
                 )
-            return _Member(self._overridden(name, dict(shared), source), format_name)
+            found = self._overridden(name, dict(shared), source, group=group.group)
+            return _Member(found, format_name)
         if not isinstance(member, Mapping):
             raise ConfigError(
                 f"{source}: group {group.group!r} has a member {shorten(member)}; expected a name "
@@ -268,7 +273,14 @@ class TaskManager:
             )
         name, format_name = split_selector(member["task"])
         overrides = {**shared, **{k: v for k, v in member.items() if k != "task"}}
-        return _Member(self._overridden(name, overrides, source), format_name)
+        found = self._overridden(
+            name,
+            overrides,
+            source,
+            group=group.group,
+            is_asked_as_format=format_name is not None,
+        )
+        return _Member(found, format_name)
 
     def _inline_group(
         self, member: Mapping[str, Any], group: GroupConfig, shared: Mapping[str, Any], source: str
@@ -278,9 +290,18 @@ class TaskManager:
             return _Member(self._loose_group(inner, source), None)
         name, format_name = split_selector(str(member["group"]))
         overrides = {**shared, **{k: v for k, v in member.items() if k != "group"}}
-        return _Member(self._overridden(name, overrides, source), format_name)
+        found = self._overridden(name, overrides, source, group=group.group)
+        return _Member(found, format_name)
 
-    def _overridden(self, name: str, overrides: dict[str, Any], source: str) -> Any:
+    def _overridden(
+        self,
+        name: str,
+        overrides: dict[str, Any],
+        source: str,
+        *,
+        group: str,
+        is_asked_as_format: bool = False,
+    ) -> Any:
         """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
         entry = self._entry(name)
         if entry is None and not _brings_docs(overrides):
@@ -291,14 +312,18 @@ class TaskManager:
                 nearest=nearest(name, self.index),
             )
         if entry is None:
+            if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
+                name = f"{group}::{name}"  # as the harness calls a task defined in a group
             return _config({"task": name, **overrides}, source)
         if entry.kind == "tag":
-            return [self._overridden(one, overrides, source) for one in sorted(entry.members)]
+            members = sorted(entry.members)
+            return [self._overridden(one, overrides, source, group=group) for one in members]
         if not overrides:
             return self._read_file(Path(str(entry.path)))
         data = load_yaml(str(entry.path), run_code=self._run_code)
         if entry.kind == "group":
-            return self._loose_group({**overrides, **data}, str(entry.path))
+            outer = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
+            return self._loose_group({**data, **outer}, str(entry.path))
         return _config({**data, **overrides, "task": name}, str(entry.path))
 
     # Formats
@@ -308,6 +333,8 @@ class TaskManager:
             return [self._built_group(found, format_name)]
         if isinstance(found, list):
             return [item for one in found for item in self._with_formats(one, format_name)]
+        if isinstance(found, _PythonTask):
+            return [found.build(format_name, parity=self._parity)]
         if format_name == "*":
             return _every_format(found, parity=self._parity)
         return [ConfigurableTask(found, format_name=format_name, parity=self._parity)]
@@ -321,30 +348,71 @@ class TaskManager:
     # Indexing
 
     def _add_root(self, root: Path) -> None:
-        tags: dict[str, list[str]] = {}
         files, problems = index_folder(root)
         self.problems += problems
+        tags: dict[str, list[str]] = {}
         for file in files:
-            self._add_file(file)
-            if file.kind == "task":
-                for tag in file.tags:
-                    tags.setdefault(tag, []).append(file.name)
+            self._add_file(file, root)
+            for tag in file.tags if file.kind == "task" else ():
+                tags.setdefault(tag, []).append(file.name)
         for tag, members in tags.items():
             known = self.index.get(tag)
             if known is None or known.kind == "tag":
                 both = dict.fromkeys([*(known.members if known else ()), *members])
                 self.index[tag] = Entry(tag, "tag", members=tuple(both))
 
-    def _add_file(self, file: IndexedFile) -> None:
-        """Note what one file defines. Of two files with one name, neither is chosen."""
+    def _add_file(self, file: IndexedFile, root: Path) -> None:
+        """Note what one file defines. Of two files with one name, neither is chosen.
+
+        With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
+        """
         if file.kind is None:
             return
         known = self.index.get(file.name)
-        if known is not None and known.kind != "tag" and known.path != file.path:
+        entry = Entry(file.name, file.kind, file.path)
+        if known is None or known.kind == "tag" or known.path == file.path:
+            self.index[file.name] = entry
+        elif not self._parity:
             self.index[file.name] = replace(known, also=file.path)
             self.problems.append(_defined_twice(self.index[file.name]))
-            return
-        self.index[file.name] = Entry(file.name, file.kind, file.path)
+        elif not Path(str(known.path)).is_relative_to(root):
+            warnings.warn(
+                f"{file.kind.capitalize()} {file.name!r} of {file.path} takes the place of the one "
+                f"in {known.path}.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+            self.index[file.name] = entry
+
+
+@dataclass
+class _PythonTask:
+    """A task whose YAML names a class."""
+
+    data: Mapping[str, Any]
+    source: str
+
+    def build(self, format_name: str | None, *, parity: bool) -> ConfigurableTask:
+        name = str(self.data["task"])
+        if format_name is not None:
+            raise UsageError(
+                f"Task {name!r} is a Python class ({self.source}), which lays out its own prompts; "
+                "@format works on tasks whose YAML names their fields."
+            )
+        made = self.data["class"]
+        task_class = made.resolve() if isinstance(made, FunctionRef) else made
+        settings = {k: v for k, v in self.data.items() if k not in ("class", "task", "tag")}
+        takes_config = "config" in inspect.signature(task_class.__init__).parameters
+        task = task_class(config=settings) if takes_config else task_class()
+        if not isinstance(task, ConfigurableTask):
+            raise ConfigError(
+                f"{self.source}: `class` gives a {type(task).__name__}, which is no subclass of "
+                "lm_eval.api.task.ConfigurableTask."
+            )
+        task.config.task = name
+        task.config.source = task.config.source or self.source
+        task.parity = parity
+        return task
 
 
 @dataclass
@@ -401,6 +469,13 @@ def _fits(task: ConfigurableTask) -> bool:
 
 def _config(data: Mapping[str, Any], source: str) -> TaskConfig:
     """A task's config; errors that do not say where they come from name the task and its file."""
+    name = data.get("task")
+    if not isinstance(name, str) or not name.strip() or "@" in name or "," in name:
+        raise ConfigError(
+            f"{source}: {shorten(name)} cannot be a task's name: it would not be found by "
+            "`--tasks`, where @ chooses a format and a comma stands between tasks. Choose another.",
+            path=source,
+        )
     try:
         return TaskConfig.from_mapping(data, source=source)
     except FieldError as error:

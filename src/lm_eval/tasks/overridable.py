@@ -69,6 +69,10 @@ class HarnessMethods:
 
     # Requests and scores
 
+    def fewshot_context(self, doc: Doc, num_fewshot: int, **kwargs: Any) -> Any:
+        """The whole prompt of a doc; only called where a subclass brings it."""
+        raise NotImplementedError("fewshot_context is called where a subclass brings it")
+
     def construct_requests(self, doc: Doc, ctx: str, **kwargs: Any) -> Any:
         """``Instance`` objects for a doc; only called where a subclass brings it."""
         raise NotImplementedError("construct_requests is called where a subclass brings it")

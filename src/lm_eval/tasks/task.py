@@ -43,7 +43,9 @@ class ConfigurableTask(HarnessMethods):
     ) -> None:
         if not isinstance(config, TaskConfig):
             config = TaskConfig.from_mapping({**self._class_settings(), **(config or {})})
-        self.config = config if format_name is None else config.with_format(format_name)
+        self.config = (
+            config.as_assigned() if format_name is None else config.with_format(format_name)
+        )
         self.format_name = format_name
         self.parity = parity
         """Whether deliberate differences from the harness are undone, for comparisons with it."""
@@ -52,6 +54,8 @@ class ConfigurableTask(HarnessMethods):
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        if self.overrides("download"):
+            self.download()
 
     @property
     def task_name(self) -> str:
@@ -309,6 +313,7 @@ class ConfigurableTask(HarnessMethods):
         config = self.config
         with self._located():
             if config.prompt_format is not None:
+                config.check_format_fits(config.prompt_format)
                 return FormatPrompts(config.prompt_format, raw)
             if config.template_config is not None and raw == config.raw:
                 raw = RawFields(config.doc_to_text, config.doc_to_choice, raw.target)
