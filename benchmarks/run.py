@@ -323,6 +323,9 @@ def warm_up(bench: Bench) -> None:
     """Compile modules and fill data caches once, so that no measured run does it."""
     with suppress(ProcessFailedError):  # the case itself will say what failed
         bench.ours.build(bench.tasks, "bench_small", 0, "build")
+        bench.ours.once(
+            ["-c", "import lm_eval.cli.run, lm_eval.reports.table, lm_eval.models.dummy"]
+        )
     if bench.peer is not None:
         with suppress(ProcessFailedError):
             bench.peer.build(bench.tasks, "bench_text", 0)
