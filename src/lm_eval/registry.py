@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Generic, TypeVar
 
@@ -63,6 +64,11 @@ class Registry(Generic[T]):
             )
         self._entries[name] = value
         self._places[name] = place
+
+    def replace(self, name: str, value: T) -> None:
+        """Bind ``name`` anew, whatever it stood for."""
+        self._entries[name] = value
+        self._places[name] = _place_of(value)
 
     def decorator(self, *names: str) -> Callable[[Any], Any]:
         """A decorator that binds each of ``names`` to what it decorates."""
@@ -123,6 +129,17 @@ class Registry(Generic[T]):
             self.register(point.name, point.value, place=f"{package} ({point.value})")
 
 
+@dataclass(frozen=True)
+class HarnessMetric:
+    """A metric of plain task files: its function, and what holds where a task does not say."""
+
+    name: str
+    function: Callable[..., Any]
+    aggregation: str | None = None
+    higher_is_better: bool | None = None
+    output_types: tuple[str, ...] = ()
+
+
 def _import(target: str) -> Any:
     module, _, attribute = target.partition(":")
     return getattr(importlib.import_module(module), attribute)
@@ -151,11 +168,97 @@ FORMATS: Registry[Any] = Registry(
 READERS: Registry[Any] = Registry("reader", entry_point_group="lm_eval.readers")
 METRICS: Registry[Any] = Registry("metric", entry_point_group="lm_eval.metrics")
 TEMPLATES: Registry[Any] = Registry("template type", entry_point_group="lm_eval.templates")
+FILTERS: Registry[Any] = Registry("filter", entry_point_group="lm_eval.filters")
+AGGREGATIONS: Registry[Any] = Registry("aggregation", entry_point_group="lm_eval.aggregations")
+HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
 
 MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
 MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
+
+for _name, _target in {
+    "regex": "extraction:RegexFilter",
+    "regex_pos": "extraction:POSFilter",
+    "remove_whitespace": "extraction:WhitespaceFilter",
+    "multi_choice_regex": "extraction:MultiChoiceRegexFilter",
+    "take_first": "selection:TakeFirstFilter",
+    "take_first_k": "selection:TakeKFilter",
+    "majority_vote": "selection:MajorityVoteFilter",
+    "lowercase": "transformation:LowercaseFilter",
+    "uppercase": "transformation:UppercaseFilter",
+    "map": "transformation:MapFilter",
+    "format_span": "transformation:SPANFilter",
+    "custom": "transformation:CustomFilter",
+}.items():
+    FILTERS.register(_name, f"lm_eval.scoring.filters.{_target}")
+
+for _name, _target in {
+    "mean": "mean",
+    "median": "median",
+    "nanmean": "nanmean",
+    "perplexity": "perplexity",
+    "weighted_perplexity": "weighted_perplexity",
+    "bits_per_byte": "bits_per_byte",
+    "f1": "f1_score",
+    "matthews_corrcoef": "matthews_corrcoef",
+    "bleu": "bleu",
+    "chrf": "chrf",
+    "chrf++": "chrfpp",
+    "ter": "ter",
+    "brier_score": "brier_score",
+    "bypass": "bypass_agg",
+}.items():
+    AGGREGATIONS.register(_name, f"lm_eval.scoring.harness_aggregation:{_target}")
 
 register_model = MODELS.decorator
 register_reader = READERS.decorator
 register_template = TEMPLATES.decorator
 get_model = MODELS.get
+
+
+def register_filter(name: str) -> Callable[[Any], Any]:
+    """A decorator that binds a filter class.
+
+    Helper modules of two tasks may each bring a filter of one name: the one loaded last counts,
+    which is the one of the task that is being built. Built-in names stay as they are.
+    """
+
+    def bind(value: Any) -> Any:
+        if name in FILTERS and not FILTERS.place(name).startswith("lm_eval.scoring.filters"):
+            FILTERS.replace(name, value)
+        else:
+            FILTERS.register(name, value)
+        return value
+
+    return bind
+
+
+def get_filter(filter_name: Any) -> Any:
+    """The filter class of that name; what can be called already stands for itself."""
+    return filter_name if callable(filter_name) else FILTERS.get(filter_name)
+
+
+register_aggregation = AGGREGATIONS.decorator
+get_aggregation = AGGREGATIONS.get
+
+
+def register_metric(
+    *,
+    metric: str,
+    higher_is_better: bool | None = None,
+    output_type: str | list[str] | tuple[str, ...] = (),
+    aggregation: str | None = None,
+) -> Callable[[Any], Any]:
+    """A decorator that binds a function of ``(references, predictions, **options)``, or of one list.
+
+    ``aggregation`` names the one used where a task's ``metric_list`` gives none.
+    """
+    if aggregation is not None:
+        AGGREGATIONS.get(aggregation)
+    types = (output_type,) if isinstance(output_type, str) else tuple(output_type)
+
+    def bind(function: Any) -> Any:
+        facts = HarnessMetric(metric, function, aggregation, higher_is_better, types)
+        HARNESS_METRICS.register(metric, facts, place=_place_of(function))
+        return function
+
+    return bind

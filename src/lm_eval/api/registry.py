@@ -1,26 +1,42 @@
-"""Names for models, formats, readers, metrics and templates, for Python users."""
+"""Names for models, formats, readers, metrics, filters and templates, for Python users."""
 
 from lm_eval.registry import (
+    AGGREGATIONS,
+    FILTERS,
     FORMATS,
+    HARNESS_METRICS,
     METRICS,
     MODELS,
     READERS,
     TEMPLATES,
     Registry,
+    get_aggregation,
+    get_filter,
     get_model,
+    register_aggregation,
+    register_filter,
+    register_metric,
     register_model,
     register_reader,
     register_template,
 )
 
 __all__ = [
+    "AGGREGATIONS",
+    "FILTERS",
     "FORMATS",
+    "HARNESS_METRICS",
     "METRICS",
     "MODELS",
     "READERS",
     "TEMPLATES",
     "Registry",
+    "get_aggregation",
+    "get_filter",
     "get_model",
+    "register_aggregation",
+    "register_filter",
+    "register_metric",
     "register_model",
     "register_reader",
     "register_template",

@@ -1,0 +1,6 @@
+"""Groups of tasks, for Python users."""
+
+from lm_eval.tasks.groups import Group, GroupConfig
+from lm_eval.tasks.groups import Group as ConfigurableGroup
+
+__all__ = ["ConfigurableGroup", "Group", "GroupConfig"]

@@ -1,0 +1,5 @@
+"""Filters under the address where helper modules look for them."""
+
+from lm_eval.scoring.filters import build_filter_ensemble
+
+__all__ = ["build_filter_ensemble"]

@@ -1,0 +1,11 @@
+"""Filters that take the answer out of a text, for Python users."""
+
+from lm_eval.scoring.filters.base import Filter
+from lm_eval.scoring.filters.extraction import (
+    MultiChoiceRegexFilter,
+    POSFilter,
+    RegexFilter,
+    WhitespaceFilter,
+)
+
+__all__ = ["Filter", "MultiChoiceRegexFilter", "POSFilter", "RegexFilter", "WhitespaceFilter"]

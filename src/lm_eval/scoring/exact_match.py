@@ -1,0 +1,110 @@
+"""``exact_match`` as task files of the harness use it: the share of predictions equal to their
+references after what is to be ignored was removed from both."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_NO_DIGITS = str.maketrans("", "", string.digits)
+
+
+def exact_match(
+    *,
+    predictions: Sequence[Any],
+    references: Sequence[Any],
+    regexes_to_ignore: Sequence[str] | None = None,
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    ignore_numbers: bool = False,
+) -> dict[str, float]:
+    """``{"exact_match": share}``. The options apply in the order in which they stand here.
+
+    Punctuation and numbers are the ASCII ones. A prediction that is a list counts by its parts.
+    """
+
+    def plain(values: Sequence[Any]) -> list[Any]:
+        values = _alike(list(values))
+        for pattern in regexes_to_ignore or ():
+            values = _map(partial(re.sub, pattern, ""), values)
+        if ignore_case:
+            values = _lower(values)
+        if ignore_punctuation:
+            values = _map(lambda text: text.translate(_NO_PUNCTUATION), values)
+        if ignore_numbers:
+            values = _map(lambda text: text.translate(_NO_DIGITS), values)
+        return values
+
+    same = list(_compare(plain(predictions), plain(references)))
+    return {"exact_match": sum(same) / len(same) if same else 0.0}
+
+
+def _map(change: Any, values: list[Any]) -> list[Any]:
+    """``change`` on every text, in nested lists too."""
+    return [
+        _map(change, list(value))
+        if isinstance(value, (list, tuple))
+        else change(value)
+        if isinstance(value, str)
+        else value
+        for value in values
+    ]
+
+
+def _texts(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _texts(value)
+        else:
+            yield value
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Values of one type, as an array has them: one text among numbers makes texts of all.
+
+    A text loses zero bytes at its end there.
+    """
+    if not any(isinstance(value, str) for value in _texts(values)):
+        return values
+
+    def as_text(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [as_text(one) for one in value]
+        return str(value).rstrip("\0")
+
+    return [as_text(value) for value in values]
+
+
+def _lower(values: list[Any]) -> list[Any]:
+    """Small letters, cut to the length of the longest text before: an array's texts have a width,
+    and a few capitals, such as the Turkish dotted I, become two characters."""
+    width = max((len(text) for text in _texts(values) if isinstance(text, str)), default=0)
+    return _map(lambda text: text.lower()[:width], values)
+
+
+def _compare(given: Any, wanted: Any) -> Iterable[bool]:
+    """Equality part by part, as arrays are compared: last dimensions stand against each other, and
+    a single part against all of the other side."""
+    given, wanted = _wrap(given, _depth(wanted)), _wrap(wanted, _depth(given))
+    if not isinstance(given, list):
+        yield bool(given == wanted)
+    elif len(given) == len(wanted) or 1 in (len(given), len(wanted)):
+        many = max(len(given), len(wanted)) if given and wanted else 0
+        for place in range(many):
+            yield from _compare(given[place % len(given)], wanted[place % len(wanted)])
+    else:
+        yield False
+
+
+def _depth(value: Any) -> int:
+    return 1 + (_depth(value[0]) if value else 0) if isinstance(value, list) else 0
+
+
+def _wrap(value: Any, depth: int) -> Any:
+    while _depth(value) < depth:
+        value = [value]
+    return value

@@ -1,0 +1,17 @@
+"""Responses → what is scored: the filters of a task's ``filter_list`` and their pipelines."""
+
+from lm_eval.scoring.filters.base import Filter
+from lm_eval.scoring.filters.pipeline import (
+    FilterEnsemble,
+    FilterPipeline,
+    build_filter_ensemble,
+    build_pipelines,
+)
+
+__all__ = [
+    "Filter",
+    "FilterEnsemble",
+    "FilterPipeline",
+    "build_filter_ensemble",
+    "build_pipelines",
+]

@@ -1,0 +1,237 @@
+"""A task's ``filter_list`` → named pipelines, each of which turns responses into what is scored.
+
+Everything that can be wrong in the YAML is said here, when the task is built; functions of the task's
+own are imported when the pipeline is used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lm_eval.config.functions import FunctionRef
+from lm_eval.errors import ConfigError, UnknownNameError, did_you_mean, listing
+from lm_eval.registry import get_filter
+from lm_eval.scoring.filters.base import Filter
+
+Step = tuple[Any, Mapping[str, Any]]
+"""A filter's name, class or other callable that makes one, and the keys beside it."""
+
+DEFAULT_NAME = "none"
+REGEX_KEYS = ("regex_pattern", "regexes_to_ignore")
+
+
+@dataclass
+class FilterPipeline:
+    """Filters applied one after the other; ``name`` stands behind the metric in results."""
+
+    name: str
+    steps: Sequence[tuple[Any, Mapping[str, Any] | None]]
+    where: str = ""
+    """How messages begin: which task's pipeline this is."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """What is scored for each request. The filters are made anew each time."""
+        count = len(resps)
+        current: Any = list(resps)
+        for place, (function, options) in enumerate(self.steps, 1):
+            step = _make(get_filter(_resolved(function)), options or {}, self._at(place, function))
+            current = list(step.apply(current, docs))
+            if len(current) != count:
+                raise ConfigError(
+                    f"{self._at(place, function)} gave {len(current)} entries for {count} "
+                    "requests. A filter returns one entry for each, in the same order."
+                )
+        return list(current)
+
+    def check(self, load_helpers: Callable[[], object] | None = None) -> None:
+        """Complain about everything that is wrong and needs none of the task's code to be seen.
+
+        ``load_helpers`` imports the task's modules; it is called if a filter is unknown, because
+        such a module may register it.
+        """
+        for place, (function, options) in enumerate(self.steps, 1):
+            where = self._at(place, function)
+            if callable(function):
+                continue
+            if not isinstance(function, str):
+                raise ConfigError(f"{where}: `function` must be the name of a filter.")
+            _make(_known(function, where, load_helpers), options or {}, where)
+
+    def _at(self, place: int, function: Any) -> str:
+        start = f"{self.where}: " if self.where else ""
+        return f"{start}filter {self.name!r}, step {place} ({_name(function)})"
+
+
+@dataclass
+class FilterEnsemble:
+    """A pipeline over ``Instance`` objects, as Python tasks build it."""
+
+    name: str
+    filters: Sequence[Callable[[], Filter]] = field(default_factory=list)
+
+    def apply(self, instances: Sequence[Any]) -> None:
+        """Store what becomes of each instance's ``resps`` in its ``filtered_resps[name]``."""
+        resps: Any = [instance.resps for instance in instances]
+        docs = [instance.doc for instance in instances]
+        for make in self.filters:
+            resps = list(make().apply(resps, docs))
+        for instance, filtered in zip(instances, resps, strict=True):
+            instance.filtered_resps[self.name] = filtered
+
+
+def build_filter_ensemble(
+    filter_name: str, components: Sequence[tuple[Any, Mapping[str, Any] | None]]
+) -> FilterEnsemble:
+    """An ensemble of the filters named in ``components``, each with its options."""
+
+    def maker(function: Any, options: Mapping[str, Any] | None) -> Callable[[], Filter]:
+        factory = get_filter(_resolved(function))
+        return lambda: _make(factory, options or {}, f"Filter {filter_name!r}")
+
+    return FilterEnsemble(filter_name, [maker(*component) for component in components])
+
+
+def build_pipelines(
+    filter_list: Any,
+    *,
+    task: str = "",
+    load_helpers: Callable[[], object] | None = None,
+) -> list[FilterPipeline]:
+    """The pipelines of a task; without a ``filter_list`` one called ``none`` takes the first."""
+    where = f"Task {task!r}" if task else ""
+    if filter_list is None:
+        return [FilterPipeline(DEFAULT_NAME, [("take_first", {})], where)]
+    start = f"{where}: " if where else ""
+    if not isinstance(filter_list, list) or not filter_list:
+        raise ConfigError(
+            f"{start}filter_list must be a list of pipelines, each with `name` and `filter`; "
+            f"it is {filter_list!r}. Leave the key out for the default, which takes the first "
+            "response."
+        )
+    pipelines = [_pipeline(entry, place, where) for place, entry in enumerate(filter_list, 1)]
+    for pipeline in pipelines:
+        pipeline.check(load_helpers)
+    return pipelines
+
+
+def _pipeline(entry: Any, place: int, where: str) -> FilterPipeline:
+    start = f"{where}: " if where else ""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+        raise ConfigError(f"{start}entry {place} of filter_list needs a `name`, a text.")
+    name = entry["name"]
+    keys = ("name", "filter")
+    for key in entry:
+        if key not in keys:
+            raise ConfigError(
+                f"{start}filter {name!r} has no key {key!r}.{did_you_mean(str(key), keys)} "
+                "Keys: name, filter; options of a filter stand beside its `function`."
+            )
+    steps = entry.get("filter")
+    if not isinstance(steps, list) or not steps:
+        raise ConfigError(
+            f"{start}filter {name!r} needs a list under `filter`, such as "
+            "`filter: [{function: take_first}]`."
+        )
+    return FilterPipeline(name, [_step(s, at, name, start) for at, s in enumerate(steps, 1)], where)
+
+
+def _step(step: Any, place: int, name: str, start: str) -> Step:
+    if not isinstance(step, Mapping) or step.get("function") is None:
+        raise ConfigError(
+            f"{start}step {place} of filter {name!r} names no `function`: {step!r}. "
+            "Write `- function: regex` with its options beside it."
+        )
+    return step["function"], {key: value for key, value in step.items() if key != "function"}
+
+
+def _known(name: str, where: str, load_helpers: Callable[[], object] | None) -> Any:
+    try:
+        return get_filter(name)
+    except UnknownNameError as error:
+        if load_helpers is None:
+            raise ConfigError(f"{where}: {error}") from None
+    load_helpers()
+    return _known(name, where, None)
+
+
+def _make(factory: Any, options: Mapping[str, Any], where: str) -> Filter:
+    """A filter from its class; options that it does not take, or cannot use, are errors."""
+    _check_options(factory, options, where)
+    try:
+        made = factory(**options)
+    except re.error as error:
+        raise _bad_regex(error, options, where) from None
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    _check_regexes(made, options, where)
+    if not hasattr(made, "apply"):
+        raise ConfigError(
+            f"{where} is no filter: calling it gave a {type(made).__name__} without `apply`. "
+            "For a function over (resps, docs) write `function: custom` and "
+            "`filter_fn: !function …`."
+        )
+    filter_: Filter = made
+    return filter_
+
+
+def _check_options(factory: Any, options: Mapping[str, Any], where: str) -> None:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return
+    names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
+    for key in options:
+        if key not in names:
+            raise ConfigError(
+                f"{where} has no option {key!r}.{did_you_mean(str(key), names)} "
+                f"Options: {listing(names)}."
+            )
+    for one in parameters:
+        if one.name in names and one.default is one.empty and one.name not in options:
+            raise ConfigError(f"{where} needs the option {one.name!r}.")
+
+
+def _check_regexes(made: Any, options: Mapping[str, Any], where: str) -> None:
+    """Patterns that a filter compiles only when it is used."""
+    if "regexes_to_ignore" not in options or not isinstance(made, Filter):
+        return
+    patterns = options["regexes_to_ignore"]
+    for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise _bad_regex(error, options, where) from None
+
+
+def _bad_regex(error: re.error, options: Mapping[str, Any], where: str) -> ConfigError:
+    pattern = error.pattern
+    key = next(
+        (k for k in REGEX_KEYS if pattern is not None and _holds(options.get(k), pattern)), None
+    )
+    shown = f"`{key}` " if key else ""
+    if error.pos is None or not isinstance(pattern, str):
+        return ConfigError(f"{where}: {shown}{pattern!r} is no regular expression: {error.msg}.")
+    return ConfigError(
+        f"{where}: {shown}{pattern!r} is no regular expression: {error.msg} at position "
+        f"{error.pos} (before {pattern[error.pos : error.pos + 12]!r})."
+    )
+
+
+def _holds(value: Any, pattern: Any) -> bool:
+    return value == pattern or (isinstance(value, list) and pattern in value)
+
+
+def _resolved(function: Any) -> Any:
+    return function.resolve() if isinstance(function, FunctionRef) else function
+
+
+def _name(function: Any) -> str:
+    if isinstance(function, (str, FunctionRef)):
+        return str(function)
+    return str(getattr(function, "__name__", function))
