@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src"
 
 HEAVY = ("torch", "transformers", "datasets", "scipy", "numpy")
-FLAT = 1.15  # the bound issue calls memory "flat in the number of shots": at most 15 % more
+FLAT = 1.15  # "flat in the number of shots", with room for one pointer to each shot
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
-from lm_eval.formats.assemble import Chat
+from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
 from lm_eval.reports.progress import Progress
+from lm_eval.reports.samples import Show, format_sample, harness_sample
 from lm_eval.requests import (
     Answer,
     DocRequests,
@@ -30,8 +31,9 @@ from lm_eval.requests import (
     build_requests,
     shot_count,
 )
+from lm_eval.scoring.harness_task import HarnessScorer
 from lm_eval.scoring.results import GroupResult, TaskResult
-from lm_eval.scoring.score import ScoredDoc, sample_of, score_doc, summarise, task_metrics
+from lm_eval.scoring.score import ScoredDoc, score_doc, summarise, task_metrics
 from lm_eval.stats.intervals import pooled_estimate
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
@@ -50,6 +52,8 @@ class RunOptions:
     """Task name → the docs to ask, instead of ``limit``."""
     fewshot_seed: int = 1234
     predict_only: bool = False
+    bootstrap_iters: int = 100_000
+    """Resamples for the standard errors of harness metrics that have no formula."""
     shows_progress: bool = True
 
 
@@ -82,10 +86,9 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
 
 def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     """Build all requests of a task, and with them find everything that is wrong with it."""
-    check_scored(task)
     task.set_fewshot_seed(options.fewshot_seed)
     if not options.predict_only:
-        task_metrics(task)
+        metric_names(task)
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
     task.check_fitness()  # after the docs: an error in one of them names it
     return Prepared(task, docs, shot_count(task, options.prompt))
@@ -110,8 +113,11 @@ def run_all(
     *,
     on_sample: SampleSink | None = None,
 ) -> list[TaskResult]:
-    """Ask the model about one task after the other."""
-    return [run_task(one, model, options, on_sample=on_sample) for one in prepared]
+    """Ask the model about one task after the other. A harness task has a result for each filter."""
+    results: list[TaskResult] = []
+    for one in prepared:
+        results += run_task(one, model, options, on_sample=on_sample)
+    return results
 
 
 def run_task(
@@ -120,18 +126,58 @@ def run_task(
     options: RunOptions,
     *,
     on_sample: SampleSink | None = None,
-) -> TaskResult:
+) -> list[TaskResult]:
     """Ask the model everything a task wants to know, and score it."""
+    answers = ask(prepared, model, shows_progress=options.shows_progress)
+    if prepared.task.format is None and not options.predict_only:
+        return score_harness_task(prepared, answers, model, options, on_sample=on_sample)
+    return [score_format_task(prepared, answers, model, options, on_sample=on_sample)]
+
+
+def score_harness_task(
+    prepared: Prepared,
+    answers: Sequence[Sequence[Answer]],
+    model: LM,
+    options: RunOptions,
+    *,
+    on_sample: SampleSink | None = None,
+) -> list[TaskResult]:
+    """The scores of a task without a format: one result for each of its filters."""
+    task = prepared.task
+    scorer = HarnessScorer(task)
+    results = []
+    for filtered in scorer.score(prepared.docs, answers):
+        if on_sample is not None:
+            for doc in filtered:
+                on_sample(task.name, harness_sample(task, doc, shown_by(model)))
+        results.append(
+            scorer.summarise(
+                filtered,
+                num_fewshot=prepared.num_fewshot,
+                bootstrap_iters=options.bootstrap_iters,
+            )
+        )
+    return results
+
+
+def score_format_task(
+    prepared: Prepared,
+    answers: Sequence[Sequence[Answer]],
+    model: LM,
+    options: RunOptions,
+    *,
+    on_sample: SampleSink | None = None,
+) -> TaskResult:
+    """The score of a task under a format."""
     task = prepared.task
     metrics = [] if options.predict_only else task_metrics(task)
-    answers = ask(prepared, model, shows_progress=options.shows_progress)
     is_prefilled = not options.prompt.as_chat or options.prompt.can_prefill
     scored: list[ScoredDoc] = []
     for doc, given in zip(prepared.docs, answers, strict=True):
         one = score_doc(task, doc, given, metrics, is_prefilled=is_prefilled)
         scored.append(one)
         if on_sample is not None:
-            on_sample(task.name, sample_of(task, one, shown_prompt(doc, model)))
+            on_sample(task.name, format_sample(task, one, shown_by(model)))
     notes = []
     if task.format and task.format.gen_prefix is not None and not is_prefilled:
         notes.append("asked without gen_prefix: the model cannot continue a started answer")
@@ -214,13 +260,12 @@ def _samples_of(task: ConfigurableTask, samples: Mapping[str, Sequence[int]]) ->
     return samples.get(task.name) or samples.get(task.task_name) or ()
 
 
-def check_scored(task: ConfigurableTask) -> None:
-    """Refuse a kind of task that cannot be scored yet."""
-    if task.output_type.startswith("loglikelihood"):
-        raise FormatError(
-            f"Task {task.name!r} has output_type {task.output_type!r}, which this version does not "
-            "score yet. multiple_choice and generate_until are."
-        )
+def metric_names(task: ConfigurableTask) -> list[str] | None:
+    """The metrics of a task, checked; None where its own code names them as it scores."""
+    if task.format is not None:
+        return [metric.name for metric in task_metrics(task)]
+    scorer = HarnessScorer(task)
+    return None if task.own_process_results else list(scorer.metrics.names)
 
 
 def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> None:
@@ -244,17 +289,24 @@ def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> Non
         )
 
 
-def shown_prompt(doc: DocRequests, model: LM) -> Any:
-    """The prompt exactly as the model saw it: text, or messages where the server renders them."""
-    if isinstance(doc.context, Chat) and not model.capabilities.chat_template:
-        return doc.context.as_dicts()
-    return model.render(doc.context)
+def shown_by(model: LM) -> Show:
+    """How a context looks to the model: text, or messages where the server renders them."""
+
+    def show(context: Context) -> Any:
+        if isinstance(context, Chat) and not model.capabilities.chat_template:
+            return context.as_dicts()
+        return model.render(context)
+
+    return show
 
 
 def check_groups(groups: Sequence[Group]) -> None:
     """Refuse a group that wants the mean of a metric that none of its tasks has."""
     for group in groups:
-        having = sorted({metric.name for task in group.tasks() for metric in task_metrics(task)})
+        known = [metric_names(task) for task in group.tasks()]
+        if None in known:
+            continue
+        having = sorted({name for names in known for name in names or ()})
         for score in group.config.aggregate_metric_list:
             if score.metric not in having:
                 raise ConfigError(
@@ -264,26 +316,42 @@ def check_groups(groups: Sequence[Group]) -> None:
 
 
 def group_results(groups: Sequence[Group], results: Sequence[TaskResult]) -> list[GroupResult]:
-    """The scores of groups, from the scores of the tasks below them."""
-    by_name = {result.name: result for result in results}
-    return [_group_result(group, by_name) for group in groups]
+    """The scores of groups, from the scores of the tasks below them: one for each filter."""
+    return [found for group in groups for found in _group_results(group, results)]
 
 
-def _group_result(group: Group, by_name: Mapping[str, TaskResult]) -> GroupResult:
-    below = [by_name[task.name] for task in group.tasks() if task.name in by_name]
+def _group_results(group: Group, results: Sequence[TaskResult]) -> list[GroupResult]:
+    names = {task.name for task in group.tasks()}
+    below = [result for result in results if result.name in names]
+    filters = dict.fromkeys(result.filter for result in below) or {"none": None}
+    found = [_group_result(group, below, filter_name) for filter_name in filters]
+    return [one for one in found if one.metrics] or found[:1]
+
+
+def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -> GroupResult:
     scores = {}
+    directions = {}
     for score in group.config.aggregate_metric_list:
+        wanted = score.filter_list
+        wanted = [wanted] if isinstance(wanted, str) else wanted
         having = [
-            result.metrics[score.metric] for result in below if score.metric in result.metrics
+            result
+            for result in below
+            if result.filter == filter_name and score.metric in result.metrics
         ]
-        if having:  # acc_read has no value where nothing was read
-            scores[score.metric] = pooled_estimate(having, weight_by_size=score.weight_by_size)
+        if having and (wanted is None or filter_name in wanted):
+            scores[score.metric] = pooled_estimate(
+                [result.metrics[score.metric] for result in having],
+                weight_by_size=bool(score.weight_by_size),
+            )
+            directions[score.metric] = having[0].higher_is_better.get(score.metric, True)
     return GroupResult(
         name=group.name,
         alias=group.alias,
         members=[member.name for member in group.members],
         primary=next(iter(scores), None),
         metrics=scores,
-        higher_is_better=dict.fromkeys(scores, True),
+        higher_is_better=directions,
         version=(group.config.metadata or {}).get("version"),
+        filter=filter_name,
     )

@@ -151,7 +151,14 @@ def build_requests(
         asked = task.ask(doc_id)
         shots = task.shots(doc_id, count)
         context = _context(task, doc_id, asked.turn, shots, options)
-        requests = _doc_requests(task, doc_id, asked, context, gen_kwargs, options)
+        if task.overrides("fewshot_context"):
+            context = Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))
+        if task.overrides("construct_requests"):
+            requests = _own_requests(task, doc_id, context, gen_kwargs, options)
+        elif asked.inputs:
+            requests = _input_requests(task, doc_id, asked, shots, options)
+        else:
+            requests = _doc_requests(task, doc_id, asked, context, gen_kwargs, options)
         yield DocRequests(doc_id, asked, shots, context, requests)
 
 
@@ -237,13 +244,7 @@ def _doc_requests(
 ) -> tuple[Request, ...]:
     name = task.name
     if task.output_type == "multiple_choice":
-        before = _delimiter(task, asked.turn, options)
-        return tuple(
-            [
-                LoglikelihoodRequest(name, doc_id, index, context, before + text)
-                for index, text in enumerate(asked.continuations)
-            ]
-        )
+        return _choice_requests(task, doc_id, asked, context, options)
     if task.output_type == "loglikelihood":
         return (LoglikelihoodRequest(name, doc_id, 0, context, asked.continuations[0]),)
     if task.output_type == "loglikelihood_rolling":
@@ -251,6 +252,76 @@ def _doc_requests(
     return tuple(
         GenerateRequest(name, doc_id, index, context, gen_kwargs)
         for index in range(max(task.config.repeats, 1))
+    )
+
+
+def _choice_requests(
+    task: ConfigurableTask, doc_id: int, asked: Asked, context: Context, options: PromptOptions
+) -> tuple[Request, ...]:
+    """One request for each choice; where a metric asks for it, each again without the question."""
+    before = _delimiter(task, asked.turn, options)
+    texts = [before + text for text in asked.continuations]
+    requests = [
+        LoglikelihoodRequest(task.name, doc_id, index, context, text)
+        for index, text in enumerate(texts)
+    ]
+    if task.scores_without_question:
+        for text in texts:
+            requests.append(
+                LoglikelihoodRequest(task.name, doc_id, len(requests), Prompt(("",)), text)
+            )
+    return tuple(requests)
+
+
+def _own_requests(
+    task: ConfigurableTask,
+    doc_id: int,
+    context: Context,
+    gen_kwargs: Mapping[str, Any],
+    options: PromptOptions,
+) -> tuple[Request, ...]:
+    """The requests that a Python task makes itself."""
+    text = str(context) if isinstance(context, Prompt) else f"chat of doc {doc_id}"
+    made = task.construct_requests(
+        task.eval_docs[doc_id],
+        text,
+        metadata=(task.task_name, doc_id, task.config.repeats),
+        apply_chat_template=options.as_chat,
+        chat_template=None,
+    )
+    requests: list[Request] = []
+    for index, instance in enumerate(made if isinstance(made, list | tuple) else [made]):
+        arguments = instance.args
+        # A chat has no text before a model renders it: what the task passed on stands for it.
+        asked = context if arguments[0] == text else Prompt((str(arguments[0]),))
+        if instance.request_type == "loglikelihood_rolling":
+            requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0])))
+        elif instance.request_type == "generate_until":
+            given = arguments[1] if len(arguments) > 1 else gen_kwargs
+            requests.append(GenerateRequest(task.name, doc_id, index, asked, given))
+        else:
+            requests.append(
+                LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]))
+            )
+    return tuple(requests)
+
+
+def _input_requests(
+    task: ConfigurableTask,
+    doc_id: int,
+    asked: Asked,
+    shots: tuple[int, ...],
+    options: PromptOptions,
+) -> tuple[Request, ...]:
+    """One request for each input: the question changes, the continuation stays."""
+    before = _delimiter(task, asked.turn, options)
+    contexts = [
+        _context(task, doc_id, replace(asked.turn, user=user), shots, options)
+        for user in asked.inputs
+    ]
+    return tuple(
+        LoglikelihoodRequest(task.name, doc_id, index, context, before + text)
+        for index, (context, text) in enumerate(zip(contexts, asked.continuations, strict=True))
     )
 
 

@@ -138,32 +138,25 @@ def test_fingerprints_differ_between_formats() -> None:
     assert all(len(p) == 12 and int(p, 16) >= 0 for p in prints.values())
 
 
-CHANGED: dict[str, Any] = {
-    "version": 99,
-    "output_type": None,  # the other one
-    "answers": None,
-    "blank_position": "inline",
-    "choice_labels": ("x1", "x2", "x3", "x4", "x5"),
-    "scorer": bind_reader({"reader": "regex", "pattern": "x(.)"}),
-    "generation_kwargs": {"until": ["§"], "max_gen_toks": 7},
-    "metrics": ("acc", "f1_macro"),
+CHANGED: dict[str, tuple[Any, Any]] = {
+    "version": (99, 98),
+    "output_type": ("generate_until", "multiple_choice"),
+    "answers": ("text", "choice"),
+    "blank_position": ("inline", "end"),
+    "choice_labels": (("x1", "x2", "x3", "x4", "x5"), None),
+    "scorer": (bind_reader({"reader": "regex", "pattern": "x(.)"}), None),
+    "generation_kwargs": ({"until": ["§"], "max_gen_toks": 7}, {}),
+    "metrics": (("acc", "f1_macro"), ("acc",)),
 }
 
 
 def changed_value(fmt: PromptFormat, name: str) -> Any:
+    """Another value of the field's type."""
     value = getattr(fmt, name)
-    if name == "output_type":
-        return "multiple_choice" if fmt.reads_text else "generate_until"
-    if name == "answers":
-        return "text" if value != "text" else "choice"
-    if name == "blank_position":
-        return "inline" if value == "end" else "end"
     if isinstance(value, bool):
         return not value
     if name in CHANGED:
-        return CHANGED[name]
-    if name == "choice_format":
-        return f"{value}!"
+        return next(other for other in CHANGED[name] if other != value)
     return f"{value or ''}§"
 
 

@@ -3,4 +3,7 @@
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.task import ConfigurableTask
 
-__all__ = ["ConfigurableTask", "TaskConfig"]
+Task = ConfigurableTask
+"""The name under which older Python tasks know it."""
+
+__all__ = ["ConfigurableTask", "Task", "TaskConfig"]

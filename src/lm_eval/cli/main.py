@@ -87,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="lm-eval",
         description="Evaluate language models: score = task × format × model.",
         epilog=(
-            "Try:  lm-eval run --tasks demo_mcq@* --limit 20     one row per format\n"
+            "Try:  lm-eval run --tasks 'demo_mcq@*' --limit 20   one row per format\n"
             "      lm-eval preview demo_mcq@generate             the exact prompt, no model\n"
             "      lm-eval ls formats                            what @format can be"
         ),
@@ -345,7 +345,9 @@ def _add_preview(commands: Any) -> None:
         help="show the exact prompt of a doc",
         description="Show a doc's prompt, what would be scored or read, and where it came from.",
     )
-    parser.add_argument("task", metavar="TASK[@FORMAT]")
+    parser.add_argument(
+        "task", metavar="TASK[@FORMAT]", help="a task, group or .yaml file; @* for every format"
+    )
     parser.add_argument(
         "--doc", type=_whole_number, default=0, metavar="N", help="which doc (default: 0)"
     )

@@ -214,6 +214,7 @@ def _siblings_importable(folder: str) -> Iterator[None]:
     ``sys.modules`` again and what stood there under the same name returns.
     """
     finder = _SiblingFinder(folder)
+    _stand_in_for_datasets()
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if finder.covers(name)}
     before = set(sys.modules)
     sys.meta_path.insert(0, finder)
@@ -225,6 +226,14 @@ def _siblings_importable(folder: str) -> Iterator[None]:
             if name.partition(".")[0] in finder.found:
                 del sys.modules[name]
         sys.modules.update(hidden)
+
+
+def _stand_in_for_datasets() -> None:
+    """Let helpers import ``datasets`` where it is not installed; a small table serves most of them."""
+    if "datasets" not in sys.modules and not _is_installed("datasets"):
+        from lm_eval.data.without_datasets import stand_in
+
+        sys.modules["datasets"] = stand_in()
 
 
 class _SiblingFinder:

@@ -139,5 +139,5 @@ def _chat(system: str, turns: Iterable[Message], gen_prefix: str | None) -> Chat
 
 
 def _is_bare_seam(left: str, right: str) -> bool:
-    """Whether neither side of a seam has white space, so that something must stand between."""
-    return not (left[-1:].isspace() or right[:1].isspace())
+    """Whether two texts meet without white space, so that something must stand between them."""
+    return bool(left and right) and not (left[-1].isspace() or right[0].isspace())

@@ -16,7 +16,7 @@ from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.readers import Reading
 from lm_eval.registry import METRICS
-from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest, Reply, Request
+from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.results import ReadingSummary, TaskResult
@@ -132,31 +132,6 @@ def summarise(
     )
 
 
-def sample_of(task: ConfigurableTask, doc: ScoredDoc, prompt: Any) -> dict[str, Any]:
-    """One line of the samples file. ``prompt`` is the exact text (or messages) the model saw."""
-    from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
-
-    data = task.eval_docs[doc.requests.doc_id]
-    target = doc.requests.asked.target
-    responses = [_response(answer) for answer in doc.answers]
-    return {
-        "doc_id": doc.requests.doc_id,
-        "doc": dict(data),
-        "target": target,
-        "arguments": _arguments(doc.requests.requests, prompt),
-        "resps": [[response] for response in responses],
-        "filtered_resps": responses,
-        "filter": "none",
-        "metrics": list(doc.values),
-        "doc_hash": doc_hash(dict(data)),
-        "prompt_hash": prompt_hash(prompt),
-        "target_hash": target_hash(target),
-        **doc.values,
-        **_how_read(task, doc),
-        "fewshot_docs": list(doc.requests.shots),
-    }
-
-
 def _written_out(value: Any) -> Any:
     """A config with each ``!function`` as the source it stands for, so that a file can hold it."""
     from lm_eval.reports.encode import source_text
@@ -212,48 +187,3 @@ def _reading_summary(scored: Sequence[ScoredDoc]) -> ReadingSummary:
         if len(summary.examples) < EXAMPLES_KEPT:
             summary.examples.append((doc.requests.doc_id, reason, doc.outcome.reply))
     return summary
-
-
-def _arguments(requests: Sequence[Request], prompt: Any) -> dict[str, Any]:
-    arguments = {}
-    for index, request in enumerate(requests):
-        args = request.args
-        shown = [prompt, *args[1:]] if len(args) > 1 else list(args)
-        arguments[f"gen_args_{index}"] = {f"arg_{at}": value for at, value in enumerate(shown)}
-    return arguments
-
-
-def _response(answer: Answer) -> Any:
-    if isinstance(answer, tuple):
-        return [str(part) for part in answer]
-    return str(answer)
-
-
-def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
-    fmt = task.format
-    if fmt is None:
-        return {}
-    shown: dict[str, Any] = {"format": fmt.name, "format_fingerprint": fmt.fingerprint}
-    outcome = doc.outcome
-    if isinstance(outcome, TextOutcome):
-        reading = outcome.reading
-        shown["reading"] = {
-            "value": reading.value,
-            "answer": _shown_answer(outcome),
-            "rule": reading.rule,
-            "span": reading.span,
-            "no_answer": reading.reason,
-        }
-        answer = doc.answers[0]
-        if isinstance(answer, Reply):
-            shown["finish"] = answer.finish
-    return shown
-
-
-def _shown_answer(outcome: TextOutcome) -> Any:
-    value = outcome.reading.value
-    if outcome.answers == "choice" and isinstance(value, int):
-        return outcome.choices[value]
-    if outcome.answers == "order" and value is not None:
-        return [outcome.choices[place] for place in value]
-    return value

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
@@ -87,6 +88,8 @@ class TaskConfig:
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
     _written: dict[str, Any] = field(init=False, repr=False)
+    _made: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
+    """``doc_to_*`` as this class left them; anything else was assigned by the user."""
 
     def __post_init__(self) -> None:
         if self.template is not None and self.formats is not None:
@@ -105,6 +108,7 @@ class TaskConfig:
             self._apply_template()
         if self.output_type is None:
             self.output_type = "generate_until"
+        self._made = self._fields()
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> TaskConfig:
@@ -112,11 +116,14 @@ class TaskConfig:
         keys = {name: value for name, value in mapping.items() if name not in NOT_CONFIG}
         for key in keys:
             if key not in CONFIG_KEYS:
+                path, line = _place_of(source, key)
                 raise ConfigError(
-                    f"{_where(source, key)}task {mapping.get('task')!r} has an unknown key "
+                    f"{f'{path}, line {line}: ' if line else f'{path}: ' if path else ''}"
+                    f"task {mapping.get('task')!r} has an unknown key "
                     f"{str(key)!r}.{did_you_mean(str(key), CONFIG_KEYS)} "
                     f"Keys: {listing(CONFIG_KEYS, 60)}.",
-                    path=source,
+                    path=path,
+                    line=line,
                 )
         try:
             config = cls(**keys)
@@ -133,9 +140,23 @@ class TaskConfig:
 
     def apply_format(self, fmt: PromptFormat) -> None:
         """Put this format in use: ``doc_to_*`` and the settings it decides are overwritten."""
-        self._check_format_fits(fmt)
+        self.check_format_fits(fmt)
+        self._overwrite_with(fmt)
+
+    def check_format_fits(self, fmt: PromptFormat) -> None:
+        """Refuse a format that needs a field the task does not have."""
+        missing = self._missing_fields(fmt)
+        if missing:
+            raise FormatError(
+                f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "
+                f"{' and no '.join(missing)}. Name the field of the docs that holds it, for example "
+                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`."
+            )
+
+    def _overwrite_with(self, fmt: PromptFormat) -> None:
         self.prompt_format = fmt
         self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
+        self._made = self._fields()
         self.output_type = fmt.output_type
         self.target_delimiter = fmt.target_delimiter
         self.fewshot_delimiter = fmt.fewshot_delimiter
@@ -151,9 +172,23 @@ class TaskConfig:
         fmt = find_format(name, self.own_formats, task=str(self.task))
         changed = copy.copy(self)
         changed.template_config = None
+        changed.raw = self._raw_now(with_templates=False)
         for key, value in self._written.items():  # what an earlier format had overwritten
             setattr(changed, key, value)
         changed.apply_format(fmt)
+        return changed
+
+    def as_assigned(self) -> TaskConfig:
+        """This config, or a copy that uses the ``doc_to_*`` assigned to it since it was made.
+
+        That is how document 001 switches templates at run time. Such fields are used as they are, so
+        the format that made the earlier ones is no longer in use.
+        """
+        if all(now is made for now, made in zip(self._fields(), self._made, strict=True)):
+            return self
+        changed = copy.copy(self)
+        changed.prompt_format = None
+        changed.raw = self._raw_now(with_templates=True)
         return changed
 
     def format_choices(self) -> list[str]:
@@ -161,6 +196,18 @@ class TaskConfig:
         if self.own_formats:
             return list(self.own_formats)
         return [name for name in format_names() if not self._missing_fields(get_format(name))]
+
+    def load_helpers(self) -> None:
+        """Import every helper module the task names: some register filters as they load."""
+        pending: list[Any] = [getattr(self, key) for key in CONFIG_KEYS]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, FunctionRef):
+                value.resolve()
+            elif isinstance(value, Mapping):
+                pending += value.values()
+            elif isinstance(value, list):
+                pending += value
 
     def to_dict(self) -> dict[str, Any]:
         """The config as the results file shows it: set keys only."""
@@ -171,6 +218,18 @@ class TaskConfig:
                 shown[item.name] = value
         return shown
 
+    def _fields(self) -> tuple[Any, ...]:
+        return self.doc_to_text, self.doc_to_choice, self.doc_to_target
+
+    def _raw_now(self, *, with_templates: bool) -> RawFields:
+        """The raw fields, with what was assigned since; what a template made is not raw."""
+        raw = (self.raw.text, self.raw.choice, self.raw.target)
+        fields_now = []
+        for now, made, before in zip(self._fields(), self._made, raw, strict=True):
+            is_assigned = now is not made and (with_templates or not isinstance(now, JinjaField))
+            fields_now.append(now if is_assigned else before)
+        return RawFields(*fields_now)
+
     def _apply_template(self) -> None:
         template = TemplateFactory.from_spec(self.template)
         self.template_config = template
@@ -178,7 +237,7 @@ class TaskConfig:
             fmt = template.as_format()
             if self.output_type == "generate_until":
                 fmt = _generating(fmt)
-            self.apply_format(fmt)
+            self._overwrite_with(fmt)  # without a target too: prompts can be looked at, not scored
             return
         question, choices = self._template_fields()
         self.doc_to_text = _from_custom(template.get_doc_to_text, question, choices)
@@ -197,15 +256,6 @@ class TaskConfig:
             wanted.pop("doc_to_text", None)
             wanted.pop("doc_to_choice", None)
         return [name for name, spec in wanted.items() if spec is None]
-
-    def _check_format_fits(self, fmt: PromptFormat) -> None:
-        missing = self._missing_fields(fmt)
-        if missing:
-            raise FormatError(
-                f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "
-                f"{' and no '.join(missing)}. Name the field of the docs that holds it, for example "
-                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`."
-            )
 
     def _check_values(self) -> None:
         where = f"Task {self.task!r}"
@@ -246,7 +296,7 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
     return (
         _field(text_jinja, prompts.text),
         None if choice is None else _field(choice_jinja, prompts.scored),
-        _field(target_jinja, prompts.target),
+        None if raw.target is None else _field(target_jinja, prompts.target),
     )
 
 
@@ -269,10 +319,11 @@ def _from_custom(method: Any, *specs: Any) -> Any:
     return method(*specs[: len(takes)])
 
 
-def _where(source: str | None, key: str) -> str:
+def _place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
+    """File and line of a key: in the task's file, or in the include that supplies it."""
     if source is None:
-        return ""
+        return None, None
     from lm_eval.config.yaml import locate_key
 
     place = locate_key(source, (key,))
-    return f"{place[0]}, line {place[1]}: " if place else f"{source}: "
+    return (str(place[0]), place[1]) if place else (source, None)

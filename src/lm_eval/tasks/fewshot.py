@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lm_eval.errors import ConfigError, UsageError, did_you_mean, listing
@@ -22,64 +23,144 @@ class Sampler(Protocol):
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]: ...
 
 
+@dataclass(frozen=True)
+class PoolRules:
+    """How the docs to be asked relate to the pool that their examples come from."""
+
+    draws_one_more: bool
+    excludes_doc: bool
+
+
 class RandomSampler:
     """``count`` examples without replacement, from one stream for all docs.
 
-    ``may_hold_doc`` says that the docs to be asked come from the same split as the pool: one more is
-    drawn then and copies of the doc are dropped, as the harness does, so that no doc is its own example.
+    ``draws_one_more`` is the harness's rule for a pool that is the docs' own split: one more is drawn
+    and copies of the doc are dropped. ``excludes_doc`` closes the gap that rule leaves: a doc drawn as
+    its own example is replaced, from a stream of its own, so that other docs keep their examples.
     """
 
-    def __init__(self, pool: Sequence[Doc], *, seed: int, may_hold_doc: bool) -> None:
+    def __init__(self, pool: Sequence[Doc], rules: PoolRules, *, seed: int, task: str) -> None:
         self._pool = pool
+        self._task = task
         self._places = range(len(pool))
+        self._seed = seed
         self._random = random.Random(seed)
-        self._may_hold_doc = may_hold_doc
+        self._rules = rules
+        self._drawn = 0
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
-        if not self._may_hold_doc:
-            return tuple(self._random.sample(self._places, count))
-        extra = min(count + 1, len(self._pool))
-        drawn = [p for p in self._random.sample(self._places, extra) if self._pool[p] != doc]
-        if len(drawn) < count:  # the doc stands in the pool more than once
-            others = [place for place in self._places if self._pool[place] != doc]
-            drawn = self._random.sample(others, count)
-        return tuple(drawn[:count])
+        self._drawn += 1
+        if self._rules.draws_one_more:
+            drawn = self._random.sample(self._places, min(count + 1, len(self._pool)))
+            others = [place for place in drawn if self._pool[place] != doc]
+            if len(others) < count:  # the doc stands in the pool more than once
+                others = self._random.sample(self._without(doc, count), count)
+            return tuple(others[:count])
+        drawn = self._random.sample(self._places, count)
+        if self._rules.excludes_doc and any(self._pool[place] == doc for place in drawn):
+            return self._replaced(doc, drawn)
+        return tuple(drawn)
+
+    def _replaced(self, doc: Doc, drawn: list[int]) -> tuple[int, ...]:
+        others = [place for place in self._without(doc, len(drawn)) if place not in drawn]
+        random.Random(f"{self._seed}:{self._drawn}").shuffle(others)
+        spare = iter(others)
+        return tuple(next(spare) if self._pool[place] == doc else place for place in drawn)
+
+    def _without(self, doc: Doc, count: int) -> list[int]:
+        """The pool without copies of the doc, which must still hold ``count``."""
+        others = [place for place in self._places if self._pool[place] != doc]
+        if len(others) < count:
+            raise _too_few(self._task, count, len(others), COPIES)
+        return others
 
 
 class FirstSampler:
-    """The first ``count`` of the pool, without the doc itself."""
+    """The first ``count`` of the pool, without the doc itself where it may stand there."""
 
-    def __init__(self, pool: Sequence[Doc], *, may_hold_doc: bool) -> None:
+    def __init__(self, pool: Sequence[Doc], *, excludes_doc: bool, task: str) -> None:
         self._pool = pool
-        self._may_hold_doc = may_hold_doc
+        self._task = task
+        self._excludes_doc = excludes_doc
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
-        if not self._may_hold_doc:
+        if not self._excludes_doc:
             return tuple(range(count))
         others = (place for place in range(len(self._pool)) if self._pool[place] != doc)
-        return tuple(place for place, _ in zip(others, range(count), strict=False))
+        drawn = tuple(place for place, _ in zip(others, range(count), strict=False))
+        if len(drawn) < count:
+            raise _too_few(self._task, count, len(drawn), COPIES)
+        return drawn
 
 
+COPIES = "copies of the doc are left out"
 SAMPLERS = ("default", "first_n")
 
 
 def make_sampler(
-    kind: Any, pool: Sequence[Doc], *, count: int, seed: int, may_hold_doc: bool, task: str
+    kind: Any, pool: Sequence[Doc], rules: PoolRules, *, count: int, seed: int, task: str
 ) -> Sampler:
     """The sampler a task names in ``fewshot_config.sampler``, checked against the pool's size."""
-    available = len(pool) - (1 if may_hold_doc else 0)
+    available = len(pool) - (1 if rules.excludes_doc else 0)
     if count > available:
-        raise UsageError(
-            f"Task {task!r}: num_fewshot is {count}, but its few-shot pool holds {available} "
-            f"usable docs{' (the doc itself is left out)' if may_hold_doc else ''}. "
-            f"Use --num_fewshot {max(available, 0)} or fewer, or give the task a larger "
-            "fewshot_split."
-        )
+        why = "the doc itself is left out" if rules.excludes_doc else ""
+        raise _too_few(task, count, available, why)
     if kind in (None, "default"):
-        return RandomSampler(pool, seed=seed, may_hold_doc=may_hold_doc)
+        return RandomSampler(pool, rules, seed=seed, task=task)
     if kind == "first_n":
-        return FirstSampler(pool, may_hold_doc=may_hold_doc)
+        excludes = rules.excludes_doc or rules.draws_one_more
+        return FirstSampler(pool, excludes_doc=excludes, task=task)
+    if callable(kind):
+        return _OwnSampler(kind, pool, seed)
     raise ConfigError(
         f"Task {task!r}: unknown few-shot sampler {kind!r}.{did_you_mean(str(kind), SAMPLERS)} "
-        f"Samplers: {listing(SAMPLERS)}."
+        f"Samplers: {listing(SAMPLERS)}, or a class given with `!function`."
     )
+
+
+def _too_few(task: str, count: int, available: int, why: str) -> UsageError:
+    return UsageError(
+        f"Task {task!r}: num_fewshot is {count}, but its few-shot pool holds {available} "
+        f"usable docs{f' ({why})' if why else ''}. Use --num_fewshot {max(available, 0)} or fewer, "
+        "or give the task a larger fewshot_split."
+    )
+
+
+class ContextSampler:
+    """The base of a task's own sampler: ``df`` is the pool, ``rnd`` the seeded stream."""
+
+    def __init__(
+        self, df: Sequence[Doc] | None = None, *, rnd: Any = None, **settings: Any
+    ) -> None:
+        self.df: Sequence[Doc] = df or []
+        self.rnd: random.Random = rnd if isinstance(rnd, random.Random) else random.Random(rnd)
+        self.settings = settings
+
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
+        """``n`` docs of the pool, ``eval_doc`` not among them."""
+        pool = [doc for doc in (df or self.df) if doc != eval_doc]
+        return self.rnd.sample(pool, n)
+
+
+class FirstNSampler(ContextSampler):
+    """The first docs of the pool."""
+
+    def sample(
+        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
+    ) -> Sequence[Doc]:
+        return [doc for doc in (df or self.df) if doc != eval_doc][:n]
+
+
+class _OwnSampler:
+    """A task's own sampler class at work."""
+
+    def __init__(self, kind: Any, pool: Sequence[Doc], seed: int) -> None:
+        made = kind.resolve() if hasattr(kind, "resolve") else kind
+        self._sampler = made(pool, rnd=random.Random(seed))
+        self._pool = list(pool)
+
+    def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
+        chosen = self._sampler.sample(count, eval_doc=doc, df=self._pool)
+        return tuple(self._pool.index(one) for one in chosen)

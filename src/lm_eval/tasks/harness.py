@@ -69,7 +69,15 @@ class HarnessPrompts:
             continuations = (str(target),)
         gold = text if inputs else target
         accepted = tuple(gold) if isinstance(gold, list) else (gold,)
-        return Asked(turn, continuations, choices, accepted, str(target), inputs=inputs)
+        return Asked(
+            turn,
+            continuations,
+            choices,
+            accepted,
+            str(target),
+            target_value=target,
+            inputs=inputs,
+        )
 
     def shot(self, doc: Doc) -> Turn:
         text, choices, target = self.text(doc), self.choices(doc), self.target(doc)
@@ -78,11 +86,12 @@ class HarnessPrompts:
             answer = choices[target]
         elif isinstance(target, list):
             answer = target[0] if target else None
-        if answer is not None and not isinstance(answer, str):
+        if isinstance(answer, list | tuple | dict):
             raise FormatError(
                 f"doc_to_target gives {shorten(answer)} for a few-shot example; expected a text, a "
                 "list of texts, or the place of a choice."
             )
+        answer = None if answer is None else str(answer)
         return Turn(self._user(text, choices), answer, self.gen_prefix(doc))
 
     # Fields
@@ -119,13 +128,17 @@ class HarnessPrompts:
             )
         return tuple([one if isinstance(one, str) else str(one) for one in value])
 
+    def scored(self, doc: Doc) -> list[str]:
+        return list(self.choices(doc))
+
     def gen_prefix(self, doc: Doc) -> str | None:
         """What starts the assistant's words: a field of the doc, or a template."""
         if self._gen_prefix is None:
             return None
         if isinstance(self._gen_prefix, str) and self._gen_prefix in doc:
-            return str(doc[self._gen_prefix])
-        return self._prefix_template(doc)
+            value = doc[self._gen_prefix]
+            return str(value) if value else None
+        return self._prefix_template(doc) or None
 
     # Inside
 

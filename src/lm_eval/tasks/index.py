@@ -103,7 +103,7 @@ class _Reader:
             tuple(self._stamp_text(include) for include in chain),
             kind,
             str(keys[kind]) if kind else "",
-            _tags(keys.get("tag") or [], path),
+            _tags(keys.get("tag"), path),
         )
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -136,7 +136,7 @@ def _kind(keys: Mapping[str, Any]) -> FileKind | None:
 
 
 def _tags(written: Any, path: str) -> tuple[str, ...]:
-    tags = [written] if isinstance(written, str) else written
+    tags = [written] if isinstance(written, str) else written or []
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ConfigError(
             f"{path}: tag must be a name or a list of names, not {shorten(written)}.", path=path

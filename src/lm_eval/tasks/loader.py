@@ -7,6 +7,7 @@ Out: ``ConfigurableTask`` objects and the groups they stand in.
 from __future__ import annotations
 
 import fnmatch
+import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.functions import FunctionRef
 from lm_eval.config.yaml import load_yaml
 from lm_eval.errors import (
     ConfigError,
@@ -53,7 +55,8 @@ class Entry:
 class TaskManager:
     """Finds tasks by name in the built-in library and in ``include_path``.
 
-    ``run_code=False`` loads everything but refuses to call a task's Python functions.
+    ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
+    undoes the deliberate differences from EleutherAI's harness, for comparisons with it.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class TaskManager:
         *,
         include_defaults: bool = True,
         run_code: bool = True,
+        parity: bool = False,
     ) -> None:
+        self._parity = parity
         self._run_code = run_code
         paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
         roots = [_library()] if include_defaults else []
@@ -133,7 +138,7 @@ class TaskManager:
 
     # Finding
 
-    def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup:
+    def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup | _PythonTask:
         entry = self._entry(name)
         if entry is None:
             raise self._unknown(name)
@@ -188,7 +193,7 @@ class TaskManager:
 
     # Reading
 
-    def _read_file(self, path: Path) -> TaskConfig | _LooseGroup:
+    def _read_file(self, path: Path) -> TaskConfig | _LooseGroup | _PythonTask:
         if path.is_dir():
             raise ConfigError(f"{str(path)!r} is a folder, not a task file.", path=str(path))
         if not path.is_file():
@@ -202,7 +207,7 @@ class TaskManager:
         if kind == "group":
             return self._loose_group(data, str(path))
         if kind == "task":
-            return _config(data, str(path))
+            return _PythonTask(data, str(path)) if "class" in data else _config(data, str(path))
         raise ConfigError(
             f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
             path=str(path),
@@ -253,7 +258,8 @@ class TaskManager:
                     name=name,
                     nearest=nearest(name, self.index),
                 )
-            return _Member(self._overridden(name, dict(shared), source), format_name)
+            found = self._overridden(name, dict(shared), source, group=group.group)
+            return _Member(found, format_name)
         if not isinstance(member, Mapping):
             raise ConfigError(
                 f"{source}: group {group.group!r} has a member {shorten(member)}; expected a name "
@@ -267,7 +273,14 @@ class TaskManager:
             )
         name, format_name = split_selector(member["task"])
         overrides = {**shared, **{k: v for k, v in member.items() if k != "task"}}
-        return _Member(self._overridden(name, overrides, source), format_name)
+        found = self._overridden(
+            name,
+            overrides,
+            source,
+            group=group.group,
+            is_asked_as_format=format_name is not None,
+        )
+        return _Member(found, format_name)
 
     def _inline_group(
         self, member: Mapping[str, Any], group: GroupConfig, shared: Mapping[str, Any], source: str
@@ -277,9 +290,18 @@ class TaskManager:
             return _Member(self._loose_group(inner, source), None)
         name, format_name = split_selector(str(member["group"]))
         overrides = {**shared, **{k: v for k, v in member.items() if k != "group"}}
-        return _Member(self._overridden(name, overrides, source), format_name)
+        found = self._overridden(name, overrides, source, group=group.group)
+        return _Member(found, format_name)
 
-    def _overridden(self, name: str, overrides: dict[str, Any], source: str) -> Any:
+    def _overridden(
+        self,
+        name: str,
+        overrides: dict[str, Any],
+        source: str,
+        *,
+        group: str,
+        is_asked_as_format: bool = False,
+    ) -> Any:
         """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
         entry = self._entry(name)
         if entry is None and not _brings_docs(overrides):
@@ -290,14 +312,18 @@ class TaskManager:
                 nearest=nearest(name, self.index),
             )
         if entry is None:
+            if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
+                name = f"{group}::{name}"  # as the harness calls a task defined in a group
             return _config({"task": name, **overrides}, source)
         if entry.kind == "tag":
-            return [self._overridden(one, overrides, source) for one in sorted(entry.members)]
+            members = sorted(entry.members)
+            return [self._overridden(one, overrides, source, group=group) for one in members]
         if not overrides:
             return self._read_file(Path(str(entry.path)))
         data = load_yaml(str(entry.path), run_code=self._run_code)
         if entry.kind == "group":
-            return self._loose_group({**overrides, **data}, str(entry.path))
+            outer = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
+            return self._loose_group({**data, **outer}, str(entry.path))
         return _config({**data, **overrides, "task": name}, str(entry.path))
 
     # Formats
@@ -307,9 +333,11 @@ class TaskManager:
             return [self._built_group(found, format_name)]
         if isinstance(found, list):
             return [item for one in found for item in self._with_formats(one, format_name)]
+        if isinstance(found, _PythonTask):
+            return [found.build(format_name, parity=self._parity)]
         if format_name == "*":
-            return _every_format(found)
-        return [ConfigurableTask(found, format_name=format_name)]
+            return _every_format(found, parity=self._parity)
+        return [ConfigurableTask(found, format_name=format_name, parity=self._parity)]
 
     def _built_group(self, loose: _LooseGroup, format_name: str | None) -> Group:
         members: list[ConfigurableTask | Group] = []
@@ -323,36 +351,69 @@ class TaskManager:
         files, problems = index_folder(root)
         self.problems += problems
         tags: dict[str, list[str]] = {}
-        found: dict[str, Entry] = {}
         for file in files:
-            if file.kind is None:
-                continue
-            self._add_file(file, file.kind, found)
+            self._add_file(file, root)
             for tag in file.tags if file.kind == "task" else ():
                 tags.setdefault(tag, []).append(file.name)
-        for name, entry in found.items():
-            known = self.index.get(name)
-            if known is not None and known.kind != "tag":
-                warnings.warn(
-                    f"{entry.kind.capitalize()} {name!r} of {entry.path} takes the place of the one "
-                    f"in {known.path}.",
-                    LmEvalWarning,
-                    stacklevel=2,
-                )
-            self.index[name] = entry
         for tag, members in tags.items():
             known = self.index.get(tag)
             if known is None or known.kind == "tag":
                 both = dict.fromkeys([*(known.members if known else ()), *members])
                 self.index[tag] = Entry(tag, "tag", members=tuple(both))
 
-    def _add_file(self, file: IndexedFile, kind: Kind, found: dict[str, Entry]) -> None:
-        """Note what one file of a root defines. Of two files with one name, neither is chosen."""
-        if file.name not in found:
-            found[file.name] = Entry(file.name, kind, file.path)
+    def _add_file(self, file: IndexedFile, root: Path) -> None:
+        """Note what one file defines. A later root takes the place of an earlier one.
+
+        Of two files with one name in a root neither is chosen; with ``parity`` the first, as the
+        harness does.
+        """
+        if file.kind is None:
             return
-        found[file.name] = replace(found[file.name], also=file.path)
-        self.problems.append(_defined_twice(found[file.name]))
+        known = self.index.get(file.name)
+        entry = Entry(file.name, file.kind, file.path)
+        if known is None or known.kind == "tag" or known.path == file.path:
+            self.index[file.name] = entry
+        elif not Path(str(known.path)).is_relative_to(root):
+            warnings.warn(
+                f"{file.kind.capitalize()} {file.name!r} of {file.path} takes the place of the one "
+                f"in {known.path}.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+            self.index[file.name] = entry
+        elif not self._parity:
+            self.index[file.name] = replace(known, also=file.path)
+            self.problems.append(_defined_twice(self.index[file.name]))
+
+
+@dataclass
+class _PythonTask:
+    """A task whose YAML names a class."""
+
+    data: Mapping[str, Any]
+    source: str
+
+    def build(self, format_name: str | None, *, parity: bool) -> ConfigurableTask:
+        name = str(self.data["task"])
+        if format_name is not None:
+            raise UsageError(
+                f"Task {name!r} is a Python class ({self.source}), which lays out its own prompts; "
+                "@format works on tasks whose YAML names their fields."
+            )
+        made = self.data["class"]
+        task_class = made.resolve() if isinstance(made, FunctionRef) else made
+        settings = {k: v for k, v in self.data.items() if k not in ("class", "task", "tag")}
+        takes_config = "config" in inspect.signature(task_class.__init__).parameters
+        task = task_class(config=settings) if takes_config else task_class()
+        if not isinstance(task, ConfigurableTask):
+            raise ConfigError(
+                f"{self.source}: `class` gives a {type(task).__name__}, which is no subclass of "
+                "lm_eval.api.task.ConfigurableTask."
+            )
+        task.config.task = name
+        task.config.source = task.config.source or self.source
+        task.parity = parity
+        return task
 
 
 @dataclass
@@ -383,11 +444,11 @@ def split_selector(selector: str) -> tuple[str, str | None]:
     return name, format_name
 
 
-def _every_format(config: TaskConfig) -> list[ConfigurableTask | Group]:
+def _every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask | Group]:
     """``task@*``: the task's own formats, or every built-in that its fields can fill."""
     built: list[ConfigurableTask | Group] = []
     for name in config.format_choices():
-        task = ConfigurableTask(config, format_name=name)
+        task = ConfigurableTask(config, format_name=name, parity=parity)
         if config.own_formats or _fits(task):
             built.append(task)
     if not built:

@@ -6,6 +6,8 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,34 +16,46 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval.config.fields import compile_field, is_jinja
+from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.data import Splits, Table, load_splits
 from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, LmEvalWarning, place
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import TaskConfig
-from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
+from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, make_sampler
 from lm_eval.tasks.fitness import check_fitness
-from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields, RawPrompts
+from lm_eval.tasks.harness import HarnessPrompts
+from lm_eval.tasks.overridable import HarnessMethods
+from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
 Doc = Mapping[str, Any]
 
 
-class ConfigurableTask:
+class ConfigurableTask(HarnessMethods):
     """One task under one format (or under none). Docs are numbered by their place in the split."""
 
     def __init__(
-        self, config: TaskConfig | Mapping[str, Any], *, format_name: str | None = None
+        self,
+        config: TaskConfig | Mapping[str, Any] | None = None,
+        *,
+        format_name: str | None = None,
+        parity: bool = False,
     ) -> None:
         if not isinstance(config, TaskConfig):
-            config = TaskConfig.from_mapping(config)
-        self.config = config if format_name is None else config.with_format(format_name)
+            config = TaskConfig.from_mapping({**self._class_settings(), **(config or {})})
+        self.config = (
+            config.as_assigned() if format_name is None else config.with_format(format_name)
+        )
         self.format_name = format_name
+        self.parity = parity
+        """Whether deliberate differences from the harness are undone, for comparisons with it."""
         self.seed = DEFAULT_SEED
         self._shot_turns: dict[int, Turn] = {}
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        if self.overrides("download"):
+            self.download()
 
     @property
     def task_name(self) -> str:
@@ -64,6 +78,17 @@ class ConfigurableTask:
     @cached_property
     def joints(self) -> Joints:
         return Joints(self.config.target_delimiter, self.config.fewshot_delimiter)
+
+    @cached_property
+    def shot_joints(self) -> Joints:
+        """The strings inside and after few-shot examples; ``fewshot_config`` may override them."""
+        if self.format is not None:
+            return self.joints
+        settings = self.config.fewshot_config or {}
+        return Joints(
+            settings.get("target_delimiter", self.config.target_delimiter),
+            settings.get("fewshot_delimiter", self.config.fewshot_delimiter),
+        )
 
     # Docs
 
@@ -89,6 +114,9 @@ class ConfigurableTask:
     @cached_property
     def eval_docs(self) -> Sequence[Doc]:
         """The docs to be asked, processed: the test split, else the validation split."""
+        if self.overrides("test_docs") or self.overrides("validation_docs"):
+            own = self.test_docs() if self.has_test_docs() else self.validation_docs()
+            return [dict(doc) for doc in own]
         split = self.config.test_split or self.config.validation_split
         if split is None:
             raise DataError(
@@ -115,27 +143,32 @@ class ConfigurableTask:
         if samples is not None:
             return list(samples() if callable(samples) else samples)
         config = self.config
+        if self.overrides("training_docs") and self.has_training_docs():
+            return [dict(doc) for doc in self.training_docs()]
         for fallback in (config.training_split, config.validation_split, config.test_split):
             if fallback is not None:
                 return self._processed(fallback, config.process_docs)
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
 
     @property
-    def pool_may_hold_doc(self) -> bool:
-        """Whether a doc could be drawn as its own example: pool and docs come from one split."""
+    def pool_rules(self) -> PoolRules:
+        """Whether a doc could be drawn as its own example, and what is done about it."""
         settings = self.config.fewshot_config or {}
         config = self.config
-        pool = settings.get("split") or config.fewshot_split
-        if pool is None and settings.get("samples") is not None:
-            return False
-        pool = pool or config.training_split or config.validation_split or config.test_split
-        return pool == (config.test_split or config.validation_split)
+        named = settings.get("split") or config.fewshot_split
+        # The harness compares the two names, so that two unset ones are the same split to it.
+        draws_one_more = named == config.test_split
+        if named is None and settings.get("samples") is not None:
+            return PoolRules(draws_one_more, excludes_doc=False)
+        pool = named or config.training_split or config.validation_split or config.test_split
+        is_same = pool == (config.test_split or config.validation_split)
+        return PoolRules(draws_one_more, excludes_doc=is_same and not self.parity)
 
     # Asking
 
     @cached_property
     def prompts(self) -> Prompts:
-        return self._prompts_for(self.config.raw)
+        return self._prompts_for(self.config.raw, self.config.gen_prefix)
 
     @cached_property
     def shot_prompts(self) -> Prompts:
@@ -147,7 +180,10 @@ class ConfigurableTask:
             settings.get("doc_to_choice", raw.choice),
             settings.get("doc_to_target", raw.target),
         )
-        return self.prompts if changed == raw else self._prompts_for(changed)
+        gen_prefix = settings.get("gen_prefix", self.config.gen_prefix)
+        if changed == raw and gen_prefix == self.config.gen_prefix:
+            return self.prompts
+        return self._prompts_for(changed, gen_prefix)
 
     def ask(self, doc_id: int) -> Asked:
         """What is asked about a doc. Errors name the task and the doc."""
@@ -175,7 +211,7 @@ class ConfigurableTask:
     def shot_text(self, pool_place: int) -> str:
         """A few-shot example as it stands in a plain prompt, delimiter included."""
         if pool_place not in self._shot_texts:
-            self._shot_texts[pool_place] = self.joints.shot_text(self.shot_turn(pool_place))
+            self._shot_texts[pool_place] = self.shot_joints.shot_text(self.shot_turn(pool_place))
         return self._shot_texts[pool_place]
 
     def shot_messages(self, pool_place: int) -> tuple[Message, ...]:
@@ -187,10 +223,21 @@ class ConfigurableTask:
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt."""
         text = self.config.description or ""
-        if not isinstance(text, str) or is_jinja(text):
-            with self._located(doc_id):
-                return str(compile_field(text)(self.eval_docs[doc_id]))
-        return str(self.eval_docs[doc_id].get(text, text)) if text else ""
+        doc = self.eval_docs[doc_id]
+        if isinstance(text, str) and not is_jinja(text):
+            return str(doc.get(text, text)) if text else ""
+        with self._located(doc_id):
+            if self.format is None and isinstance(text, str):
+                return compile_template(text)(doc)
+            return str(compile_field(text)(doc))
+
+    @property
+    def scores_without_question(self) -> bool:
+        """Whether every choice is also scored alone, for mutual information."""
+        return self.format is None and any(
+            isinstance(entry, Mapping) and entry.get("metric") == "acc_mutual_info"
+            for entry in self.config.metric_list or ()
+        )
 
     def set_fewshot_seed(self, seed: int) -> None:
         """Start the stream of few-shot examples anew, from this seed."""
@@ -203,22 +250,79 @@ class ConfigurableTask:
             with self._located():
                 check_fitness(self.prompts, self.config, self.eval_docs)
 
+    def split_docs(self, split: str | None) -> Sequence[Doc]:
+        """The processed docs of a split; none where the task does not name it."""
+        return [] if split is None else self._processed(split, self.config.process_docs)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over everything in the task's YAML that changes what is asked or right."""
+        config = self.config
+        content = {
+            key: str(getattr(config, key))
+            for key in (
+                *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
+                *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
+                *("description", "num_fewshot", "repeats", "raw", "process_results"),
+                *("filter_list", "metric_list"),
+            )
+        }
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    # What a subclass brings of its own
+
+    @property
+    def has_own_scoring(self) -> bool:
+        return self.overrides("process_results")
+
+    @property
+    def own_process_results(self) -> Callable[..., Any] | None:
+        """The function that scores a doc, where the YAML or a subclass brings one."""
+        if self.has_own_scoring:
+            return self.process_results
+        function: Callable[..., Any] | None = self.config.process_results
+        return function
+
+    @cached_property
+    def has_several_targets(self) -> bool:
+        """Whether any of a list of targets is right; the first doc decides for all."""
+        return isinstance(self.prompts.target(self.eval_docs[0]), list)
+
     # Inside
 
-    def _prompts_for(self, raw: RawFields) -> Prompts:
+    @classmethod
+    def _class_settings(cls) -> dict[str, Any]:
+        """What a Python task says by class attributes instead of YAML keys."""
+        settings = {
+            "dataset_path": cls.DATASET_PATH,
+            "dataset_name": cls.DATASET_NAME,
+            "output_type": cls.OUTPUT_TYPE,
+        }
+        return {key: value for key, value in settings.items() if value is not None}
+
+    def _own_fields(self, raw: RawFields) -> RawFields:
+        """The field specs, with methods that a subclass brings in their place."""
+        return RawFields(
+            self.doc_to_text if self.overrides("doc_to_text") else raw.text,
+            self.doc_to_choice if self.overrides("doc_to_choice") else raw.choice,
+            self.doc_to_target if self.overrides("doc_to_target") else raw.target,
+        )
+
+    def _prompts_for(self, raw: RawFields, gen_prefix: Any) -> Prompts:
         config = self.config
         with self._located():
             if config.prompt_format is not None:
+                config.check_format_fits(config.prompt_format)
                 return FormatPrompts(config.prompt_format, raw)
-            text, choice = raw.text, raw.choice
             if config.template_config is not None and raw == config.raw:
-                text, choice = config.doc_to_text, config.doc_to_choice
-            return RawPrompts(
-                text,
-                choice,
-                raw.target,
+                raw = RawFields(config.doc_to_text, config.doc_to_choice, raw.target)
+            return HarnessPrompts(
+                self._own_fields(raw),
                 output_type=self.output_type,
-                gen_prefix=config.gen_prefix,
+                columns=frozenset(self.eval_docs[0]),
+                gen_prefix=gen_prefix,
+                parity=self.parity,
             )
 
     def _processed(self, split: str, process: Any) -> Sequence[Doc]:
@@ -228,18 +332,17 @@ class ConfigurableTask:
                 docs = process(docs)
             if not isinstance(docs, Table):
                 docs = Table.from_list([dict(doc) for doc in docs])
-            rows: list[Doc] = (
-                docs.to_list()
-            )  # a table copies rows on every access; docs are read many times
+            # A table copies rows on every access, and docs are read many times.
+            rows: list[Doc] = docs.to_list()
             return rows
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(
             (self.config.fewshot_config or {}).get("sampler"),
             self.fewshot_docs,
+            self.pool_rules,
             count=count,
             seed=self.seed,
-            may_hold_doc=self.pool_may_hold_doc,
             task=self.task_name,
         )
 

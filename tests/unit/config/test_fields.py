@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import jinja2
@@ -352,10 +353,8 @@ def test_columns_keep_value_and_type(value: Any) -> None:
 
 @given(st.dictionaries(TEXT, JSON, max_size=4), TEXT)
 def test_any_string_spec_gives_a_value_or_a_field_error(doc: dict[str, Any], spec: str) -> None:
-    try:
+    with contextlib.suppress(FieldError):
         process_field(doc, spec)
-    except FieldError as error:
-        assert str(error)
 
 
 # --- what a field says about itself ---

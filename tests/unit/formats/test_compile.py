@@ -345,9 +345,7 @@ def test_registering_twice_names_both_places(tmp_path: Path) -> None:
     file = tmp_path / "loud.yaml"
     file.write_text("type: mcqa\n")
     register_format("loud", LOUD)
-    with pytest.raises(
-        ConfigError, match=r"register_format\(\) at .*test_compile.* and in .*loud\.yaml"
-    ):
+    with pytest.raises(ConfigError, match=r"at .*test_compile\.py:\d+ and in .*loud\.yaml"):
         register_format("loud", file)
     with pytest.raises(ConfigError, match="registered twice"):
         register_format("loud", {"type": "cloze"})

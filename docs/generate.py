@@ -1,0 +1,591 @@
+"""Write the parts of README.md and docs/*.md that follow from the code: ``python docs/generate.py``.
+
+A page holds ``<!-- generated: NAME -->`` … ``<!-- end -->``; what stands between is replaced by what
+the section function NAME returns. ``--check`` changes nothing and exits with 1 where a page is out
+of date. The same code gives the same pages on every Python version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import yaml
+
+import lm_eval.scoring.metrics  # noqa: F401  # registers them
+from lm_eval.cli.main import build_parser
+from lm_eval.config.fields import process_field
+from lm_eval.data.files import READERS as FILE_TYPES
+from lm_eval.data.files import SUFFIXES
+from lm_eval.errors import FieldError
+from lm_eval.formats.compile import FORMAT_FIELDS, format_names, get_format
+from lm_eval.formats.items import Item
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
+from lm_eval.formats.readers import BoundReader, bind_reader, read
+from lm_eval.formats.templates import ClozeTemplate, MCQTemplate, TemplateFactory
+from lm_eval.models.dummy import DummyLM
+from lm_eval.models.gguf import GgufLM
+from lm_eval.registry import METRICS, MODELS, READERS
+from lm_eval.tasks.config import CONFIG_KEYS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+SECTION = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BUILTIN = ROOT / "src/lm_eval/formats/builtin"
+
+FRANCE = Item(
+    doc={},
+    question="What is the capital of France?",
+    choices=("Berlin", "Madrid", "Paris", "London"),
+    gold=(2,),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; 1 if out of date")
+    args = parser.parse_args()
+    stale = out_of_date()
+    for page, text in stale.items():
+        print(f"{'out of date' if args.check else 'written'}: {page.relative_to(ROOT)}")
+        if not args.check:
+            page.write_text(text, encoding="utf-8")
+    return 1 if args.check and stale else 0
+
+
+def out_of_date() -> dict[Path, str]:
+    """Page → what it should hold, for every page that holds something else."""
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    return {page: new for page, text in texts.items() if (new := generated(text)) != text}
+
+
+def generated(text: str) -> str:
+    """The text of a page with every generated section made anew."""
+    return SECTION.sub(lambda found: f"{found[1]}{SECTIONS[found[2]]().rstrip()}\n{found[3]}", text)
+
+
+# --- Markdown ---------------------------------------------------------------------------------
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    names = list(headings)
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def cell(text: Any) -> str:
+    """Text that stands in a table cell as it is."""
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def code(value: Any) -> str:
+    """A value in code style, white space made visible."""
+    shown = str(value).replace("\n", "\\n").replace("|", "\\|")
+    if not shown:
+        return "(nothing)"
+    fence = "``" if "`" in shown else "`"
+    pad = " " if "`" in shown or shown != shown.strip() else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def yaml_value(value: Any) -> str:
+    """A value as YAML would write it on one line."""
+    if value is None:
+        return "`null`"
+    if isinstance(value, str):
+        return code('"' + value.replace("\n", "\\n") + '"')
+    if isinstance(value, tuple):
+        value = list(value)
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1000)
+    return code(text.removesuffix("\n").removesuffix("\n..."))
+
+
+def fenced(text: str, language: str = "text") -> str:
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+def first_sentence(text: str | None) -> str:
+    paragraph = inspect.cleandoc(text or "").split("\n\n", maxsplit=1)[0]
+    return " ".join(paragraph.split()).replace("``", "`")
+
+
+# --- formats ----------------------------------------------------------------------------------
+
+
+def formats_table() -> str:
+    rows = []
+    for name in format_names():
+        fmt = get_format(name)
+        labels = fmt.choice_labels
+        shown = (
+            "none"
+            if labels is None
+            else labels
+            if isinstance(labels, str)
+            else "–".join((labels[0], labels[-1]))
+        )
+        rows.append((code(name), code(fmt.output_type), shown, cell(fmt.summary)))
+    return table(("Format", "Output", "Labels", "What it does"), rows)
+
+
+FIELD_TEXT = {
+    "name": "What the format is called; a file without it is called after itself.",
+    "summary": "One line for `lm-eval ls formats`. Changes no prompt and no fingerprint.",
+    "version": "Raise it when you change a prompt or a reader: old scores no longer compare.",
+    "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads.",
+    "answers": "What an answer is: one `choice`, a `text`, or an `order` of all choices.",
+    "instruction": "Text before the question, exactly as written: end it with `\\n`.",
+    "question_prefix": "Directly before the question.",
+    "strip_question": "Remove white space around the question.",
+    "blank_marker": "A blank to fill, put after the question unless the question has it already.",
+    "blank_position": "`end` adds the marker; `inline` means that the question brings its own.",
+    "question_choice_delimiter": "Between question and choices; `null` means `section_separator`.",
+    "choices_prefix": "Directly before the first choice.",
+    "show_choices": "Whether labelled choices stand in the prompt.",
+    "choice_labels": "`letters`, `numbers`, `choices`, a list, or `null` (see "
+    "[choice labels](#choice-labels)).",
+    "choice_format": "One choice, from `{label}` and `{choice}`.",
+    "choice_delimiter": "Between choices.",
+    "cut_choices": "With a label list that is too short: drop the choices beyond it, with a "
+    "warning, instead of refusing the doc.",
+    "section_separator": "Before the choices, `answer_instruction` and `answer_prompt`.",
+    "answer_instruction": "Its own line before `answer_prompt`, such as “Think step by step.”",
+    "answer_prompt": "Asks for the answer; the last line of the user's text.",
+    "gen_prefix": "The start of the answer, put into the model's mouth.",
+    "target_format": "What a few-shot answer says, from `{label}` and `{answer}`.",
+    "target_delimiter": "Between prompt and answer.",
+    "fewshot_delimiter": "Between few-shot examples.",
+    "scorer": "The [reader](readers.md) of a format that generates text: a name, a mapping with "
+    "`reader`, or a list tried in order.",
+    "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
+    "metrics": "The [metrics](results.md#metrics); the first one is the score.",
+}
+
+
+def format_fields() -> str:
+    assert set(FIELD_TEXT) == set(FORMAT_FIELDS), "describe every field of a format, no other"
+    mcqa, rows = get_format("mcqa"), []
+    for one in fields(PromptFormat):
+        default = one.default_factory() if one.default_factory is not MISSING else one.default
+        shown = "" if default is MISSING else yaml_value(default)
+        in_mcqa = yaml_value(getattr(mcqa, one.name)) if one.name != "summary" else "…"
+        jinja = "yes" if one.name in JINJA_FIELDS else ""
+        rows.append((code(one.name), shown, in_mcqa, jinja, cell(FIELD_TEXT[one.name])))
+    return table(("Field", "Default", "In `mcqa`", "Jinja", "Meaning"), rows)
+
+
+def france_prompts() -> str:
+    parts = []
+    for name in format_names():
+        fmt = get_format(name)
+        if fmt.answers == "order":
+            item = Item({}, "Which is larger?", ("a hill", "a mountain", "a stone"), ((1, 0, 2),))
+        elif name == "classification":
+            item = Item({}, "I loved every minute.", ("positive", "negative"), (0,))
+        elif fmt.answers == "text":
+            item = Item({}, FRANCE.question, (), ("Paris",))
+        else:
+            item = FRANCE
+        turn = fmt.shot_turn(item)
+        prompt = (
+            turn.user
+            if turn.gen_prefix is None
+            else (f"{turn.user}{fmt.target_delimiter}{turn.gen_prefix}")
+        )
+        between = " " if turn.gen_prefix is not None else fmt.target_delimiter
+        parts.append(f"**`{name}`**, with the right answer in ⟨ ⟩:\n\n")
+        parts.append(fenced(f"{prompt}{between}⟨{turn.answer}⟩") + "\n")
+    return "".join(parts)
+
+
+def builtin_cot() -> str:
+    return fenced((BUILTIN / "cot.yaml").read_text(encoding="utf-8"), "text")
+
+
+# --- templates --------------------------------------------------------------------------------
+
+
+def template_types() -> str:
+    rows = []
+    for name in TemplateFactory.STYLES:
+        template = TemplateFactory.from_spec(name)
+        prompt = template.format_prompt("Question text", ["choice1", "choice2", "choice3"])
+        rows.append((code(name), type(template).__name__, code(prompt)))
+    return table(("`template_type`", "Class", "Prompt for three choices"), rows)
+
+
+TEMPLATE_TEXT = {
+    "prefix": "Before the question, exactly as written.",
+    "suffix": "After the choices, on a line of its own.",
+    "question_choice_delimiter": "Between question and choices.",
+    "choice_delimiter": "Between choices.",
+    "choice_labels": "The labels; choices beyond the last label are not shown.",
+    "choice_format": "One choice, from `{label}` and `{choice}`.",
+    "blank_marker": "The blank.",
+    "show_choices": "Whether the options are shown. If not, their texts are scored.",
+    "choices_prefix": "Directly before the first option.",
+    "blank_position": "`end` adds the blank after the question; `inline`: the question has it.",
+}
+
+
+def template_settings() -> str:
+    mcq, cloze, rows = MCQTemplate(), ClozeTemplate(), []
+    names = [one.name for one in fields(ClozeTemplate) if not one.name.startswith("_")]
+    assert set(names) == set(TEMPLATE_TEXT), "describe every setting of a template, no other"
+    for name in names:
+        in_mcq = yaml_value(getattr(mcq, name)) if hasattr(mcq, name) else "–"
+        rows.append((code(name), in_mcq, yaml_value(getattr(cloze, name)), TEMPLATE_TEXT[name]))
+    return table(("Setting", "`mcq`", "`cloze`", "Meaning"), rows)
+
+
+# --- fields -----------------------------------------------------------------------------------
+
+FIELD_DOC = {
+    "question": "What is 2 + 2?",
+    "choices": {"text": ["three", "four"], "label": ["A", "B"]},
+    "answerKey": "B",
+    "subject": "sums",
+}
+FIELD_SPECS = (
+    "question",
+    "choices",
+    "{{ choices.text }}",
+    "{{ choices.label.index(answerKey) }}",
+    "{{ subject }}: {{ question }}",
+    "{{ question | upper }}",
+    ["yes", "no"],
+    0,
+    "Answer the question.",
+    "qestion",
+    "{{ qestion }}",
+    "{{ question.__class__ }}",
+)
+
+
+def field_examples() -> str:
+    rows = []
+    for spec in FIELD_SPECS:
+        try:
+            value = process_field(FIELD_DOC, spec)
+            shown = f"{code(repr(value))} ({type(value).__name__})"
+        except FieldError as error:
+            shown = f"error: {cell(error)}"
+        rows.append((code(spec if isinstance(spec, str) else repr(spec)), shown))
+    return table(("Spec", "Value"), rows)
+
+
+# --- readers ----------------------------------------------------------------------------------
+
+
+def readers_table() -> str:
+    rows = []
+    for name in sorted(READERS):
+        function = READERS.get(name)
+        rows.append((code(name), _options(function), cell(first_sentence(function.__doc__))))
+    return table(("Reader", "Options", "What it reads"), rows)
+
+
+def _options(function: Any) -> str:
+    shown = []
+    hints = get_type_hints(function)
+    for key, one in inspect.signature(function).parameters.items():
+        if one.kind is not one.KEYWORD_ONLY or key in ("labels", "choices"):
+            continue
+        values = [v for v in get_args(hints[key]) if isinstance(v, str)]
+        kind = f" ({' or '.join(values)})" if values else ""
+        needed = ", required" if one.default is one.empty else ""
+        default = "" if one.default in (one.empty, None) else f" = {yaml_value(one.default)}"
+        shown.append(f"`{key}`{default}{kind}{needed}")
+    return "; ".join(shown) or "–"
+
+
+CHOICES = ("London", "Berlin", "Paris", "Rome")
+LETTERS = ("A", "B", "C", "D")
+REPLIES: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (
+        {"reader": "choice", "phrase": "The best answer is"},
+        (
+            "C",
+            " C.",
+            "(C)",
+            "**C**",
+            "$C$",
+            r"\boxed{C}",
+            "C. Paris",
+            "Paris",
+            "c",
+            "Ｃ",
+            "The best answer is: C",
+            "Answer: C) Paris",
+            "The best answer is A. No, wait. The best answer is C.",
+            "<think>A or B?</think>C",
+            "<think>It must be C, because",
+            "A good question",
+            "Let's see",
+            "Either A or C",
+            "I'm sorry, I can't help with that.",
+            "",
+        ),
+    ),
+    (
+        {"reader": "after_last", "phrase": "The final answer is"},
+        (
+            "7 + 5 = 12. The final answer is **12**.",
+            "The final answer is 3.14.",
+            "The final answer is the U.S.",
+            "The final answer is 5. Wait: the final answer is 6.",
+            "The final answer is [answer]",
+            "It is 12.",
+        ),
+    ),
+    (
+        "number",
+        ("That makes $1,234.50", "3/4", "1/3 of it", "50%", "1.5 × 10^3", "from 3 to 7", "1,5"),
+    ),
+    (
+        {"reader": "json_field", "field": "answer"},
+        ('{"answer": "C"}', '```json\n{"why": "…", "answer": "Paris"}\n```', '{"answer": null}'),
+    ),
+    (
+        {"reader": "ranking", "phrase": "The order is"},
+        ("The order is B > A > C > D", "The order is C, D, A, B.", "The order is A, B"),
+    ),
+)
+
+
+CURATED = frozenset(spec if isinstance(spec, str) else spec["reader"] for spec, _ in REPLIES)
+
+
+def reader_examples() -> str:
+    return "".join(
+        _example_table(bind_reader(spec), replies, LETTERS, CHOICES) for spec, replies in REPLIES
+    )
+
+
+def golden_examples() -> str:
+    """For the other readers, a few rows of each table in tests/golden/readers, read again."""
+    parts = []
+    for file in sorted((ROOT / "tests/golden/readers").glob("*.yaml")):
+        golden = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if file.stem not in READERS or file.stem in CURATED:
+            continue
+        rows = [row for row in golden["rows"] if set(row) <= {"text", "value", "reason", "rule"}]
+        unread = [row["text"] for row in rows if "reason" in row][:GOLDEN_ROWS]
+        found = [row["text"] for row in rows if "reason" not in row][:GOLDEN_ROWS]
+        labels, choices = golden.get("labels", ()), golden.get("choices", ())
+        bound = bind_reader(golden["reader"])
+        parts.append(_example_table(bound, (*found, *unread), labels, choices))
+    return "".join(parts)
+
+
+GOLDEN_ROWS = 5
+
+
+def _example_table(
+    bound: BoundReader, replies: Iterable[str], labels: Sequence[str], choices: Sequence[str]
+) -> str:
+    shown = yaml.safe_dump(bound.as_spec(), default_flow_style=True, sort_keys=False, width=200)
+    title = f"`scorer: {shown.strip().removesuffix('...').strip()}`"
+    wanted = inspect.signature(READERS.get(bound.name)).parameters
+    given = {k: v for k, v in (("labels", labels), ("choices", choices)) if k in wanted}
+    if bound.name not in CURATED and given:
+        listed = "; ".join(f"{key}: {', '.join(value)}" for key, value in given.items() if value)
+        title += f" ({listed})"
+    rows = []
+    for reply in replies:
+        reading = read(reply, (bound,), **given)
+        names = given.get("choices") or given.get("labels") or ()
+        answer = _shown(reading.value, names) if reading.is_answer else "–"
+        rule = code(reading.rule) if reading.rule else "–"
+        rows.append((code(reply), answer, rule, reading.reason or ""))
+    return f"{title}\n\n{table(('Reply', 'Answer', 'Rule', '`no_answer`'), rows)}\n"
+
+
+def _shown(value: Any, names: Sequence[str]) -> str:
+    if isinstance(value, int):
+        return cell(names[value])
+    if isinstance(value, list):
+        return ", ".join(names[place] for place in value)
+    return code(value)
+
+
+# --- models, data, results --------------------------------------------------------------------
+
+
+def models_table() -> str:
+    rows = []
+    for name in sorted(MODELS):
+        about = first_sentence(sys.modules[MODELS.get(name).__module__].__doc__)
+        rows.append((code(name), cell(about)))
+    return table(("`--model`", "What it is"), rows)
+
+
+def gguf_arguments() -> str:
+    described = dict(
+        re.findall(r"^``(\w+)``\s+(.+)$", inspect.cleandoc(GgufLM.__doc__ or ""), re.M)
+    )
+    return _arguments(GgufLM, described)
+
+
+DUMMY_TEXT = {
+    "reply": "a fixed text to generate; without it, replies follow from a hash",
+    "seed": "another seed gives other answers",
+}
+
+
+def dummy_arguments() -> str:
+    return _arguments(DummyLM, DUMMY_TEXT)
+
+
+def _arguments(model: type, described: dict[str, str]) -> str:
+    parameters = dict(inspect.signature(model.__init__).parameters)
+    parameters.pop("self")
+    assert set(parameters) == set(described), f"describe every argument of {model.__name__}"
+    rows = [
+        (code(name), yaml_value(one.default), cell(described[name]).replace("``", "`"))
+        for name, one in parameters.items()
+    ]
+    return table(("Argument", "Default", "Meaning"), rows)
+
+
+def file_types() -> str:
+    rows = []
+    for kind, reader in FILE_TYPES.items():
+        endings = [ending for ending, of in SUFFIXES.items() if of == kind]
+        options = ", ".join(code(option) for option in reader.options)
+        rows.append((code(kind), ", ".join(map(code, endings)) or "–", options))
+    return table(("`dataset_path`", "File endings", "Options in `dataset_kwargs`"), rows)
+
+
+def metrics_table() -> str:
+    rows = []
+    for name in METRICS:
+        metric = METRICS.get(name)
+        scored = "yes" if metric.of_choice else "–"
+        rows.append((code(name), cell(metric.explained), scored, "yes" if metric.of_text else "–"))
+    return table(("Metric", "Meaning", "Scored choices", "Generated text"), rows)
+
+
+NOT_USED = (
+    "doc_to_image",
+    "doc_to_audio",
+    "unsafe_code",
+    "process_results",
+    "use_prompt",
+    "filter_list",
+    "should_decontaminate",
+    "doc_to_decontamination_query",
+)
+KEY_TEXT = {
+    "task": "The task's name. Required.",
+    "task_alias": "Another name for the table.",
+    "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
+    "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
+    "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",
+    "dataset_kwargs": "`data_files` and options of the file type.",
+    "custom_dataset": "`!function` that returns a mapping from split to rows.",
+    "training_split": "Where few-shot examples come from if nothing else is said.",
+    "validation_split": "Asked where there is no `test_split`.",
+    "test_split": "The split that is asked.",
+    "fewshot_split": "The split that few-shot examples are drawn from.",
+    "process_docs": "`!function` that gets a split's rows and returns the rows to use.",
+    "doc_to_text": "The question, a [field spec](fields.md).",
+    "doc_to_target": "The right answer, a [field spec](fields.md).",
+    "doc_to_choice": "The list of choices, a [field spec](fields.md).",
+    "description": "Text once at the start of every prompt.",
+    "target_delimiter": "Between prompt and answer; a format brings its own.",
+    "fewshot_delimiter": "Between examples; a format brings its own.",
+    "fewshot_config": "`sampler` (`default` or `first_n`), `samples` (fixed examples), `split`, "
+    "and `doc_to_*` for the examples only.",
+    "num_fewshot": "Examples before each question; `--num_fewshot` overrules it, except 0.",
+    "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
+    "output_type": "Without a format: `multiple_choice` or `generate_until`.",
+    "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
+    "repeats": "How many replies are generated for each doc; the first is scored.",
+    "gen_prefix": "Without a format: the start of the answer, put into the model's mouth.",
+    "metadata": "Anything; `version` goes into the results file.",
+    "formats": "How to ask: see [formats](formats.md).",
+    "template": "The older spelling: see [templates](templates.md).",
+}
+
+
+def task_keys() -> str:
+    assert {*KEY_TEXT, *NOT_USED} == set(CONFIG_KEYS), "describe every key of a task, no other"
+    return table(("Key", "Meaning"), [(code(k), KEY_TEXT[k]) for k in CONFIG_KEYS if k in KEY_TEXT])
+
+
+def task_keys_not_used() -> str:
+    return ", ".join(code(key) for key in NOT_USED) + "\n"
+
+
+# --- the command line -------------------------------------------------------------------------
+
+
+def cli_help() -> str:
+    parts = []
+    for name, about, parser in _commands():
+        given = [a for a in parser._actions if not isinstance(a, argparse._HelpAction)]
+        positional = [_metavar(a) for a in given if not a.option_strings]
+        usage = " ".join(["lm-eval", name, *positional, "[options]"])
+        parts.append(f"### `lm-eval {name}`\n\n{parser.description or about}\n\n{fenced(usage)}\n")
+        rows = [(_flags(a), cell(a.help or _choices(a)).replace("*", "\\*")) for a in given]
+        parts.append(table(("Argument", "Meaning"), rows) + "\n")
+    return "".join(parts)
+
+
+def _commands() -> list[tuple[str, str, argparse.ArgumentParser]]:
+    actions = build_parser()._actions
+    commands = next(a for a in actions if isinstance(a, argparse._SubParsersAction))
+    about = {choice.dest: choice.help or "" for choice in commands._choices_actions}
+    return [(name, about[name], parser) for name, parser in commands.choices.items()]
+
+
+def _flags(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return code(_metavar(action))
+    value = "" if action.nargs == 0 else f" {_metavar(action)}"
+    longest = max(action.option_strings, key=len)
+    short = [code(flag) for flag in action.option_strings if flag != longest]
+    return ", ".join([code(longest + value), *short])
+
+
+def _metavar(action: argparse.Action) -> str:
+    if action.metavar is None and action.choices:
+        return "{" + ",".join(action.choices) + "}"
+    name = str(action.metavar or action.dest.upper())
+    return f"{name} [{name} …]" if action.nargs == "+" else name
+
+
+def _choices(action: argparse.Action) -> str:
+    return f"one of {', '.join(action.choices)}" if action.choices else ""
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "builtin-cot": builtin_cot,
+    "cli-help": cli_help,
+    "dummy-arguments": dummy_arguments,
+    "field-examples": field_examples,
+    "file-types": file_types,
+    "format-fields": format_fields,
+    "formats-table": formats_table,
+    "france-prompts": france_prompts,
+    "gguf-arguments": gguf_arguments,
+    "golden-examples": golden_examples,
+    "metrics-table": metrics_table,
+    "models-table": models_table,
+    "reader-examples": reader_examples,
+    "readers-table": readers_table,
+    "task-keys": task_keys,
+    "task-keys-not-used": task_keys_not_used,
+    "template-settings": template_settings,
+    "template-types": template_types,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

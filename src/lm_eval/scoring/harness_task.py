@@ -1,0 +1,263 @@
+"""A harness task's answers → filtered responses → one ``TaskResult`` for each filter.
+
+For a task with neither ``formats`` nor ``template``: its ``filter_list``, ``metric_list`` and
+``process_results`` mean here what they mean in EleutherAI's harness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+from lm_eval.errors import ConfigError, LmEvalError, place
+from lm_eval.formats.assemble import Prompt
+from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
+from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
+from lm_eval.scoring.harness_metrics import (
+    score_generation,
+    score_loglikelihood,
+    score_multiple_choice,
+    score_rolling,
+)
+from lm_eval.scoring.metric_list import MetricList, parse_metric_list
+from lm_eval.scoring.results import TaskResult
+from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.tasks.task import ConfigurableTask
+
+INVALID = "[invalid]"
+"""What the harness's regex filters leave of a reply that no pattern matched."""
+
+
+@dataclass(frozen=True)
+class FilteredDoc:
+    """One doc under one filter: what was left of its responses, and what they scored."""
+
+    doc: DocRequests
+    filter: str
+    responses: Sequence[Any]
+    """All responses of each request, as they came."""
+    filtered: Sequence[Any]
+    values: Mapping[str, Any]
+
+
+class HarnessScorer:
+    """Scores one harness task. Making one checks its filters and metrics."""
+
+    def __init__(self, task: ConfigurableTask) -> None:
+        self.task = task
+        config = task.config
+        self.metrics: MetricList = parse_metric_list(
+            config.metric_list,
+            task.output_type,
+            task=task.name,
+            has_process_results=config.process_results is not None or task.has_own_scoring,
+        )
+        self.pipelines: list[FilterPipeline] = build_pipelines(
+            config.filter_list, task=task.name, load_helpers=config.load_helpers
+        )
+        self._score = self._scoring()
+
+    def score(
+        self, docs: Sequence[DocRequests], answers: Sequence[Sequence[Answer]]
+    ) -> list[list[FilteredDoc]]:
+        """For each filter, every doc in order."""
+        responses = [self._responses(given) for given in answers]
+        return [self._filtered(pipeline, docs, responses) for pipeline in self.pipelines]
+
+    def summarise(
+        self,
+        filtered: Sequence[FilteredDoc],
+        *,
+        num_fewshot: int,
+        bootstrap_iters: int | None = DEFAULT_ITERS,
+        notes: Iterable[str] = (),
+    ) -> TaskResult:
+        """One filter's docs as a result."""
+        task = self.task
+        estimates: dict[str, Estimate] = {}
+        for name in self._metric_names(filtered):
+            values = [doc.values[name] for doc in filtered if name in doc.values]
+            estimates[name] = self._estimate(name, values, bootstrap_iters)
+        higher = {
+            name: True if better is None else better
+            for name, better in self._higher_is_better().items()
+        }
+        return TaskResult(
+            name=task.name,
+            task=task.task_name,
+            alias=task.config.task_alias or task.name,
+            format=None,
+            primary=next(iter(estimates), "none"),
+            metrics=estimates,
+            higher_is_better=higher,
+            num_docs=len(filtered),
+            num_docs_total=len(task.eval_docs),
+            num_fewshot=num_fewshot,
+            version=(task.config.metadata or {}).get("version"),
+            config=task.config.to_dict(),
+            fingerprints={"task": task.fingerprint},
+            notes=[*notes, *_invalid_note(filtered)],
+            filter=filtered[0].filter if filtered else "none",
+        )
+
+    def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:
+        """Metric → value for a doc given by its data, as Python tasks call it."""
+        asked = self.task.prompts.ask(data)
+        return self._score(DocRequests(-1, asked, (), Prompt(()), ()), left)
+
+    # Responses
+
+    def _responses(self, given: Sequence[Answer]) -> list[list[Any]]:
+        """The answers to each request; a repeated generation is one request with several."""
+        if self.task.output_type == "generate_until":
+            return [[_plain(answer) for answer in given]]
+        return [[answer] for answer in given]
+
+    def _filtered(
+        self,
+        pipeline: FilterPipeline,
+        docs: Sequence[DocRequests],
+        responses: Sequence[list[list[Any]]],
+    ) -> list[FilteredDoc]:
+        flat = [one for given in responses for one in given]
+        owners = [
+            self.task.eval_docs[doc.doc_id]
+            for doc, given in zip(docs, responses, strict=True)
+            for _ in given
+        ]
+        kept = iter(pipeline.apply(flat, owners))
+        found = []
+        for doc, given in zip(docs, responses, strict=True):
+            left = [next(kept) for _ in given]
+            found.append(FilteredDoc(doc, pipeline.name, given, left, self._values(doc, left)))
+        return found
+
+    def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
+        try:
+            return self._score(doc, left)
+        except LmEvalError as error:
+            raise type(error)(f"{self._place(doc)}{error}") from error
+
+    def _place(self, doc: DocRequests) -> str:
+        return place(self.task.name, None, doc.doc_id)
+
+    # Scores
+
+    def _scoring(self) -> Callable[[DocRequests, list[Any]], Mapping[str, Any]]:
+        task = self.task
+        own = task.own_process_results
+        if own is not None:
+            return lambda doc, left: self._own_values(own, doc, left)
+        return {
+            "multiple_choice": self._choice_values,
+            "loglikelihood": self._loglikelihood_values,
+            "loglikelihood_rolling": self._rolling_values,
+            "generate_until": self._generation_values,
+        }[task.output_type]
+
+    def _own_values(
+        self, function: Callable[..., Any], doc: DocRequests, left: list[Any]
+    ) -> Mapping[str, Any]:
+        data = self.task.eval_docs[doc.doc_id]
+        try:
+            values = function(data, left)
+        except LmEvalError:
+            raise
+        except Exception as error:
+            raise ConfigError(
+                f"process_results failed: {type(error).__name__}: {error}."
+            ) from error
+        if not isinstance(values, Mapping):
+            raise ConfigError(
+                f"process_results gives {values!r}; expected metric names and values."
+            )
+        return values
+
+    def _choice_values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
+        asked = doc.asked
+        count = len(asked.continuations)
+        gold = asked.gold[0] if len(asked.gold) == 1 else list(asked.gold)
+        return score_multiple_choice(
+            [ll for ll, _ in left[:count]],
+            [greedy for _, greedy in left[:count]],
+            asked.choices,
+            gold,
+            unconditional_lls=[ll for ll, _ in left[count:]] or None,
+            metrics=self.metrics.names,
+            strict=not self.task.parity,
+        )
+
+    def _loglikelihood_values(self, _: DocRequests, left: list[Any]) -> Mapping[str, Any]:
+        logprob, is_greedy = left[0]
+        return score_loglikelihood(logprob, is_greedy, metrics=self.metrics.names)
+
+    def _rolling_values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
+        return score_rolling(left[0], doc.asked.continuations[0], metrics=self.metrics.names)
+
+    def _generation_values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
+        asked = doc.asked
+        return score_generation(
+            left[0],
+            asked.target_value,
+            list(self.metrics),
+            choices=asked.choices or None,
+            multiple_target=self.task.has_several_targets,
+            sources=self.metrics.sources,
+        )
+
+    # Estimates
+
+    def _metric_names(self, filtered: Sequence[FilteredDoc]) -> list[str]:
+        names: dict[str, None] = {}
+        for doc in filtered:
+            names.update(dict.fromkeys(doc.values))
+        return list(names)
+
+    def _higher_is_better(self) -> Mapping[str, bool | None]:
+        return {**self.metrics.higher_is_better(), **self.task.higher_is_better()}
+
+    def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
+        aggregation = self.task.aggregation().get(name) or self.metrics.aggregation_of(name)
+        try:
+            value, stderr = value_and_stderr(name, values, aggregation, iters)
+        except LmEvalError:
+            raise
+        except (TypeError, ValueError, ArithmeticError, IndexError, KeyError) as error:
+            called = getattr(aggregation, "__name__", str(aggregation))
+            raise ConfigError(
+                f"Task {self.task.name!r}: the values of metric {name!r} cannot be aggregated by "
+                f"{called} ({type(error).__name__}: {error}). The first value is {values[0]!r}. "
+                "Give the metric another `aggregation` in metric_list."
+            ) from error
+        return _with_interval(value, stderr, values)
+
+
+def _with_interval(value: float, stderr: float | None, values: Sequence[Any]) -> Estimate:
+    """The harness's score and error, with an interval: Wilson's for shares, else value ± 1.96 errors."""
+    if all(isinstance(one, int | float) and one in (0, 1) for one in values):
+        share = mean_estimate([float(one) for one in values])
+        if math.isclose(share.value, value):
+            return replace(share, value=value, stderr=stderr)
+    if stderr is None:
+        return Estimate(value, None, None, None, len(values), "none")
+    half = NormalDist().inv_cdf(0.975) * stderr
+    return Estimate(value, stderr, value - half, value + half, len(values), "normal")
+
+
+def _plain(answer: Answer) -> Any:
+    return str(answer) if isinstance(answer, str) else answer
+
+
+def _invalid_note(filtered: Sequence[FilteredDoc]) -> list[str]:
+    """How many replies no pattern matched: the harness counts them as wrong and says nothing."""
+    missed = sum(1 for doc in filtered if doc.filtered and doc.filtered[0] == INVALID)
+    if not missed:
+        return []
+    return [
+        f"filter {filtered[0].filter}: {missed} of {len(filtered)} replies matched no pattern "
+        f"({INVALID}) and count as wrong"
+    ]

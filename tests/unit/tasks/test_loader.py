@@ -1,0 +1,430 @@
+"""Names become tasks: files, includes, groups, tags, globs, formats, and errors that say where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval.errors import (
+    CodeNotRunError,
+    ConfigError,
+    DataError,
+    FieldError,
+    UnknownFormatError,
+    UnknownTaskError,
+    UsageError,
+)
+from lm_eval.formats.compile import format_names
+from lm_eval.tasks.groups import Group
+from lm_eval.tasks.loader import TaskManager, split_selector
+
+Write = Callable[..., Path]
+ROWS = [
+    {"question": "2 + 2?", "choices": ["3", "4", "5"], "answer": 1},
+    {"question": "3 + 3?", "choices": ["6", "7", "8"], "answer": 0},
+    {"question": "4 + 4?", "choices": ["6", "7", "8"], "answer": 2},
+]
+BASE = """\
+dataset_path: json
+dataset_kwargs: {data_files: {test: rows.jsonl}}
+test_split: test
+doc_to_text: question
+doc_to_choice: choices
+doc_to_target: answer
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, write: Write) -> Path:
+    write("rows.jsonl", ROWS)
+    return tmp_path
+
+
+def manager(folder: Path, **keys: Any) -> TaskManager:
+    return TaskManager(folder, include_defaults=False, **keys)
+
+
+def load(folder: Path, *selectors: str) -> list[str]:
+    return list(manager(folder).load(selectors)["tasks"])
+
+
+def first_prompt(folder: Path, selector: str) -> str:
+    (task,) = manager(folder).load([selector])["tasks"].values()
+    return str(task.ask(0).turn.user)
+
+
+# --- names, files, globs, tags ---
+
+
+def test_by_name_file_folder_and_glob(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: sum_a\n" + BASE)
+    write("sub/b.yaml", "task: sum_b\n" + BASE)
+    assert load(folder, "sum_a") == ["sum_a"]
+    assert load(folder, "sum_a", "sum_b@cloze") == ["sum_a", "sum_b@cloze"]
+    assert load(folder, "sum_*") == ["sum_a", "sum_b"]
+    assert load(folder, "sum_?@mcqa") == ["sum_a@mcqa", "sum_b@mcqa"]
+    assert load(folder, str(folder / "a.yaml")) == ["sum_a"]
+    assert load(folder, f"{folder / 'a.yaml'}@cot") == ["sum_a@cot"]
+    assert load(folder, f"{folder / 'sub'}/") == ["sum_b"]
+    assert load(folder, f"{folder}@cloze") == ["sum_a@cloze", "sum_b@cloze"]
+
+
+def test_tags(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: a\ntag: sums\n" + BASE)
+    write("b.yaml", "task: b\ntag: [sums, other]\n" + BASE)
+    write("c.yaml", "task: c\n" + BASE)
+    assert manager(folder).names("tag") == ["other", "sums"]
+    assert load(folder, "sums") == ["a", "b"]
+    assert load(folder, "sums@mcqa") == ["a@mcqa", "b@mcqa"]
+    assert manager(folder).load(["sums"])["groups"] == {}
+
+
+def test_include_and_relative_data(folder: Path, write: Write) -> None:
+    write("_base", BASE)
+    write("sub/t.yaml", "include: ../_base\ntask: t\ndoc_to_text: 'Q {{question}}'\n")
+    write("sub/rows.jsonl", ROWS)
+    (task,) = manager(folder).load(["t"])["tasks"].values()
+    assert task.config.doc_to_text == "Q {{question}}"
+    assert len(task.eval_docs) == 3
+
+
+def test_unknown_names(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: sum_a\n" + BASE)
+    with pytest.raises(UnknownTaskError, match="Did you mean 'sum_a'") as caught:
+        load(folder, "sum_aa")
+    assert "lm-eval ls tasks" in str(caught.value)
+    with pytest.raises(UnknownTaskError, match=r"No task matches 'x\*'"):
+        load(folder, "x*")
+    with pytest.raises(UnknownFormatError, match="Did you mean 'mcqa'"):
+        load(folder, "sum_a@mcaq")
+    with pytest.raises(ConfigError, match=r"does not exist.*a\.yaml"):
+        load(folder, str(folder / "b.yaml"))
+    with pytest.raises(UsageError, match="does not exist"):
+        load(folder / "nowhere", "a")
+
+
+@pytest.mark.parametrize(
+    ("selector", "parts"),
+    [
+        ("t", ("t", None)),
+        ("t@mcqa", ("t", "mcqa")),
+        ("t@mcq::gpqa", ("t", "mcq::gpqa")),
+        ("t@*", ("t", "*")),
+        (" t@cot ", ("t", "cot")),
+        ("a@b/t@cot", ("a@b/t", "cot")),
+    ],
+)
+def test_split_selector(selector: str, parts: tuple[str, str | None]) -> None:
+    assert split_selector(selector) == parts
+
+
+@pytest.mark.parametrize("selector", ["@mcqa", "t@", "@"])
+def test_half_a_selector(selector: str) -> None:
+    with pytest.raises(UsageError, match="no task@format"):
+        split_selector(selector)
+
+
+def test_defined_twice(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: same\n" + BASE)
+    write("b.yaml", "task: same\n" + BASE)
+    with pytest.raises(ConfigError, match=r"'same' is defined twice.*a\.yaml.*b\.yaml"):
+        load(folder, "same")
+
+
+# --- @* ---
+
+
+def test_every_format_of_the_tasks_own_map(folder: Path, write: Write) -> None:
+    write("t.yaml", "task: t\n" + BASE + "formats: {cloze: null, mine: {type: mcqa}}\n")
+    assert load(folder, "t@*") == ["t@cloze", "t@mine"]
+    assert load(folder, "t") == ["t"]
+    assert load(folder, "t", "t@mine") == ["t", "t@mine"]
+
+
+def test_every_builtin_that_fits(folder: Path, write: Write) -> None:
+    write("t.yaml", "task: t\n" + BASE)
+    write("s.yaml", "task: s\n" + BASE.replace("doc_to_choice: choices\n", ""))
+    fitting = [name for name in format_names() if name != "ranking"]  # it needs an order
+    assert load(folder, "t@*") == [f"t@{name}" for name in fitting]
+    assert load(folder, "s@*") == ["s@cot"]
+
+
+def test_no_format_fits(folder: Path, write: Write) -> None:
+    write("t.yaml", "task: t\n" + BASE.replace("doc_to_target: answer\n", ""))
+    with pytest.raises(UsageError, match="no format that its fields can fill"):
+        load(folder, "t@*")
+
+
+# --- groups ---
+
+GROUP_004 = """\
+group: my_benchmark
+task:
+  - task: subtask_a@mcqa
+    dataset_path: json
+    dataset_kwargs: {data_files: {test: rows.jsonl}}
+    test_split: test
+    doc_to_text: question
+    doc_to_target: answer
+    doc_to_choice: choices
+
+  - task: subtask_b
+    dataset_path: json
+    dataset_kwargs: {data_files: {test: rows.jsonl}}
+    test_split: test
+    doc_to_text: question
+    doc_to_target: answer
+    doc_to_choice: choices
+    formats: generate
+"""
+
+
+def test_document_004_group(folder: Path, write: Write) -> None:
+    write("group.yaml", GROUP_004)
+    loaded = manager(folder).load(["my_benchmark"])
+    assert loaded["group_map"] == {"my_benchmark": ["subtask_a@mcqa", "subtask_b"]}
+    a, b = loaded["tasks"].values()
+    assert a.ask(0).turn.user == "Question: 2 + 2?\nA. 3\nB. 4\nC. 5\nAnswer:"
+    assert b.format is not None
+    assert b.format.name == "generate"
+    assert b.ask(0).turn.gen_prefix == "The best answer is"
+
+
+def test_format_on_a_group_goes_to_members_without_one(folder: Path, write: Write) -> None:
+    write("group.yaml", GROUP_004)
+    assert load(folder, "my_benchmark@cloze") == ["subtask_a@mcqa", "subtask_b@cloze"]
+
+
+def test_members_by_name_override_and_nesting(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: a\ntag: some\n" + BASE)
+    write("b.yaml", "task: b\ntag: some\n" + BASE)
+    write("inner.yaml", "group: inner\ntask: [a@cot]\n")
+    write(
+        "outer.yaml",
+        "group: outer\ntask:\n  - inner\n  - b@mcqa\n  - task: a\n    task_alias: first\n"
+        "    num_fewshot: 2\n  - some@cloze\nmetadata: {version: 1}\n",
+    )
+    loaded = manager(folder).load(["outer"])
+    assert list(loaded["tasks"]) == ["a@cot", "b@mcqa", "a", "a@cloze", "b@cloze"]
+    assert loaded["group_map"]["outer"] == ["inner", "b@mcqa", "a", "a@cloze", "b@cloze"]
+    assert loaded["tasks"]["a"].config.num_fewshot == 2
+    outer = loaded["groups"]["outer"]
+    assert isinstance(outer, Group)
+    assert [group.name for group in outer.groups()] == ["outer", "inner"]
+
+
+def test_groups_own_keys_are_defaults_of_its_members(folder: Path, write: Write) -> None:
+    write(
+        "group.yaml",
+        "group: g\ntask:\n  - task: one\n  - task: two\n    doc_to_text: 'Q {{question}}'\n" + BASE,
+    )
+    loaded = manager(folder).load(["g@cloze"])["tasks"]
+    assert loaded["one@cloze"].ask(0).turn.user == "Question: 2 + 2?\nAnswer:"
+    assert loaded["two@cloze"].ask(0).turn.user == "Question: Q 2 + 2?\nAnswer:"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("group: g\ntask: []\n", "needs a list of tasks"),
+        ("group: g\ntask: [nope]\n", "no task, group or tag"),
+        ("group: g\ntask: [3]\n", "a name or a mapping"),
+        ("group: g\ntask: [{doc_to_text: x}]\n", "needs a `task` name"),
+        ("group: [g]\ntask: [a]\n", "must be a name"),
+        ("group: g\ntask: [a]\naggregate_metric_list: [{metic: acc}]\n", "metric"),
+        (
+            "group: g\ntask: [a]\naggregate_metric_list: [{metric: acc, weight: 1}]\n",
+            "weight_by_size",
+        ),
+    ],
+)
+def test_bad_groups(folder: Path, write: Write, text: str, says: str) -> None:
+    write("a.yaml", "task: a\n" + BASE)
+    path = write("g.yaml", text)
+    with pytest.raises((ConfigError, UnknownTaskError), match=says) as caught:
+        load(folder, str(path))
+    assert "g.yaml" in str(caught.value)
+
+
+# --- configuration errors say where ---
+
+
+def test_unknown_key_has_file_line_and_nearest(folder: Path, write: Write) -> None:
+    write("t.yaml", "task: t\n" + BASE + "doc_to_txt: question\n")
+    with pytest.raises(ConfigError) as caught:
+        load(folder, "t")
+    message = str(caught.value)
+    assert f"{folder / 't.yaml'}, line 8:" in message
+    assert "'doc_to_txt'" in message
+    assert "Did you mean 'doc_to_text'?" in message
+    assert caught.value.path == str(folder / "t.yaml")
+    assert caught.value.line == 8
+
+
+def test_unknown_key_in_an_include_names_that_file(folder: Path, write: Write) -> None:
+    write("_base", BASE + "doc_to_txt: question\n")
+    write("t.yaml", "include: _base\ntask: t\n")
+    with pytest.raises(ConfigError, match=r"_base, line 7:"):
+        load(folder, "t")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("output_type: multiple_choise", "Did you mean 'multiple_choice'"),
+        ("num_fewshot: -1", "num_fewshot"),
+        ("num_fewshot: two", "num_fewshot"),
+        ("description: 3", "description must be a text"),
+        ("fewshot_config: first_n", "fewshot_config must be a mapping"),
+        ("formats: mcqaa", "Did you mean 'mcqa'"),
+        ("formats: {type: mcqa, instrution: x}", "Did you mean 'instruction'"),
+        ("template: mcqq", "Did you mean 'mcq'"),
+        ("template: {template_type: mcq, sufix: x}", "Did you mean 'suffix'"),
+    ],
+)
+def test_bad_values_name_the_file(folder: Path, write: Write, line: str, says: str) -> None:
+    write("t.yaml", "task: t\n" + BASE + line + "\n")
+    with pytest.raises((ConfigError, UnknownFormatError), match=says) as caught:
+        load(folder, "t")
+    assert "t.yaml" in str(caught.value) or "'t'" in str(caught.value)
+
+
+def test_a_broken_file_does_not_hide_the_others(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: a\n" + BASE)
+    write("b.yaml", "task: [b\n")
+    tasks = manager(folder)
+    assert tasks.names("task") == ["a"]
+    assert len(tasks.problems) == 1
+    with pytest.raises(UnknownTaskError, match=r"could.* be read.*b\.yaml"):
+        tasks.load(["b"])
+
+
+def test_column_missing_in_one_doc_says_which(folder: Path, write: Write) -> None:
+    write(
+        "t.yaml", "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: '{{qestion}}'")
+    )
+    (task,) = manager(folder).load(["t@mcqa"])["tasks"].values()
+    with pytest.raises(FieldError) as caught:
+        task.ask(2)
+    message = str(caught.value)
+    assert message.startswith("Task 't@mcqa', doc 2, field 'doc_to_text': ")
+    assert "Did you mean 'question'?" in message
+    assert "answer" in message
+
+
+def test_none_in_one_doc(folder: Path, write: Write) -> None:
+    write("rows.jsonl", [*ROWS, {"choices": ["a", "b"], "answer": 0}])
+    write(
+        "t.yaml",
+        "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: 'Q {{question}}'"),
+    )
+    (task,) = manager(folder).load(["t@cloze"])["tasks"].values()
+    with pytest.raises(FieldError, match=r"doc 3, field 'doc_to_text'.*would print None.*question"):
+        task.ask(3)
+    (raw,) = manager(folder).load(["t"])["tasks"].values()
+    assert raw.ask(3).turn.user == "Q None"  # by the harness's rules
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("test_split: test\n", ""), "neither test_split nor validation_split"),
+        (("test_split: test\n", "test_split: tset\n"), "Did you mean 'test'"),
+        (("dataset_path: json\n", ""), "no dataset_path"),
+        (("rows.jsonl", "nowhere.jsonl"), r"nowhere\.jsonl"),
+    ],
+)
+def test_bad_data(folder: Path, write: Write, change: tuple[str, str], says: str) -> None:
+    write("t.yaml", "task: t\n" + BASE.replace(*change))
+    (task,) = manager(folder).load(["t"])["tasks"].values()
+    with pytest.raises(DataError, match=says) as caught:
+        len(task.eval_docs)
+    assert "Task 't'" in str(caught.value)
+
+
+# --- code ---
+
+UTILS = """\
+def keep_even(docs):
+    return docs.filter(lambda doc: int(doc["question"][0]) % 2 == 0)
+
+def add_hint(docs):
+    return docs.map(lambda doc: {**doc, "hint": doc["question"].upper()})
+
+def as_list(docs):
+    return [dict(doc, question="changed") for doc in docs]
+
+def ask(doc):
+    return "Called: " + doc["question"]
+
+def none(docs):
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "questions"),
+    [
+        ("keep_even", ["2 + 2?", "4 + 4?"]),
+        ("add_hint", ["2 + 2?", "3 + 3?", "4 + 4?"]),
+        ("as_list", ["changed"] * 3),
+    ],
+)
+def test_process_docs(folder: Path, write: Write, function: str, questions: list[str]) -> None:
+    write("utils.py", UTILS)
+    write("t.yaml", "task: t\n" + BASE + f"process_docs: !function utils.{function}\n")
+    (task,) = manager(folder).load(["t@mcqa"])["tasks"].values()
+    assert [doc["question"] for doc in task.eval_docs] == questions
+    assert task.ask(len(questions) - 1).turn.user.startswith(f"Question: {questions[-1]}")
+
+
+def test_process_docs_that_leaves_nothing(folder: Path, write: Write) -> None:
+    write("utils.py", UTILS)
+    write("t.yaml", "task: t\n" + BASE + "process_docs: !function utils.none\n")
+    (task,) = manager(folder).load(["t"])["tasks"].values()
+    with pytest.raises(DataError, match="no docs after process_docs"):
+        len(task.eval_docs)
+
+
+def test_function_as_a_field_under_a_format(folder: Path, write: Write) -> None:
+    write("utils.py", UTILS)
+    keys = BASE.replace("doc_to_text: question", "doc_to_text: !function utils.ask")
+    write("t.yaml", "task: t\n" + keys)
+    assert first_prompt(folder, "t@cloze") == "Question: Called: 2 + 2?\nAnswer:"
+    (task,) = manager(folder).load(["t@cloze"])["tasks"].values()
+    assert not isinstance(task.config.doc_to_text, str)
+
+
+def test_no_code_runs_unless_allowed(folder: Path, write: Write) -> None:
+    write("utils.py", UTILS + "open('ran', 'w').close()\n")
+    keys = BASE.replace("doc_to_text: question", "doc_to_text: !function utils.ask")
+    write("t.yaml", "task: t\n" + keys)
+    (task,) = manager(folder, run_code=False).load(["t@cloze"])["tasks"].values()
+    with pytest.raises(CodeNotRunError):
+        task.ask(0)
+
+
+def test_library_tasks_load() -> None:
+    tasks = TaskManager()
+    assert tasks.names("task")
+    for task in tasks.load(tasks.names("task"))["tasks"].values():
+        assert task.ask(0).turn.user
+
+
+def test_rows_are_read_as_they_are(folder: Path, write: Write) -> None:
+    nasty = "{{ 7*7 }} {% raw %} <b>&amp;</b> 😀 \u202eעברית \x00 '\"\\ \r\n"
+    big = "x" * 1_000_000
+    rows = [{"question": text, "choices": [text, "other"], "answer": 1} for text in (nasty, big)]
+    write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    write("t.yaml", "task: t\n" + BASE)
+    for selector, shown in (
+        ("t@mcqa", "Question: {0}\nA. {0}\nB. other\nAnswer:"),
+        ("t@cloze", "Question: {0}\nAnswer:"),
+    ):
+        (task,) = manager(folder).load([selector])["tasks"].values()
+        assert task.ask(0).turn.user == shown.replace("{0}", nasty)
+        assert task.ask(1).turn.user == shown.replace("{0}", big)

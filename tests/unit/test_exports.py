@@ -1,0 +1,97 @@
+"""Every documented name is where the documents say, and importing the package stays cheap."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+DOCUMENTED = {
+    "lm_eval": ["__version__"],
+    "lm_eval.api.template": [
+        "ClozeTemplate",
+        "MCQTemplate",
+        "PromptFormat",
+        "TemplateConfig",
+        "TemplateFactory",
+        "cloze_template",
+        "get_format",
+        "gpqa_template",
+        "mmlu_template",
+        "numbered_template",
+        "process_field",
+        "pure_cloze_template",
+        "register_format",
+        "register_template",
+    ],
+    "lm_eval.api.task": ["ConfigurableTask", "TaskConfig"],
+    "lm_eval.api.registry": [
+        "get_model",
+        "register_model",
+        "register_reader",
+        "register_template",
+    ],
+    "lm_eval.api.model": ["LM"],
+    "lm_eval.tasks": ["TaskManager"],
+    "lm_eval.cli": ["main"],
+}
+# TODO(issue on API models, issue on nuggets): lm_eval.models.api_models, nugget_eval.
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in DOCUMENTED.items() for name in names]
+)
+def test_documented_name(module: str, name: str) -> None:
+    assert getattr(importlib.import_module(module), name) is not None
+
+
+@pytest.mark.parametrize("module", [name for name in DOCUMENTED if name.startswith("lm_eval.api.")])
+def test_all_lists_what_is_documented(module: str) -> None:
+    exported = importlib.import_module(module).__all__
+    assert sorted(exported, key=str.lower) == sorted(set(exported), key=str.lower)
+    assert set(DOCUMENTED[module]) <= set(exported)
+
+
+HEAVY = ("torch", "transformers", "datasets", "scipy", "numpy", "rich", "jinja2", "yaml", "pyarrow")
+
+
+def loaded_after(code: str) -> set[str]:
+    """The heavy packages in ``sys.modules`` of a fresh interpreter after ``code``."""
+    script = f"import sys\n{code}\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "lm_eval",
+        "lm_eval.api",
+        "lm_eval.api.registry",
+        "lm_eval.registry",
+        "lm_eval.errors",
+        "lm_eval.tasks",
+        "lm_eval.cli",
+        "lm_eval.cli.main",
+    ],
+)
+def test_import_is_cheap(module: str) -> None:
+    assert loaded_after(f"import {module}") == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import contextlib, io\nfrom lm_eval.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main(['run', '--help'])"
+    )
+    assert loaded_after(code) == set()
+
+
+def test_tasks_and_formats_need_only_jinja_and_yaml() -> None:
+    loaded = loaded_after("import lm_eval.api.task, lm_eval.api.template, lm_eval.tasks.loader")
+    assert loaded <= {"jinja2", "yaml"}
