@@ -90,6 +90,8 @@ def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     if not options.predict_only:
         metric_names(task)
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
+    if task.format is None and not options.predict_only:
+        HarnessScorer(task).check_gold(docs)
     task.check_fitness()  # after the docs: an error in one of them names it
     return Prepared(task, docs, shot_count(task, options.prompt))
 

@@ -53,6 +53,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks.config": {"config", "config.fields", "formats.*", "tasks.prompts"},
     "tasks.fitness": {"config.fields", "formats.*", "tasks.config", "tasks.prompts"},
     "tasks.fewshot": set(),
+    "tasks.overridable": set(),
     "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
     "tasks.index": {"config", "config.fields"},
     "tasks.groups": {"config.fields", "tasks.task"},

@@ -6,7 +6,7 @@ Everything needed to see what happened on a doc: the exact prompt, the answers, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.assemble import Context
 from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
@@ -14,7 +14,9 @@ from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.harness_task import FilteredDoc
 from lm_eval.scoring.outcomes import TextOutcome
 from lm_eval.scoring.score import ScoredDoc
-from lm_eval.tasks.task import ConfigurableTask
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.task import ConfigurableTask
 
 Show = Callable[[Context], Any]
 """A context as the model saw it: text, or messages where the server renders them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,16 +43,15 @@ def exact_match(
     return {"exact_match": sum(same) / len(same) if same else 0.0}
 
 
-def _map(change: Any, values: list[Any]) -> list[Any]:
-    """``change`` on every text, in nested lists too."""
-    return [
-        _map(change, list(value))
-        if isinstance(value, (list, tuple))
-        else change(value)
-        if isinstance(value, str)
-        else value
-        for value in values
-    ]
+def _map(change: Callable[[str], str], values: list[Any]) -> list[Any]:
+    """``change`` on every text, in nested lists too. Zero bytes at its end get lost, as in arrays."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [changed(one) for one in value]
+        return change(value).rstrip("\0") if isinstance(value, str) else value
+
+    return [changed(value) for value in values]
 
 
 def _texts(values: Iterable[Any]) -> Iterable[Any]:
@@ -64,19 +63,14 @@ def _texts(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _alike(values: list[Any]) -> list[Any]:
-    """Values of one type, as an array has them: one text among numbers makes texts of all.
-
-    A text loses zero bytes at its end there.
-    """
+    """Values of one type, as an array has them: one text among numbers makes texts of all."""
     if not any(isinstance(value, str) for value in _texts(values)):
         return values
+    return _map(str, _as_texts(values))
 
-    def as_text(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [as_text(one) for one in value]
-        return str(value).rstrip("\0")
 
-    return [as_text(value) for value in values]
+def _as_texts(values: Iterable[Any]) -> list[Any]:
+    return [_as_texts(v) if isinstance(v, (list, tuple)) else str(v) for v in values]
 
 
 def _lower(values: list[Any]) -> list[Any]:

@@ -169,7 +169,9 @@ def corpus_score(kind: str, items: Pairs) -> float:
 def sacrebleu_metric(kind: str) -> Any:
     """sacrebleu's own object for one of the corpus scores."""
     try:
-        from sacrebleu.metrics import BLEU, CHRF, TER
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+        from sacrebleu.metrics.ter import TER
     except ModuleNotFoundError:
         raise MissingExtraError(
             f"The metric {kind} is computed by sacrebleu, which is not installed.",

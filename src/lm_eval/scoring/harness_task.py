@@ -18,6 +18,7 @@ from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
+    resolve_gold,
     score_generation,
     score_loglikelihood,
     score_multiple_choice,
@@ -60,6 +61,17 @@ class HarnessScorer:
             config.filter_list, task=task.name, load_helpers=config.load_helpers
         )
         self._score = self._scoring()
+
+    def check_gold(self, docs: Iterable[DocRequests]) -> None:
+        """Refuse a gold answer outside the choices, before anything is asked about it."""
+        if self.task.output_type != "multiple_choice" or self.task.own_process_results is not None:
+            return
+        if self.task.parity:
+            return
+        for doc in docs:
+            resolve_gold(
+                _gold(doc), doc.asked.choices, strict=True, where=self._place(doc).rstrip(": ")
+            )
 
     def score(
         self, docs: Sequence[DocRequests], answers: Sequence[Sequence[Answer]]
@@ -180,12 +192,11 @@ class HarnessScorer:
     def _choice_values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         asked = doc.asked
         count = len(asked.continuations)
-        gold = asked.gold[0] if len(asked.gold) == 1 else list(asked.gold)
         return score_multiple_choice(
             [ll for ll, _ in left[:count]],
             [greedy for _, greedy in left[:count]],
             asked.choices,
-            gold,
+            _gold(doc),
             unconditional_lls=[ll for ll, _ in left[count:]] or None,
             metrics=self.metrics.names,
             strict=not self.task.parity,
@@ -246,6 +257,11 @@ def _with_interval(value: float, stderr: float | None, values: Sequence[Any]) ->
         return Estimate(value, None, None, None, len(values), "none")
     half = NormalDist().inv_cdf(0.975) * stderr
     return Estimate(value, stderr, value - half, value + half, len(values), "normal")
+
+
+def _gold(doc: DocRequests) -> Any:
+    gold = doc.asked.gold
+    return gold[0] if len(gold) == 1 else list(gold)
 
 
 def _plain(answer: Answer) -> Any:

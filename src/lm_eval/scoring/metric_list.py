@@ -160,21 +160,22 @@ def _check_fit(
     known = HARNESS_METRICS.get(name) if name in HARNESS_METRICS else None
     if output_type != TEXT:
         if known is None or not known.output_types or output_type not in known.output_types:
-            raise _misfit(output_type, where)
+            raise _misfit(name, output_type, where)
         return
     # A pair of texts has no mean; an aggregation of pairs, or a function, can use it.
     aggregation = entry.get("aggregation", known.aggregation if known else None)
     if source is keep and not callable(aggregation) and aggregation not in OF_PAIRS:
-        raise _misfit(output_type, where)
+        raise _misfit(name, output_type, where)
 
 
-def _misfit(output_type: str, where: str) -> ConfigError:
+def _misfit(name: str, output_type: str, where: str) -> ConfigError:
     fitting = [
         name for name in HARNESS_METRICS if output_type in HARNESS_METRICS.get(name).output_types
     ]
     more = ", a !function, or a metric of the `evaluate` library" if output_type == TEXT else ""
     return ConfigError(
-        f"{where} cannot be computed for output_type {output_type}. Those that can: "
+        f"{where} cannot be computed for output_type {output_type}."
+        f"{'' if name in HARNESS_METRICS else did_you_mean(name, fitting)} Those that can: "
         f"{listing(fitting)}{more}."
     )
 

@@ -379,5 +379,9 @@ class ConfigurableTask(HarnessMethods):
             raise type(error)(f"{where}{error}") from None
 
 
+Task = ConfigurableTask
+"""The name under which older Python tasks know it."""
+
+
 def _rows(rows: Any) -> Callable[[], Table]:
     return lambda: rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])

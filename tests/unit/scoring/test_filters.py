@@ -190,6 +190,7 @@ def test_a_built_in_filter_stays():
             "mapping_dict must be a mapping",
         ),
         ([{"name": "a", "filter": [{"function": 7}]}], "must be the name of a filter"),
+        ([{"name": "a", "filter": [{"function": "regex"}]}] * 2, "two pipelines called 'a'"),
     ],
 )
 def test_wrong_input(filter_list, message):

@@ -223,8 +223,8 @@ def test_groups_own_keys_are_defaults_of_its_members(folder: Path, write: Write)
         "group: g\ntask:\n  - task: one\n  - task: two\n    doc_to_text: 'Q {{question}}'\n" + BASE,
     )
     loaded = manager(folder).load(["g@cloze"])["tasks"]
-    assert loaded["one@cloze"].ask(0).turn.user == "Question: 2 + 2?\nAnswer:"
-    assert loaded["two@cloze"].ask(0).turn.user == "Question: Q 2 + 2?\nAnswer:"
+    assert loaded["g::one@cloze"].ask(0).turn.user == "Question: 2 + 2?\nAnswer:"
+    assert loaded["g::two@cloze"].ask(0).turn.user == "Question: Q 2 + 2?\nAnswer:"
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,13 @@ def build_pipelines(
             "response."
         )
     pipelines = [_pipeline(entry, place, where) for place, entry in enumerate(filter_list, 1)]
+    names = [pipeline.name for pipeline in pipelines]
     for pipeline in pipelines:
+        if names.count(pipeline.name) > 1:
+            raise ConfigError(
+                f"{start}filter_list has two pipelines called {pipeline.name!r}. Rename one: results "
+                "are told apart by that name."
+            )
         pipeline.check(load_helpers)
     return pipelines
 
