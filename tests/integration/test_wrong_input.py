@@ -120,7 +120,6 @@ def test_a_circle_of_includes_shows_the_chain(place: Workplace) -> None:
             {"formats": ..., "output_type": "multiple_choic"},
             ["'multiple_choic'", "Did you mean 'multiple_choice'?"],
         ),
-        ({"formats": ..., "output_type": "loglikelihood"}, ["'t'", "loglikelihood"]),
         ({"task": "a@b"}, ["t.yaml", "'a@b'", "Choose another"]),
         ({"task": "a,b"}, ["t.yaml", "'a,b'"]),
         ({"task": ""}, ["t.yaml", "''"]),
@@ -203,7 +202,11 @@ def test_fields(place: Workplace, keys: dict[str, Any], words: list[str]) -> Non
         ({"answer": -1}, {}, ["doc 17", "-1 matches none"]),
         ({"answer": None}, {}, ["doc 17", "no gold answer"]),
         ({"answer": ""}, {}, ["doc 17", "'' matches none"]),
-        ({"answer": 9}, {"formats": ..., "output_type": "multiple_choice"}, ["doc 17", "gives 9"]),
+        (
+            {"answer": 9},
+            {"formats": ..., "output_type": "multiple_choice"},
+            ["target 9", "4 choices"],
+        ),
     ],
 )
 def test_one_bad_doc_among_twenty(
@@ -227,8 +230,6 @@ def test_a_doc_whose_choices_are_null(place: Workplace) -> None:
     assert_refused(place, place.run("--tasks", place.task()), "doc 17", "doc_to_choice", "None")
 
 
-@pytest.mark.xfail(strict=True, reason="RawPrompts makes an absent doc_to_text an empty prompt")
-@pytest.mark.usefixtures("loads_model")
 def test_a_raw_task_without_a_question(place: Workplace) -> None:
     keys = {"formats": ..., "output_type": "multiple_choice", "doc_to_text": ...}
     assert_refused(place, place.run("--tasks", place.task(**keys)), "doc_to_text")
