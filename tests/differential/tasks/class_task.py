@@ -4,7 +4,6 @@ import json
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.metrics import mean
-
 from lm_eval.api.task import ConfigurableTask, Task
 
 

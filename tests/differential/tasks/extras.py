@@ -1,9 +1,8 @@
 """Helpers that build on the harness: a filter class and a sampler class."""
 
 from lm_eval.api.filter import Filter
-from lm_eval.api.samplers import ContextSampler
-
 from lm_eval.api.registry import register_filter
+from lm_eval.api.samplers import ContextSampler
 
 
 class LastWordFilter(Filter):
