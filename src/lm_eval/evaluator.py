@@ -92,7 +92,7 @@ def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
     if task.format is None and not options.predict_only:
         HarnessScorer(task).check_gold(docs)
-    task.check_fitness()  # after the docs: an error in one of them names it
+    task.check_fitness([doc.doc_id for doc in docs])  # after the docs: errors in them name them
     return Prepared(task, docs, shot_count(task, options.prompt))
 
 
