@@ -144,6 +144,11 @@ class TaskConfig:
     def uses_template(self) -> bool:
         return self.template is not None
 
+    @property
+    def has_format_map(self) -> bool:
+        """Whether the task describes formats of its own; ``formats: mcqa`` only names a default."""
+        return bool(self.own_formats) and not isinstance(self.formats, str)
+
     def apply_format(self, fmt: PromptFormat) -> None:
         """Put this format in use: ``doc_to_*`` and the settings it decides are overwritten."""
         self.check_format_fits(fmt)
@@ -209,7 +214,7 @@ class TaskConfig:
 
     def format_choices(self) -> list[str]:
         """What ``task@*`` stands for: the task's own formats, or every built-in it has fields for."""
-        if self.own_formats:
+        if self.has_format_map:
             return list(self.own_formats)
         return [name for name in format_names() if not self._missing_fields(get_format(name))]
 
