@@ -236,8 +236,9 @@ class HarnessScorer:
         return list(names)
 
     def _higher_is_better(self) -> Mapping[str, bool | None]:
-        own = {} if self.only_predicts else self.task.higher_is_better()
-        return {**self.metrics.higher_is_better(), **own}
+        if self.task.overrides("higher_is_better") and not self.only_predicts:
+            return self.task.higher_is_better()
+        return self.metrics.higher_is_better()
 
     def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
         aggregation = self.task.aggregation().get(name) or self.metrics.aggregation_of(name)
