@@ -246,6 +246,11 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
     """Refuse ``samples`` that name a task that is not run; say which tasks they leave whole."""
     if options.samples is None:
         return
+    if not options.samples:
+        raise UsageError(
+            "--samples names no docs of any task. Write them as '{\"my_task\": [0, 3]}', or leave "
+            "--samples out to ask all docs."
+        )
     names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
     for name in options.samples:
         if name not in names:
