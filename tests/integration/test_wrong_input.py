@@ -469,7 +469,7 @@ def test_folders_of_tasks_and_formats(place: Workplace, flags: list[str], words:
         (["--samples", '{"t": [true]}'], ["'t'", "[True]"]),
         (["--samples", '{"t": 3}'], ["'t'", "[0, 3]"]),
         (["--samples", '{"t": []}'], ["'t'", "[]"]),
-        (["--samples", "{}"], ["no docs of task 't'", "--tasks"]),
+        (["--samples", "{}"], ["no docs of any task", "leave --samples out"]),
         (["--samples", '{"u": [0]}'], ["'u'", "not among the tasks", "Tasks: t"]),
         (["--samples", '{"t": [0], "tt": [0]}'], ["'tt'", "Did you mean 't'?"]),
         (["--gen_kwargs", "foo"], ["--gen_kwargs", "'foo'", "max_gen_toks=64"]),

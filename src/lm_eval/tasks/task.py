@@ -115,7 +115,11 @@ class ConfigurableTask(HarnessMethods):
                 )
             base = Path(config.source).parent if config.source else None
             return load_splits(
-                config.dataset_path, config.dataset_name, config.dataset_kwargs, base_dir=base
+                config.dataset_path,
+                config.dataset_name,
+                config.dataset_kwargs,
+                base_dir=base,
+                reads_dates=self.parity,
             )
 
     @cached_property
