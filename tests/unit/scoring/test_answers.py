@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_eval.formats.compile import get_format
+from lm_eval.formats.assemble import spoken
+from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.items import build_item
 from lm_eval.scoring.answers import as_number, normal_form, only_number, same_answer
 
@@ -229,6 +230,29 @@ def test_a_gold_of_several_sentences_is_read_back(gold: str, end: str) -> None:
     written = cot.shot_turn(item).answer
     reading = cot.read(f"I think. {written}", item)
     assert same_answer(str(reading.value), gold + end)
+
+
+TEXT_FORMATS = [name for name in format_names() if get_format(name).reads_text]
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+@given(choices=st.lists(GOLD, min_size=2, max_size=5, unique_by=str.casefold), data=st.data())
+def test_choices_of_several_sentences_are_read_back(
+    name: str, choices: list[str], data: st.DataObject
+) -> None:
+    fmt = get_format(name)
+    places = list(range(len(choices)))
+    gold = data.draw(st.sampled_from(places))
+    target = places[gold:] + places[:gold] if fmt.answers == "order" else gold
+    item = build_item({}, "q", [f"{choice}." for choice in choices], target, answers=fmt.answers)
+    shot = fmt.shot_turn(item)
+    reading = fmt.read(spoken(shot), item, is_prefilled=False)
+    if fmt.answers == "text":
+        assert same_answer(str(reading.value), str(item.gold[0]))
+    elif fmt.answers == "order":
+        assert tuple(reading.value) in item.gold
+    else:
+        assert reading.value in item.gold
 
 
 def test_only_the_first_line_of_a_gold_is_read() -> None:
