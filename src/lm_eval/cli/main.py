@@ -329,10 +329,19 @@ def _add_validate(commands: Any) -> None:
     )
     _add_tasks(parser)
     parser.add_argument(
-        "--all", action="store_true", help="every task of the library and --include_path"
+        "--all",
+        action="store_true",
+        help="every task and group of the library and --include_path; docs on a hub are not "
+        "fetched",
     )
     parser.add_argument(
         "--run_code", action="store_true", help="also run the Python functions that tasks bring"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="with --all, name every task that has a problem"
+    )
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write what was found, one JSON object a line"
     )
     parser.add_argument(
         "--num_fewshot", "-f", type=_whole_number, metavar="N", help="examples before each question"

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.functions import FunctionRef
-from lm_eval.config.yaml import load_yaml
+from lm_eval.config.functions import FunctionRef, missing_package
+from lm_eval.config.yaml import IncludeCache, load_yaml
 from lm_eval.errors import (
     ConfigError,
     FieldError,
+    HelperError,
     LmEvalError,
     LmEvalWarning,
     UnknownFormatError,
@@ -56,7 +57,11 @@ class TaskManager:
     """Finds tasks by name in the built-in library and in ``include_path``.
 
     ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
-    undoes the deliberate differences from EleutherAI's harness, for comparisons with it.
+    undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
+    is added to that of every task, where ``custom_dataset`` finds it.
+
+    Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
+    folders of ``include_path`` after our own.
     """
 
     def __init__(
@@ -66,9 +71,12 @@ class TaskManager:
         include_defaults: bool = True,
         run_code: bool = True,
         parity: bool = False,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._parity = parity
         self._run_code = run_code
+        self._metadata = dict(metadata or {})
+        self._includes = IncludeCache()
         paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
         roots = [_library()] if include_defaults else []
         for path in paths:
@@ -79,6 +87,8 @@ class TaskManager:
                     "Give a folder with task files."
                 )
         self._roots = [*roots, *(Path(path) for path in paths)]
+        if run_code:
+            _make_importable(Path(path) for path in paths)
         self._index: dict[str, Entry] | None = None
         self._open_groups: list[str] = []
         self.problems: list[LmEvalError] = []
@@ -135,6 +145,17 @@ class TaskManager:
         if not isinstance(found, TaskConfig):
             raise UnknownTaskError(f"{name!r} is a group or tag, not a task.", name=name)
         return found
+
+    def read(self, name: str) -> TaskConfig | Group | type[Any]:
+        """What a task's or group's file says, with nothing built: a task that is a class stays one."""
+        found = self._named(name)
+        if isinstance(found, _PythonTask):
+            return found.task_class()
+        if isinstance(found, TaskConfig):
+            return found
+        if isinstance(found, _LooseGroup):
+            return Group(found.config, [])
+        raise UnknownTaskError(f"{name!r} is a tag, not a task or group.", name=name)
 
     # Finding
 
@@ -202,16 +223,27 @@ class TaskManager:
                 f"{did_you_mean(path.name, _names_beside(path))}",
                 path=str(path),
             )
-        data = load_yaml(path, run_code=self._run_code)
+        data = self._load(path)
         kind = _kind_of(data)
         if kind == "group":
             return self._loose_group(data, str(path))
         if kind == "task":
-            return _PythonTask(data, str(path)) if "class" in data else _config(data, str(path))
+            return (
+                _PythonTask(data, str(path)) if "class" in data else self._config(data, str(path))
+            )
         raise ConfigError(
             f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
             path=str(path),
         )
+
+    def _load(self, path: str | Path) -> dict[str, Any]:
+        return load_yaml(path, run_code=self._run_code, includes=self._includes)
+
+    def _config(self, data: Mapping[str, Any], source: str) -> TaskConfig:
+        metadata = data.get("metadata")
+        if self._metadata and (metadata is None or isinstance(metadata, Mapping)):
+            data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
+        return _config(data, source)
 
     def _loose_group(self, data: Mapping[str, Any], source: str) -> _LooseGroup:
         config = GroupConfig.from_mapping(data, source=source)
@@ -272,7 +304,8 @@ class TaskManager:
                 f"{source}: an inline member of group {group.group!r} needs a `task` name."
             )
         name, format_name = split_selector(member["task"])
-        overrides = {**shared, **{k: v for k, v in member.items() if k != "task"}}
+        own = {key: value for key, value in member.items() if key not in ("task", "include")}
+        overrides = {**shared, **self._included(member.get("include"), source), **own}
         found = self._overridden(
             name,
             overrides,
@@ -281,6 +314,14 @@ class TaskManager:
             is_asked_as_format=format_name is not None,
         )
         return _Member(found, format_name)
+
+    def _included(self, files: Any, source: str) -> dict[str, Any]:
+        """What an inline member takes from the files it includes, beside the group's file."""
+        merged: dict[str, Any] = {}
+        for file in [files] if isinstance(files, str) else files or []:
+            merged.update(self._load(Path(source).parent / str(file)))
+        merged.pop("task", None)
+        return merged
 
     def _inline_group(
         self, member: Mapping[str, Any], group: GroupConfig, shared: Mapping[str, Any], source: str
@@ -314,17 +355,19 @@ class TaskManager:
         if entry is None:
             if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
                 name = f"{group}::{name}"  # as the harness calls a task defined in a group
-            return _config({"task": name, **overrides}, source)
+            return self._config({"task": name, **overrides}, source)
         if entry.kind == "tag":
             members = sorted(entry.members)
             return [self._overridden(one, overrides, source, group=group) for one in members]
         if not overrides:
             return self._read_file(Path(str(entry.path)))
-        data = load_yaml(str(entry.path), run_code=self._run_code)
+        data = self._load(str(entry.path))
         if entry.kind == "group":
             outer = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
             return self._loose_group({**data, **outer}, str(entry.path))
-        return _config({**data, **overrides, "task": name}, str(entry.path))
+        if "class" in data:
+            return _PythonTask({**data, **overrides, "task": name}, str(entry.path))
+        return self._config({**data, **overrides, "task": name}, str(entry.path))
 
     # Formats
 
@@ -399,20 +442,41 @@ class _PythonTask:
                 f"Task {name!r} is a Python class ({self.source}), which lays out its own prompts; "
                 "@format works on tasks whose YAML names their fields."
             )
-        made = self.data["class"]
-        task_class = made.resolve() if isinstance(made, FunctionRef) else made
-        settings = {k: v for k, v in self.data.items() if k not in ("class", "task", "tag")}
-        takes_config = "config" in inspect.signature(task_class.__init__).parameters
-        task = task_class(config=settings) if takes_config else task_class()
-        if not isinstance(task, ConfigurableTask):
-            raise ConfigError(
-                f"{self.source}: `class` gives a {type(task).__name__}, which is no subclass of "
-                "lm_eval.api.task.ConfigurableTask."
-            )
+        task = self._made(self.task_class())
         task.config.task = name
         task.config.source = task.config.source or self.source
         task.parity = parity
         return task
+
+    def task_class(self) -> type[ConfigurableTask]:
+        """The class itself, which must be one of ours."""
+        made = self.data["class"]
+        found = made.resolve() if isinstance(made, FunctionRef) else made
+        if not (isinstance(found, type) and issubclass(found, ConfigurableTask)):
+            raise ConfigError(
+                f"{self.source}: `class` gives {shorten(found)}, which is no subclass of "
+                "lm_eval.api.task.ConfigurableTask.",
+                path=self.source,
+            )
+        return found
+
+    def _made(self, task_class: type[ConfigurableTask]) -> ConfigurableTask:
+        apart = ("class", "task", "tag", "group")
+        settings = {key: value for key, value in self.data.items() if key not in apart}
+        takes_config = "config" in inspect.signature(task_class.__init__).parameters
+        try:
+            return task_class(config=settings) if takes_config else task_class()
+        except LmEvalError:
+            raise
+        except Exception as error:  # whatever a stranger's constructor raises
+            reason = f"{type(error).__name__}: {error}"
+            raise HelperError(
+                f"{self.source}: the class {task_class.__name__} of task {self.data['task']!r} "
+                f"cannot be made: {reason}",
+                path=self.source,
+                reason=reason,
+                package=missing_package(error),
+            ) from error
 
 
 @dataclass
@@ -522,8 +586,17 @@ def _library() -> Path:
     return Path(str(resources.files("lm_eval.tasks"))) / "library"
 
 
+def _make_importable(roots: Iterable[Path]) -> None:
+    import lm_eval.tasks
+
+    for root in roots:
+        folder = str(root.resolve())
+        if root.is_dir() and folder not in lm_eval.tasks.__path__:
+            lm_eval.tasks.__path__.append(folder)
+
+
 def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
-    if "group" in data:
+    if "group" in data and "class" not in data:
         return "group"
     return "task" if "task" in data and isinstance(data["task"], str) else None
 
