@@ -52,6 +52,8 @@ class RunOptions:
     """Task name → the docs to ask, instead of ``limit``."""
     fewshot_seed: int = 1234
     predict_only: bool = False
+    runs_unsafe_code: bool = False
+    """Whether tasks may run that execute what the model writes."""
     bootstrap_iters: int = 100_000
     """Resamples for the standard errors of harness metrics that have no formula."""
     shows_progress: bool = True
@@ -81,6 +83,7 @@ def evaluate(
 def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
     """The requests of every task. Needs no model: what is wrong with a task is found here."""
     check_samples(tasks, options)
+    check_unsafe(tasks, options)
     return [prepare(task, options) for task in tasks]
 
 
@@ -256,6 +259,17 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
                 f"--samples names no docs of task {task.name!r}. Add them, or leave the task out of "
                 "--tasks."
             )
+
+
+def check_unsafe(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
+    """Refuse tasks that execute what the model writes, unless that was confirmed."""
+    unsafe = [task.name for task in tasks if task.config.unsafe_code]
+    if unsafe and not options.runs_unsafe_code and not options.predict_only:
+        raise UsageError(
+            f"These tasks execute code that the model writes (unsafe_code): {listing(unsafe)}. Run "
+            "them where that can do no harm, and add --confirm_run_unsafe_code; or save the answers "
+            "alone with --predict_only."
+        )
 
 
 def _samples_of(task: ConfigurableTask, samples: Mapping[str, Sequence[int]]) -> Sequence[int]:

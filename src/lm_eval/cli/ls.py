@@ -49,7 +49,7 @@ def _print_names(args: argparse.Namespace) -> None:
     from lm_eval.tasks.loader import TaskManager
 
     manager = TaskManager(args.include_path, run_code=False)
-    kind = {"tasks": "task", "groups": "group", "tags": "tag"}[args.what]
+    kind = {"tasks": "task", "subtasks": "task", "groups": "group", "tags": "tag"}[args.what]
     rows = []
     for name in manager.names(kind):  # type: ignore[arg-type]  # one of the three kinds
         entry = manager.index[name]
