@@ -5,6 +5,7 @@ Everything that can be wrong with tasks, formats and docs is found before the mo
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from lm_eval.errors import (
     ConfigError,
     DataError,
     FormatError,
+    HelperError,
     ModelError,
     UsageError,
     did_you_mean,
@@ -84,7 +86,10 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
     """The requests of every task. Needs no model: what is wrong with a task is found here."""
     check_samples(tasks, options)
     check_unsafe(tasks, options)
-    return [prepare(task, options) for task in tasks]
+    try:
+        return [prepare(task, options) for task in tasks]
+    except HelperError as error:
+        raise _with_affected_tasks(error, tasks) from error.__cause__
 
 
 def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
@@ -92,11 +97,31 @@ def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     task.set_fewshot_seed(options.fewshot_seed)
     if not options.predict_only:
         metric_names(task)
+        for _, function in task.config.functions():
+            if function.allowed:  # what scores answers is imported before they are asked for
+                function.resolve()
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
     if task.format is None and not options.predict_only:
         HarnessScorer(task).check_gold(docs)
     task.check_fitness()  # after the docs: an error in one of them names it
     return Prepared(task, docs, shot_count(task, options.prompt))
+
+
+def _with_affected_tasks(error: HelperError, tasks: Sequence[ConfigurableTask]) -> HelperError:
+    """The error, with the tasks that need the same helper file."""
+    affected = [
+        task.name
+        for task in tasks
+        if any(f.file and str(f.file.resolve()) == error.path for _, f in task.config.functions())
+    ]
+    if not affected:
+        return error
+    whole = copy.copy(error)
+    whole.args = (
+        f"{error} Tasks of this run that need it: {listing(affected)}. Leave them out of --tasks to "
+        "run the others.",
+    )
+    return whole
 
 
 def adapt(
