@@ -57,6 +57,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
     "tasks.index": {"config", "config.fields"},
     "tasks.groups": {"config", "config.fields", "tasks.task"},
+    "tasks.names": {"tasks.index"},
     "tasks.loader": {"config", "config.fields", "tasks.*"},
     "tasks": set(),
     "requests": {"config.fields", "formats.*"},

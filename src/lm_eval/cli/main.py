@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -105,8 +106,8 @@ def build_parser() -> argparse.ArgumentParser:
 def _run_safely(arguments: Sequence[str]) -> int:
     try:
         args = parse(arguments)
-        _set_verbosity(getattr(args, "verbosity", None))
-        return int(_handler(args.command)(args))
+        with _logging(getattr(args, "verbosity", None)):
+            return int(_handler(args.command)(args))
     except LmEvalError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
@@ -118,12 +119,27 @@ def _run_safely(arguments: Sequence[str]) -> int:
         return _fail("Out of memory. Use a smaller --limit, --batch_size or model.")
 
 
-def _set_verbosity(level: str | None) -> None:
-    if level is not None:
-        import logging
+@contextmanager
+def _logging(level: str | None) -> Iterator[None]:
+    """Log what this package says from ``level`` up, for as long as a command runs."""
+    if level is None:
+        yield
+        return
+    import logging
 
-        logging.basicConfig(format="lm-eval: %(levelname)s: %(message)s")
-        logging.getLogger("lm_eval").setLevel(level)
+    logger = logging.getLogger("lm_eval")
+    before, propagates = logger.level, logger.propagate
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("lm-eval: %(levelname)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        logger.propagate = propagates
 
 
 def _handler(command: str) -> Any:

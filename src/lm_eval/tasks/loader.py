@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib import resources
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +22,6 @@ from lm_eval.errors import (
     FieldError,
     HelperError,
     LmEvalError,
-    LmEvalWarning,
     UnknownFormatError,
     UnknownTaskError,
     UsageError,
@@ -34,23 +31,9 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
-from lm_eval.tasks.index import IndexedFile, index_folder
+from lm_eval.tasks.index import index_folder
+from lm_eval.tasks.names import Entry, Kind, TaskNames, task_roots
 from lm_eval.tasks.task import ConfigurableTask
-
-Kind = Literal["task", "group", "tag"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where a name comes from."""
-
-    name: str
-    kind: Kind
-    path: str | None = None
-    members: tuple[str, ...] = ()
-    """The tasks that carry a tag."""
-    also: str | None = None
-    """Another file of the same folder that defines this name."""
 
 
 class TaskManager:
@@ -77,35 +60,32 @@ class TaskManager:
         self._run_code = run_code
         self._metadata = dict(metadata or {})
         self._includes = IncludeCache()
-        paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
-        roots = [_library()] if include_defaults else []
-        for path in paths:
-            if not Path(path).exists():
-                raise UsageError(
-                    f"--include_path {str(path)!r} does not exist."
-                    f"{did_you_mean(Path(path).name, _folders_beside(Path(path)))} "
-                    "Give a folder with task files."
-                )
-        self._roots = [*roots, *(Path(path) for path in paths)]
+        self._roots = task_roots(include_path, include_defaults=include_defaults)
         if run_code:
-            _make_importable(Path(path) for path in paths)
-        self._index: dict[str, Entry] | None = None
+            _make_importable(self._roots[1:] if include_defaults else self._roots)
+        self._names: TaskNames | None = None
         self._open_groups: list[str] = []
-        self.problems: list[LmEvalError] = []
-        """Files that could not be indexed; the other names are there nonetheless."""
+
+    @property
+    def known(self) -> TaskNames:
+        """All names. Files are read when it is first asked for."""
+        if self._names is None:
+            self._names = TaskNames(self._roots, parity=self._parity)
+        return self._names
 
     @property
     def index(self) -> dict[str, Entry]:
-        """Every known name. Files are read when it is first asked for."""
-        if self._index is None:
-            self._index = {}
-            for root in self._roots:
-                self._add_root(root)
-        return self._index
+        """Every known name and where it comes from."""
+        return self.known.entries
+
+    @property
+    def problems(self) -> list[LmEvalError]:
+        """Files that could not be indexed; none before the index was asked for."""
+        return [] if self._names is None else self._names.problems
 
     def names(self, kind: Kind) -> list[str]:
         """The known names of a kind, sorted."""
-        return sorted(name for name, entry in self.index.items() if entry.kind == kind)
+        return self.known.of_kind(kind)
 
     def load(self, selectors: Iterable[str] | str) -> dict[str, Any]:
         """The tasks and groups that ``selectors`` name.
@@ -171,7 +151,7 @@ class TaskManager:
         """What a name stands for; a name with two meanings is an error, once it is asked for."""
         entry = self.index.get(name)
         if entry is not None and entry.also is not None:
-            raise _defined_twice(entry)
+            raise entry.defined_twice()
         return entry
 
     def _unknown(self, name: str) -> UnknownTaskError:
@@ -389,45 +369,6 @@ class TaskManager:
             members += self._with_formats(member.found, member.format_name or format_name)
         return Group(loose.config, members)
 
-    # Indexing
-
-    def _add_root(self, root: Path) -> None:
-        files, problems = index_folder(root)
-        self.problems += problems
-        tags: dict[str, list[str]] = {}
-        for file in files:
-            self._add_file(file, root)
-            for tag in file.tags if file.kind == "task" else ():
-                tags.setdefault(tag, []).append(file.name)
-        for tag, members in tags.items():
-            known = self.index.get(tag)
-            if known is None or known.kind == "tag":
-                both = dict.fromkeys([*(known.members if known else ()), *members])
-                self.index[tag] = Entry(tag, "tag", members=tuple(both))
-
-    def _add_file(self, file: IndexedFile, root: Path) -> None:
-        """Note what one file defines. Of two files with one name, neither is chosen.
-
-        With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
-        """
-        if file.kind is None:
-            return
-        known = self.index.get(file.name)
-        entry = Entry(file.name, file.kind, file.path)
-        if known is None or known.kind == "tag" or known.path == file.path:
-            self.index[file.name] = entry
-        elif not self._parity:
-            self.index[file.name] = replace(known, also=file.path)
-            self.problems.append(_defined_twice(self.index[file.name]))
-        elif not Path(str(known.path)).is_relative_to(root):
-            warnings.warn(
-                f"{file.kind.capitalize()} {file.name!r} of {file.path} takes the place of the one "
-                f"in {known.path}.",
-                LmEvalWarning,
-                stacklevel=2,
-            )
-            self.index[file.name] = entry
-
 
 @dataclass
 class _PythonTask:
@@ -571,20 +512,8 @@ def _check_same(known: ConfigurableTask, task: ConfigurableTask) -> None:
         )
 
 
-def _defined_twice(entry: Entry) -> ConfigError:
-    return ConfigError(
-        f"{entry.kind.capitalize()} {entry.name!r} is defined twice: in {entry.path} and in "
-        f"{entry.also}. Rename one of the two.",
-        path=entry.also,
-    )
-
-
 def _brings_docs(keys: Mapping[str, Any]) -> bool:
     return keys.get("dataset_path") is not None or keys.get("custom_dataset") is not None
-
-
-def _library() -> Path:
-    return Path(str(resources.files("lm_eval.tasks"))) / "library"
 
 
 def _make_importable(roots: Iterable[Path]) -> None:
@@ -600,11 +529,6 @@ def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
     if "group" in data and "class" not in data:
         return "group"
     return "task" if "task" in data and isinstance(data["task"], str) else None
-
-
-def _folders_beside(path: Path) -> list[str]:
-    parent = path.parent
-    return [file.name for file in parent.iterdir() if file.is_dir()] if parent.is_dir() else []
 
 
 def _names_beside(path: Path) -> list[str]:
