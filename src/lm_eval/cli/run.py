@@ -35,7 +35,7 @@ from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
-from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
+from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted, redacted_text
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions
 from lm_eval.tasks.loader import TaskManager
@@ -71,10 +71,15 @@ def _run(
     random.seed(seeds["random_seed"])
     add_formats(args.format_path)
     # Everything that can be wrong with tasks is found before a model is loaded.
-    loaded = TaskManager(args.include_path).load(split_list(args.tasks))
+    known = {key: value for key, value in model_args.items() if not is_secret_name(key)}
+    known |= parse_pairs(args.metadata, flag="--metadata")
+    manager = TaskManager(args.include_path, parity=args.parity, metadata=known)
+    loaded = manager.load(split_list(args.tasks))
     groups = [] if args.predict_only else list(loaded["groups"].values())
     prepared = prepare_all(list(loaded["tasks"].values()), options)
     check_groups(groups)
+    if args.show_config:
+        show_config(prepared)
     with opened_writer(args.output_path, model_name) as writer:
         model = load_model(args.model, model_args)
         try:
@@ -176,7 +181,12 @@ def add_formats(paths: Sequence[str] | None) -> list[str]:
 def backend_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """``--model_args``, with ``--batch_size`` and ``--device`` where the backend takes them."""
     model_args = parse_pairs(args.model_args, flag="--model_args")
-    given = {"batch_size": parse_batch_size(args.batch_size), "device": args.device}
+    given = {
+        "batch_size": parse_batch_size(args.batch_size),
+        "max_batch_size": args.max_batch_size,
+        "device": args.device,
+        "trust_remote_code": args.trust_remote_code or None,
+    }
     for name, value in given.items():
         if value is None or name in model_args:
             continue
@@ -244,6 +254,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         samples=parse_samples(args.samples),
         fewshot_seed=1234 if seed is None else seed,
         predict_only=args.predict_only,
+        runs_unsafe_code=args.confirm_run_unsafe_code,
     )
 
 
@@ -274,6 +285,15 @@ def write_out(prepared: Sequence[Prepared]) -> None:
         print("\n".join(prompt_lines(doc.context)))
 
 
+def show_config(prepared: Sequence[Prepared]) -> None:
+    """Print the config of each task, as the results file will hold it."""
+    from lm_eval.reports.encode import to_json
+
+    for one in prepared:
+        print(f"── {visible(one.task.name)}")
+        print(visible(redacted_text(to_json(one.task.config.to_dict(), indent=2)), keep=chr(10)))
+
+
 def run_info(
     args: argparse.Namespace,
     model_args: Mapping[str, Any],
@@ -295,6 +315,7 @@ def run_info(
         system_instruction=args.system_instruction,
         chat_template=facts.get("chat_template") if args.apply_chat_template else None,
         fewshot_as_multiturn=options.prompt.multiturn if options.prompt.as_chat else None,
+        parity=args.parity,
         start_time=started,
         end_time=time.time(),
         command=[hidden(part, secrets_in(model_args)) for part in args.command_line],
