@@ -36,7 +36,7 @@ class LoglikelihoodRequest:
     task: str
     doc_id: int
     index: int
-    """Which of the doc's requests this is: for choices, the choice's place."""
+    """Which of the doc's requests this is: for choices that are asked once, the choice's place."""
     context: Context
     continuation: str
 
@@ -139,6 +139,13 @@ class DocRequests:
     shots: tuple[int, ...]
     context: Context
     requests: tuple[Request, ...]
+    repeats: int = 1
+    """How often each request stands in ``requests``, one after the other."""
+
+    @property
+    def distinct(self) -> tuple[Request, ...]:
+        """The requests without their repeats."""
+        return self.requests[:: self.repeats]
 
 
 def build_requests(
@@ -159,7 +166,22 @@ def build_requests(
             requests = _input_requests(task, doc_id, asked, shots, options)
         else:
             requests = _doc_requests(task, doc_id, asked, context, gen_kwargs, options)
-        yield DocRequests(doc_id, asked, shots, context, requests)
+        repeats = _repeats(task)
+        yield DocRequests(doc_id, asked, shots, context, _repeated(requests, repeats), repeats)
+
+
+def _repeats(task: ConfigurableTask) -> int:
+    """How often a request is sent; scored choices of a format would only be the same again."""
+    is_repeated = task.format is None or task.output_type == "generate_until"
+    return max(task.config.repeats, 1) if is_repeated else 1
+
+
+def _repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
+    """Each request so many times in a row, numbered through: a sampled reply differs by number."""
+    if times == 1:
+        return requests
+    copies = (request for request in requests for _ in range(times))
+    return tuple(replace(request, index=index) for index, request in enumerate(copies))
 
 
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
@@ -171,7 +193,7 @@ def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
 
 
 def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping[str, Any]:
-    """A task's generation arguments: harness defaults, its own, the run's."""
+    """A task's generation arguments: harness defaults, its own, and the run's as they were given."""
     own = task.config.generation_kwargs
     if own is None:
         own = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
@@ -183,7 +205,7 @@ def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping
                 f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
                 f"be {expected}. It comes from the task's generation_kwargs or from --gen_kwargs."
             )
-    if merged.get("temperature") is not None:
+    if merged.get("temperature") is not None and "temperature" not in options.gen_kwargs:
         merged["temperature"] = float(merged["temperature"])
     return MappingProxyType(merged)
 
@@ -249,10 +271,7 @@ def _doc_requests(
         return (LoglikelihoodRequest(name, doc_id, 0, context, asked.continuations[0]),)
     if task.output_type == "loglikelihood_rolling":
         return (RollingRequest(name, doc_id, 0, asked.continuations[0]),)
-    return tuple(
-        GenerateRequest(name, doc_id, index, context, gen_kwargs)
-        for index in range(max(task.config.repeats, 1))
-    )
+    return (GenerateRequest(name, doc_id, 0, context, gen_kwargs),)
 
 
 def _choice_requests(

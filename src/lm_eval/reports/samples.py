@@ -53,7 +53,7 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
 def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, Any]:
     data = dict(task.eval_docs[doc.doc_id])
     target = doc.asked.target
-    arguments = _arguments(doc.requests, show)
+    arguments = _arguments(doc.distinct, show)
     return {
         "doc_id": doc.doc_id,
         "doc": data,

@@ -11,13 +11,13 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval.config.fields import compile_field, compile_template, is_jinja
+from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
 from lm_eval.data import Splits, Table, is_on_hub, load_splits
 from lm_eval.errors import (
     ConfigError,
@@ -32,7 +32,7 @@ from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
-from lm_eval.tasks.fitness import check_fitness
+from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
 from lm_eval.tasks.harness import HarnessPrompts
 from lm_eval.tasks.overridable import HarnessMethods
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
@@ -52,6 +52,8 @@ class ConfigurableTask(HarnessMethods):
     ) -> None:
         if not isinstance(config, TaskConfig):
             config = TaskConfig.from_mapping({**self._class_settings(), **(config or {})})
+        if format_name is None and config.format_problem is not None:
+            raise config.format_problem
         self.config = (
             config.as_assigned() if format_name is None else config.with_format(format_name)
         )
@@ -109,6 +111,11 @@ class ConfigurableTask(HarnessMethods):
                 given = config.custom_dataset(
                     **(config.metadata or {}), **(config.dataset_kwargs or {})
                 )
+                if not isinstance(given, Mapping):
+                    raise DataError(
+                        f"custom_dataset gives {shorten(given)}; expected a mapping of split names "
+                        "to rows."
+                    )
                 return Splits({name: _rows(rows) for name, rows in given.items()}, "custom_dataset")
             if not config.dataset_path:
                 raise DataError(
@@ -120,6 +127,7 @@ class ConfigurableTask(HarnessMethods):
                 config.dataset_name,
                 config.dataset_kwargs,
                 base_dir=self._folder,
+                reads_dates=self.parity,
             )
 
     @property
@@ -167,7 +175,10 @@ class ConfigurableTask(HarnessMethods):
             return self._processed(split, process)
         samples = settings.get("samples")
         if samples is not None:
-            return list(samples() if callable(samples) else samples)
+            with self._located():
+                return _mappings(
+                    samples() if callable(samples) else samples, "fewshot_config.samples"
+                )
         config = self.config
         if self.overrides("training_docs") and self.has_training_docs():
             return [dict(doc) for doc in self.training_docs()]
@@ -270,11 +281,16 @@ class ConfigurableTask(HarnessMethods):
         self.seed = seed
         self._sampler = None
 
-    def check_fitness(self) -> None:
-        """Refuse a format on fields that are not raw; warn where literal text would double up."""
+    def check_fitness(self, doc_ids: Sequence[int] | None = None) -> None:
+        """Refuse a format on fields that are not raw; warn where literal text would double up.
+
+        ``doc_ids`` are the docs to be asked; None means all.
+        """
         if isinstance(self.prompts, FormatPrompts):
+            chosen = range(len(self.eval_docs)) if doc_ids is None else doc_ids
+            docs = [self.eval_docs[doc_id] for doc_id in chosen[:CHECKED_DOCS]]
             with self._located():
-                check_fitness(self.prompts, self.config, self.eval_docs)
+                check_fitness(self.prompts, self.config, docs)
 
     def check_config(self) -> None:
         """Refuse what is wrong with the task's keys and can be seen without a doc."""
@@ -398,7 +414,7 @@ class ConfigurableTask(HarnessMethods):
             if process is not None:
                 docs = process(docs)
             if not isinstance(docs, Table):
-                docs = Table.from_list([dict(doc) for doc in docs])
+                docs = Table.from_list(_mappings(docs, "process_docs"))
             # A table copies rows on every access, and docs are read many times.
             rows: list[Doc] = docs.to_list()
             return rows
@@ -438,9 +454,9 @@ class ConfigurableTask(HarnessMethods):
         try:
             yield
         except FieldError as error:
-            raise error.located(task=self.name, doc_id=doc_id) from error.__cause__
+            raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
         except (FormatError, DataError, ConfigError) as error:
-            where = place(self.name, None, doc_id).replace("doc ", f"{what} ")
+            where = place(self.name, None, doc_id, what=what)
             if str(error).startswith((where, "Task ")):
                 raise
             located = copy.copy(error)  # with the facts that it carries
@@ -453,4 +469,17 @@ Task = ConfigurableTask
 
 
 def _rows(rows: Any) -> Callable[[], Table]:
-    return lambda: rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
+    if isinstance(rows, Table):
+        return lambda: rows
+    return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
+
+
+def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
+    """Docs that a task's own code or YAML brings, checked to be docs."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
+    found = list(rows)
+    for row in found:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
+    return [dict(row) for row in found]

@@ -47,7 +47,12 @@ _FOLDING = _Folding()
 
 def fold(text: str) -> str:
     """``text`` with full-width, styled and typographic characters made plain, of equal length."""
-    return text if text.isascii() else text.translate(_FOLDING)
+    return text if text.isascii() else _folded(text)
+
+
+@lru_cache(maxsize=4)  # the rules of one reader look at one reply in turn
+def _folded(text: str) -> str:
+    return text.translate(_FOLDING)
 
 
 def lowered(text: str) -> str:
@@ -89,13 +94,19 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
 
 
 def after_last(text: str, cue: re.Pattern[str]) -> int | None:
-    """Where the last ``cue`` that is followed by something ends, or None.
+    """Where the last ``cue`` that is followed by something ends, or None."""
+    span = last_cue(text, cue)
+    return None if span is None else span[1]
+
+
+def last_cue(text: str, cue: re.Pattern[str]) -> tuple[int, int] | None:
+    """Where the last ``cue`` that is followed by something stands, or None.
 
     A cue with nothing behind it is where the model was cut off while it repeated itself.
     """
-    ends = [found.end() for found in cue.finditer(lowered(text))]
+    spans = [found.span() for found in cue.finditer(lowered(text))]
     tail = len(text.rstrip(" \t\r\n:*_$\"'`([{.…-"))
-    return next((end for end in reversed(ends) if end < tail), None)
+    return next((span for span in reversed(spans) if span[1] < tail), None)
 
 
 # --------------------------------------------------------------------------------------- echoes
@@ -159,6 +170,34 @@ def _sentence_start(low: str, floor: int, end: int) -> int:
     floor = max(floor, end - 300)
     stops = [found.end() for found in _SENTENCE_STOP.finditer(low, floor, end)]
     return stops[-1] if stops else floor
+
+
+# ------------------------------------------------------------------------------------- sentences
+
+_SENTENCE_END = re.compile(
+    r"(?:[^\W\d_]{2}|[\d)\]}$*\"'`%])(?P<stop>[.!?])[)\]*_\"'`]{0,3}(?=\s+[\"'(\[*_]{0,3}[^\W\d_])"
+    r"|(?P<wide>[。！？])(?=\S)"
+)
+_ABBREVIATION = re.compile(
+    r"\b(?:dr|mrs?|ms|prof|st|mt|vs|jr|sr|inc|ltd|co|corp|gen|col|lt|capt|rev|dept|univ|ave|approx|est"
+    r"|etc)\.\Z",
+    re.IGNORECASE,
+)
+
+
+def sentence_ends(text: str) -> Iterator[tuple[int, int]]:
+    """Where sentences end that another one follows: before their stop, and behind it.
+
+    The periods of ``St. Louis``, ``J. K.``, ``No. 5`` and ``3.14`` end none; the next sentence
+    begins with a capital letter, if its script has them.
+    """
+    for found in _SENTENCE_END.finditer(text):
+        following = re.compile(r"[^\W\d_]").search(text, found.end())
+        if following is None or following[0].islower():
+            continue
+        stop = found.start("stop") if found["stop"] else found.start("wide")
+        if not _ABBREVIATION.search(text, max(0, stop - 20), stop + 1):
+            yield stop, found.end()
 
 
 # --------------------------------------------------------------------------------------- words
