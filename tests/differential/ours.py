@@ -69,8 +69,7 @@ def run_ours(selector: str, variant: str, *, parity: bool = False) -> dict[str, 
         warnings.simplefilter("ignore")
         loaded = _manager().load([selector])
         tasks = {
-            name: _told(prepare(task, options), model)
-            for name, task in loaded["tasks"].items()
+            name: _told(prepare(task, options), model) for name, task in loaded["tasks"].items()
         }
     return {"tasks": tasks, "task_order": list(tasks)}
 
