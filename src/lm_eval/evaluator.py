@@ -5,14 +5,12 @@ Everything that can be wrong with tasks, formats and docs is found before the mo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lm_eval.errors import (
     ConfigError,
-    DataError,
     FormatError,
     ModelError,
     UsageError,
@@ -29,6 +27,7 @@ from lm_eval.requests import (
     PromptOptions,
     Request,
     build_requests,
+    choose_docs,
     shot_count,
 )
 from lm_eval.scoring.harness_task import HarnessScorer
@@ -212,31 +211,8 @@ def ask(prepared: Prepared, model: LM, *, shows_progress: bool) -> list[list[Ans
 
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
     """Which docs of a task are asked, by their place in the data."""
-    total = len(task.eval_docs)
-    if options.samples is not None:
-        wanted = sorted(set(_samples_of(task, options.samples)))
-        outside = [index for index in wanted if not 0 <= index < total]
-        if outside:
-            raise DataError(
-                f"Task {task.name!r}: --samples names doc {listing(map(str, outside))}, but its "
-                f"docs are numbered 0 to {total - 1}."
-            )
-        return wanted
-    if options.limit is None:
-        return range(total)
-    check_limit(options.limit)
-    count = math.ceil(total * options.limit) if options.limit < 1 else int(options.limit)
-    return range(min(count, total))
-
-
-def check_limit(limit: float) -> None:
-    """Refuse a limit that is neither a number of docs nor a share of them."""
-    if limit > 0 and (limit < 1 or float(limit).is_integer()):
-        return
-    problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
-    raise UsageError(
-        f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
-    )
+    samples = None if options.samples is None else _samples_of(task, options.samples)
+    return choose_docs(task, limit=options.limit, samples=samples)
 
 
 def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:

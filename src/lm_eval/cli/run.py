@@ -26,7 +26,6 @@ from lm_eval.evaluator import (
     RunOptions,
     adapt,
     check_groups,
-    check_limit,
     group_results,
     prepare_all,
     run_all,
@@ -37,7 +36,7 @@ from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
 from lm_eval.reports.terminal import visible
-from lm_eval.requests import PromptOptions
+from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.tasks.loader import TaskManager
 
 EMBEDDED_MODEL = "SmolLM2-135M-Instruct"

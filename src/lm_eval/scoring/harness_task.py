@@ -229,10 +229,10 @@ class HarnessScorer:
         return list(names)
 
     def _higher_is_better(self) -> Mapping[str, bool | None]:
-        return {**self.metrics.higher_is_better(), **self.task.higher_is_better()}
+        return {**self.metrics.higher_is_better(), **self.task.own_higher_is_better}
 
     def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
-        aggregation = self.task.aggregation().get(name) or self.metrics.aggregation_of(name)
+        aggregation = self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
         try:
             value, stderr = value_and_stderr(name, values, aggregation, iters)
         except LmEvalError:

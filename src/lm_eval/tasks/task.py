@@ -18,10 +18,18 @@ from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.data import Splits, Table, load_splits
-from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, LmEvalWarning, place
+from lm_eval.errors import (
+    ConfigError,
+    DataError,
+    FieldError,
+    FormatError,
+    LmEvalWarning,
+    did_you_mean,
+    place,
+)
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, make_sampler
 from lm_eval.tasks.fitness import check_fitness
 from lm_eval.tasks.harness import HarnessPrompts
@@ -54,6 +62,8 @@ class ConfigurableTask(HarnessMethods):
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        self.instances: list[Any] = []
+        """What ``build_all_requests`` built."""
         if self.overrides("download"):
             self.download()
 
@@ -195,11 +205,15 @@ class ConfigurableTask(HarnessMethods):
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
+        return self.shots_for(self.eval_docs[doc_id], count) if count else ()
+
+    def shots_for(self, doc: Doc, count: int) -> tuple[int, ...]:
+        """As ``shots``, for a doc given by its data."""
         if count == 0:
             return ()
         if self._sampler is None or self._sampler[0] != count:
             self._sampler = (count, self._make_sampler(count))
-        return self._sampler[1].draw(self.eval_docs[doc_id], count)
+        return self._sampler[1].draw(doc, count)
 
     def shot_turn(self, pool_place: int) -> Turn:
         """A few-shot example as a turn; made once, whatever number of docs it stands before."""
@@ -222,14 +236,17 @@ class ConfigurableTask(HarnessMethods):
 
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt."""
+        with self._located(doc_id):
+            return self.description_for(self.eval_docs[doc_id])
+
+    def description_for(self, doc: Doc) -> str:
+        """As ``description``, for a doc given by its data."""
         text = self.config.description or ""
-        doc = self.eval_docs[doc_id]
         if isinstance(text, str) and not is_jinja(text):
             return str(doc.get(text, text)) if text else ""
-        with self._located(doc_id):
-            if self.format is None and isinstance(text, str):
-                return compile_template(text)(doc)
-            return str(compile_field(text)(doc))
+        if self.format is None and isinstance(text, str):
+            return compile_template(text)(doc)
+        return str(compile_field(text)(doc))
 
     @property
     def scores_without_question(self) -> bool:
@@ -249,6 +266,22 @@ class ConfigurableTask(HarnessMethods):
         if isinstance(self.prompts, FormatPrompts):
             with self._located():
                 check_fitness(self.prompts, self.config, self.eval_docs)
+
+    def set_config(self, key: str, value: Any, update: bool = False) -> None:
+        """Change one key of the config; ``update`` adds to a mapping instead of replacing it."""
+        if key not in CONFIG_KEYS:
+            raise ConfigError(
+                f"Task {self.task_name!r}: {key!r} is no key of a task.{did_you_mean(key, CONFIG_KEYS)}"
+            )
+        if update:
+            value = {**(getattr(self.config, key) or {}), **value}
+        setattr(self.config, key, value)
+        self.config = self.config.as_assigned()
+        for name in _MADE_FROM_CONFIG:
+            self.__dict__.pop(name, None)
+        for made in (self._shot_turns, self._shot_texts, self._shot_messages):
+            made.clear()
+        self._sampler = None
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
         """The processed docs of a split; none where the task does not name it."""
@@ -283,6 +316,16 @@ class ConfigurableTask(HarnessMethods):
             return self.process_results
         function: Callable[..., Any] | None = self.config.process_results
         return function
+
+    @property
+    def own_aggregation(self) -> Mapping[str, Callable[..., float]]:
+        """Metric → aggregation, where a subclass says so."""
+        return self.aggregation() if self.overrides("aggregation") else {}
+
+    @property
+    def own_higher_is_better(self) -> Mapping[str, bool]:
+        """Metric → direction, where a subclass says so."""
+        return self.higher_is_better() if self.overrides("higher_is_better") else {}
 
     @cached_property
     def has_several_targets(self) -> bool:
@@ -378,6 +421,10 @@ class ConfigurableTask(HarnessMethods):
                 raise
             raise type(error)(f"{where}{error}") from None
 
+
+_MADE_FROM_CONFIG = tuple(
+    name for name, value in vars(ConfigurableTask).items() if isinstance(value, cached_property)
+)
 
 Task = ConfigurableTask
 """The name under which older Python tasks know it."""
