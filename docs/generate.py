@@ -475,7 +475,6 @@ def metrics_table() -> str:
 NOT_USED = (
     "doc_to_image",
     "doc_to_audio",
-    "unsafe_code",
     "use_prompt",
     "should_decontaminate",
     "doc_to_decontamination_query",
@@ -483,6 +482,7 @@ NOT_USED = (
 KEY_TEXT = {
     "task": "The task's name. Required.",
     "task_alias": "Another name for the table.",
+    "unsafe_code": "Whether scoring runs code that the model wrote; Python callers confirm it.",
     "process_results": "A `!function` that scores a doc, for a task without a format.",
     "filter_list": "Filters on replies, for a task without a format, as in EleutherAI's harness.",
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",

@@ -49,7 +49,8 @@ class RunOptions:
     """How many docs of each task; below 1, a share."""
     samples: Mapping[str, Sequence[int]] | None = None
     """Task name → the docs to ask, instead of ``limit``."""
-    fewshot_seed: int = 1234
+    fewshot_seed: int | None = 1234
+    """None: the one that each task has."""
     predict_only: bool = False
     bootstrap_iters: int = 100_000
     """Resamples for the standard errors of harness metrics that have no formula."""
@@ -65,7 +66,16 @@ class Prepared:
     num_fewshot: int
 
 
-def evaluate(
+def __getattr__(name: str) -> Any:
+    """``simple_evaluate`` and ``evaluate`` under the address that scripts import them from."""
+    if name in ("simple_evaluate", "evaluate"):
+        from lm_eval import simple
+
+        return getattr(simple, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def run_tasks(
     tasks: Sequence[ConfigurableTask],
     model: LM,
     options: RunOptions,
@@ -85,7 +95,8 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
 
 def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     """Build all requests of a task, and with them find everything that is wrong with it."""
-    task.set_fewshot_seed(options.fewshot_seed)
+    seed = options.fewshot_seed
+    task.set_fewshot_seed(task.seed if seed is None else seed)
     if not options.predict_only:
         metric_names(task)
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
@@ -220,7 +231,11 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
     if options.samples is None:
         return
     names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
-    for name in options.samples:
+    for name, places in options.samples.items():
+        if any(isinstance(one, bool) or not isinstance(one, int) for one in places):
+            raise UsageError(
+                f"--samples: task {name!r} needs a list of doc numbers such as [0, 3], not {places!r}."
+            )
         if name not in names:
             raise UsageError(
                 f"--samples names task {name!r}, which is not among the tasks of this run."

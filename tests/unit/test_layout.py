@@ -67,6 +67,8 @@ LAYERS: dict[str, set[str]] = {
     "scoring": {"formats.*", "requests", "stats", "config", "config.fields", "tasks.*"},
     "reports": {"scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"},
     "evaluator": {"*"},
+    "runs": {"*"},
+    "simple": {"*"},
     "cli": {"*"},
     "api": {"*"},
     "filters": {"*"},  # addresses of the harness, as api/ is

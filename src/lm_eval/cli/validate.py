@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterator
 
 from lm_eval.cli.arguments import split_list
-from lm_eval.cli.run import add_formats
 from lm_eval.errors import CodeNotRunError, LmEvalError, UsageError
 from lm_eval.evaluator import RunOptions, prepare
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions
+from lm_eval.runs import add_formats
 from lm_eval.tasks.loader import TaskManager
 
 

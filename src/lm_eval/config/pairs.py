@@ -16,7 +16,9 @@ _EXAMPLES = {
 }
 
 
-def parse_pairs(values: Sequence[str] | Mapping[str, Any] | None, *, flag: str) -> dict[str, Any]:
+def parse_pairs(
+    values: Sequence[str] | str | Mapping[str, Any] | None, *, flag: str
+) -> dict[str, Any]:
     """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes do not split."""
     if isinstance(values, Mapping):
         return dict(values)

@@ -94,10 +94,13 @@ class LM:
 
     capabilities = Capabilities()
     cache_hook: Any = _NoCache()
+    _infers_capabilities = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "capabilities" not in vars(cls):
+        if "capabilities" in vars(cls):
+            cls._infers_capabilities = False
+        elif cls._infers_capabilities:
             cls.capabilities = _inferred(cls)
 
     def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:

@@ -106,7 +106,10 @@ def _by_name(
     """Name → description; entries of one name (several filters) are merged."""
     merged: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        merged.setdefault(entry.name, {}).update(describe(entry))
+        known = merged.setdefault(entry.name, {})
+        for key, value in describe(entry).items():
+            both = isinstance(value, dict) and isinstance(known.get(key), dict)
+            known[key] = {**known[key], **value} if both else value
     return merged
 
 
@@ -146,18 +149,18 @@ def _group_scores(
     docs = {result.name: result.num_docs for result in results}
 
     def describe(group: GroupResult) -> dict[str, Any]:
-        sizes = [estimate.n for estimate in group.metrics.values()]
-        count = max(sizes, default=sum(docs.get(name, 0) for name in group.members))
+        sizes = {metric_key(m, group.filter): e.n for m, e in group.metrics.items()}
+        below = sum(docs.get(name, 0) for name in group.members)
+        count = max(sizes.values(), default=below)
         scores = {"name": group.name, "alias": group.alias, "sample_len": count}
-        return {**scores, **_metrics(group.metrics, group.filter), "sample_count": count}
+        return {**scores, **_metrics(group.metrics, group.filter), "sample_count": sizes}
 
     return describe
 
 
 def _groups(results: Sequence[TaskResult], groups: Sequence[GroupResult]) -> dict[str, Any]:
     aggregating = [group for group in groups if group.metrics]
-    subtasks: dict[str, list[str]] = {result.name: [] for result in results}
-    subtasks |= {group.name: list(group.members) for group in groups}
+    subtasks = {group.name: list(group.members) for group in groups}
     scores = _by_name(aggregating, _group_scores(results))
     return ({"groups": scores} if scores else {}) | {"group_subtasks": subtasks}
 

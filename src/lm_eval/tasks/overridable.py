@@ -21,7 +21,8 @@ Doc = Mapping[str, Any]
 class HarnessMethods:
     """Hooks with the harness's names. Each default does what the task's YAML says."""
 
-    VERSION: ClassVar[Any] = None
+    VERSION: Any = None
+    """The task's version; ``metadata.version`` of its YAML where there is one."""
     DATASET_PATH: ClassVar[str | None] = None
     DATASET_NAME: ClassVar[str | None] = None
     OUTPUT_TYPE: ClassVar[str | None] = None

@@ -62,10 +62,14 @@ class ConfigurableTask(HarnessMethods):
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        self.VERSION = (self.config.metadata or {}).get("version", self.VERSION)
         self.instances: list[Any] = []
         """What ``build_all_requests`` built."""
         if self.overrides("download"):
             self.download()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(task_name={self.name},output_type={self.output_type})"
 
     @property
     def task_name(self) -> str:

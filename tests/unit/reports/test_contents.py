@@ -97,7 +97,7 @@ def test_filters_of_one_task_share_an_entry():
 
 def test_groups(content):
     assert list(content["groups"]) == ["all_formats"]
-    assert content["groups"]["all_formats"]["sample_count"] == 180
+    assert content["groups"]["all_formats"]["sample_count"] == {"acc,none": 180}
     assert content["group_subtasks"]["all_formats"] == [r.name for r in RESULTS[:3]]
     assert content["group_subtasks"]["wikitext"] == []
     assert "groups" not in results_dict([CLOZE], run=RUN)
