@@ -256,7 +256,7 @@ def run_info(
     return RunInfo(
         model=run.backend,
         model_name=run.model_name,
-        model_args=model_args,
+        model_args=None if isinstance(run.model, LM) else model_args,
         model_facts=model.describe(),
         batch_size=run.batch_size,
         device=run.device,

@@ -157,11 +157,12 @@ def evaluate(
     _refuse(cache_requests=cache_requests, rewrite_requests_cache=rewrite_requests_cache)
     if verbosity is not None:
         set_verbosity(verbosity)
+    model = _checked_model(lm, {})
     loaded = gathered(_flat(task_dict))
     if not loaded["tasks"]:
         raise UsageError("No tasks: task_dict is empty.")
     run = Run(
-        model=_checked_model(lm, {}),
+        model=model,
         options=RunOptions(
             prompt=PromptOptions(
                 as_chat=_checked_chat(apply_chat_template),
@@ -235,6 +236,10 @@ def _checked_chat(apply_chat_template: bool | str) -> bool:
 
 def _flat(task_dict: Mapping[Any, Any]) -> Iterator[ConfigurableTask | Group]:
     """Every task and group of what ``TaskManager.load`` or ``get_task_dict`` gave."""
+    if not isinstance(task_dict, Mapping):
+        raise UsageError(
+            f"task_dict is a {type(task_dict).__name__}; expected what TaskManager.load returns."
+        )
     if {"tasks", "groups"} <= task_dict.keys():
         yield from [*task_dict["tasks"].values(), *task_dict["groups"].values()]
         return

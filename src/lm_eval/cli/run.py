@@ -34,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     asked = run_of(args)
     with hiding(secrets_in(asked.model_args)):
         add_formats(args.format_path)
-        loaded = TaskManager(args.include_path).load(split_list(args.tasks))
+        manager = TaskManager(args.include_path, metadata=asked.model_args)
+        loaded = manager.load(split_list(args.tasks))
         outcome = execute(
             asked,
             list(loaded["tasks"].values()),

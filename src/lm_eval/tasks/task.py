@@ -42,6 +42,8 @@ Doc = Mapping[str, Any]
 class ConfigurableTask(HarnessMethods):
     """One task under one format (or under none). Docs are numbered by their place in the split."""
 
+    VERSION: Any = "Yaml"
+
     def __init__(
         self,
         config: TaskConfig | Mapping[str, Any] | None = None,
