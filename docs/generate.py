@@ -507,7 +507,7 @@ KEY_TEXT = {
     "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
     "output_type": "Without a format: `multiple_choice` or `generate_until`.",
     "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
-    "repeats": "How many replies are generated for each doc; the first is scored.",
+    "repeats": "How many replies each doc gets; the first is scored, unless `filter_list` takes others.",
     "gen_prefix": "Without a format: the start of the answer, put into the model's mouth.",
     "metadata": "Anything; `version` goes into the results file.",
     "formats": "How to ask: see [formats](formats.md).",

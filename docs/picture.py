@@ -22,7 +22,7 @@ from lm_eval.requests import PromptOptions
 from lm_eval.runs import load_model
 from lm_eval.tasks import TaskManager
 
-COMMAND = "lm-eval run --tasks 'demo_mcq@*' --gen_kwargs max_gen_toks=128"
+COMMAND = "lm-eval run --tasks 'demo_mcq@*' --apply_chat_template --gen_kwargs max_gen_toks=96"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
 WIDTH = 88
 INK, PAPER = (36, 41, 47), (255, 255, 255)
@@ -36,7 +36,7 @@ def main() -> None:
     args = parser.parse_args()
     tasks = list(TaskManager().load("demo_mcq@*")["tasks"].values())
     model = load_model(args.model, {})
-    options = RunOptions(prompt=PromptOptions(gen_kwargs={"max_gen_toks": 128}))
+    options = RunOptions(prompt=PromptOptions(as_chat=True, gen_kwargs={"max_gen_toks": 96}))
     results = run_tasks(tasks, model, options)
     model.close()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), markup=False, highlight=False)

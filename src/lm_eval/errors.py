@@ -98,15 +98,22 @@ class FieldError(LmEvalError):
         self.task = task
         self.field = field
         self.doc_id = doc_id
+        self.what = "doc"
         super().__init__(problem)
 
     def __str__(self) -> str:
-        return f"{place(self.task, self.field, self.doc_id)}{self.problem}"
+        return f"{place(self.task, self.field, self.doc_id, what=self.what)}{self.problem}"
 
     def located(
-        self, *, task: str | None = None, field: str | None = None, doc_id: int | None = None
+        self,
+        *,
+        task: str | None = None,
+        field: str | None = None,
+        doc_id: int | None = None,
+        what: str = "doc",
     ) -> FieldError:
-        """This error with the places filled in that it did not know."""
+        """This error with the places filled in that it did not know. ``what`` is the kind of doc."""
+        self.what = what if self.doc_id is None else self.what
         self.task = self.task if self.task is not None else task
         self.field = self.field if self.field is not None else field
         self.doc_id = self.doc_id if self.doc_id is not None else doc_id
@@ -141,13 +148,13 @@ class OutputError(LmEvalError):
     """Results that cannot be written where they were asked for."""
 
 
-def place(task: str | None, field: str | None, doc_id: int | None) -> str:
+def place(task: str | None, field: str | None, doc_id: int | None, *, what: str = "doc") -> str:
     """The start of a message: ``Task 't', doc 17, field 'doc_to_text': ``, as far as known."""
     parts = []
     if task is not None:
         parts.append(f"task {task!r}")
     if doc_id is not None:
-        parts.append(f"doc {doc_id}")
+        parts.append(f"{what} {doc_id}")
     if field is not None:
         parts.append(f"field {field!r}")
     if not parts:

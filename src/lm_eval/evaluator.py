@@ -5,6 +5,7 @@ Everything that can be wrong with tasks, formats and docs is found before the mo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from lm_eval.errors import (
     ConfigError,
     FormatError,
+    LmEvalWarning,
     ModelError,
     UsageError,
     did_you_mean,
@@ -33,7 +35,7 @@ from lm_eval.requests import (
 from lm_eval.scoring.harness_task import HarnessScorer
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.scoring.score import ScoredDoc, score_doc, summarise, task_metrics
-from lm_eval.stats.intervals import pooled_estimate
+from lm_eval.stats.intervals import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -48,7 +50,7 @@ class RunOptions:
     limit: float | None = None
     """How many docs of each task; below 1, a share."""
     samples: Mapping[str, Sequence[int]] | None = None
-    """Task name → the docs to ask, instead of ``limit``."""
+    """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
     fewshot_seed: int | None = 1234
     """None: the one that each task has."""
     predict_only: bool = False
@@ -102,7 +104,7 @@ def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
     if task.format is None and not options.predict_only:
         HarnessScorer(task).check_gold(docs)
-    task.check_fitness()  # after the docs: an error in one of them names it
+    task.check_fitness([doc.doc_id for doc in docs])  # after the docs: errors in them name them
     return Prepared(task, docs, shot_count(task, options.prompt))
 
 
@@ -141,7 +143,7 @@ def run_task(
 ) -> list[TaskResult]:
     """Ask the model everything a task wants to know, and score it."""
     answers = ask(prepared, model, shows_progress=options.shows_progress)
-    if prepared.task.format is None and not options.predict_only:
+    if prepared.task.format is None:
         return score_harness_task(prepared, answers, model, options, on_sample=on_sample)
     return [score_format_task(prepared, answers, model, options, on_sample=on_sample)]
 
@@ -156,7 +158,7 @@ def score_harness_task(
 ) -> list[TaskResult]:
     """The scores of a task without a format: one result for each of its filters."""
     task = prepared.task
-    scorer = HarnessScorer(task)
+    scorer = HarnessScorer(task, only_predicts=options.predict_only)
     results = []
     for filtered in scorer.score(prepared.docs, answers):
         if on_sample is not None:
@@ -222,14 +224,19 @@ def ask(prepared: Prepared, model: LM, *, shows_progress: bool) -> list[list[Ans
 
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
     """Which docs of a task are asked, by their place in the data."""
-    samples = None if options.samples is None else _samples_of(task, options.samples)
-    return choose_docs(task, limit=options.limit, samples=samples)
+    named = _samples_of(task, options.samples or {})
+    return choose_docs(task, limit=options.limit, samples=named)
 
 
 def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
-    """Refuse ``samples`` that name a task that is not run, or leave out one that is."""
+    """Refuse ``samples`` that name a task that is not run; say which tasks they leave whole."""
     if options.samples is None:
         return
+    if not options.samples:
+        raise UsageError(
+            "--samples names no docs of any task. Write them as '{\"my_task\": [0, 3]}', or leave "
+            "--samples out to ask all docs."
+        )
     names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
     for name, places in options.samples.items():
         if any(isinstance(one, bool) or not isinstance(one, int) for one in places):
@@ -241,16 +248,21 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
                 f"--samples names task {name!r}, which is not among the tasks of this run."
                 f"{did_you_mean(name, names)} Tasks: {listing(names)}."
             )
-    for task in tasks:
-        if not _samples_of(task, options.samples):
-            raise UsageError(
-                f"--samples names no docs of task {task.name!r}. Add them, or leave the task out of "
-                "--tasks."
-            )
+    whole = [task.name for task in tasks if _samples_of(task, options.samples) is None]
+    if whole:
+        warnings.warn(
+            f"--samples does not name {listing(whole)}, so all docs there are asked. Add their docs "
+            "to --samples to ask fewer.",
+            LmEvalWarning,
+            stacklevel=3,
+        )
 
 
-def _samples_of(task: ConfigurableTask, samples: Mapping[str, Sequence[int]]) -> Sequence[int]:
-    return samples.get(task.name) or samples.get(task.task_name) or ()
+def _samples_of(
+    task: ConfigurableTask, samples: Mapping[str, Sequence[int]]
+) -> Sequence[int] | None:
+    """The docs of a task that ``samples`` names; None where it does not name the task."""
+    return samples.get(task.name, samples.get(task.task_name))
 
 
 def metric_names(task: ConfigurableTask) -> list[str] | None:
@@ -322,8 +334,28 @@ def _group_results(group: Group, results: Sequence[TaskResult]) -> list[GroupRes
 
 
 def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -> GroupResult:
+    members = [member.name for member in group.members]
+    direct = [result for result in below if result.name in members]
+    shots = {result.num_fewshot for result in direct}
+    scores = _group_scores(group, below, filter_name)
+    return GroupResult(
+        name=group.name,
+        alias=group.alias,
+        members=members,
+        primary=next(iter(scores), None),
+        metrics=scores,
+        higher_is_better=_common_directions(direct),
+        version=(group.config.metadata or {}).get("version"),
+        filter=filter_name,
+        num_docs=sum({result.name: result.num_docs for result in below}.values()),
+        num_fewshot=shots.pop() if len(shots) == 1 else None,
+    )
+
+
+def _group_scores(
+    group: Group, below: Sequence[TaskResult], filter_name: str
+) -> dict[str, Estimate]:
     scores = {}
-    directions = {}
     for score in group.config.aggregate_metric_list:
         wanted = score.filter_list
         wanted = [wanted] if isinstance(wanted, str) else wanted
@@ -334,17 +366,23 @@ def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -
         ]
         if having and (wanted is None or filter_name in wanted):
             scores[score.metric] = pooled_estimate(
-                [result.metrics[score.metric] for result in having],
+                [_weighed(result, score.metric) for result in having],
                 weight_by_size=bool(score.weight_by_size),
             )
-            directions[score.metric] = having[0].higher_is_better.get(score.metric, True)
-    return GroupResult(
-        name=group.name,
-        alias=group.alias,
-        members=[member.name for member in group.members],
-        primary=next(iter(scores), None),
-        metrics=scores,
-        higher_is_better=directions,
-        version=(group.config.metadata or {}).get("version"),
-        filter=filter_name,
-    )
+    return scores
+
+
+def _weighed(result: TaskResult, metric: str) -> Estimate:
+    """A task's score as its group counts it: the harness weighs all metrics of a task alike."""
+    estimate = result.metrics[metric]
+    return replace(estimate, n=result.num_docs) if result.format is None else estimate
+
+
+def _common_directions(results: Sequence[TaskResult]) -> dict[str, bool | None]:
+    """Metric → whether higher is better; None where tasks disagree."""
+    directions: dict[str, bool | None] = {}
+    for result in results:
+        for metric, higher in result.higher_is_better.items():
+            agreed = directions.setdefault(metric, higher)
+            directions[metric] = agreed if agreed == higher else None
+    return directions

@@ -106,8 +106,7 @@ def build_instances(
     return [
         _instance(request, task.task_name)
         for doc in build_requests(task, chosen, chat.options())
-        for request in with_text(doc.requests, chat.render)
-        if request.repeats <= 1 or request.index == 0
+        for request in with_text(doc.distinct, chat.render)
     ]
 
 
@@ -148,11 +147,7 @@ def construct(
             f"{len(asked.inputs)} contexts, not {len(contexts)}: fewshot_context returns them."
         )
     requests = ask_in(contexts, task, given, asked, generation_kwargs(task, options), options)
-    made = [
-        Instance(_kind(one), doc, one.args, one.idx, metadata)
-        for one in requests
-        if one.repeats <= 1 or one.index == 0
-    ]
+    made = [Instance(_kind(one), doc, one.args, one.idx, metadata) for one in requests]
     return made if task.output_type == "multiple_choice" else made[0]
 
 

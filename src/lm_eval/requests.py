@@ -51,7 +51,7 @@ class _HarnessNames:
     @property
     def idx(self) -> int:
         """Which of the doc's requests this is; the repeats of one request share its number."""
-        return self.index if self.repeats <= 1 else 0
+        return self.index // max(self.repeats, 1)
 
     @property
     def metadata(self) -> tuple[str, int, int]:
@@ -77,7 +77,7 @@ class LoglikelihoodRequest(_HarnessNames):
     task: str
     doc_id: int
     index: int
-    """Which of the doc's requests this is: for choices, the choice's place."""
+    """Which of the doc's requests this is: for choices that are asked once, the choice's place."""
     context: Context
     continuation: str
     doc: Mapping[str, Any] = _doc_field()
@@ -121,7 +121,7 @@ class GenerateRequest(_HarnessNames):
     """Shared by all requests of a task: copy before taking keys out."""
     doc: Mapping[str, Any] = _doc_field()
     repeats: int = 1
-    """How often this request is sent; each sending has its own ``index``."""
+    """How often this request is sent, in a row; each sending has its own ``index``."""
 
     kind: ClassVar[str] = "generate_until"
 
@@ -187,6 +187,13 @@ class DocRequests:
     shots: tuple[int, ...]
     context: Context
     requests: tuple[Request, ...]
+    repeats: int = 1
+    """How often each request stands in ``requests``, one after the other."""
+
+    @property
+    def distinct(self) -> tuple[Request, ...]:
+        """The requests without their repeats."""
+        return self.requests[:: self.repeats]
 
 
 def build_requests(
@@ -209,7 +216,9 @@ def build_requests(
         else:
             given = Given(task.name, doc_id, task.eval_docs[doc_id])
             requests = ask_in(contexts, task, given, asked, gen_kwargs, options)
-        yield DocRequests(doc_id, asked, shots, contexts[0], requests)
+        repeats = _repeats(task)
+        requests = _repeated(requests, repeats)
+        yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
 
 
 def choose_docs(
@@ -243,6 +252,22 @@ def check_limit(limit: float) -> None:
     )
 
 
+def _repeats(task: ConfigurableTask) -> int:
+    """How often a request is sent; scored choices of a format would only be the same again."""
+    is_repeated = task.format is None or task.output_type == "generate_until"
+    return max(task.config.repeats, 1) if is_repeated else 1
+
+
+def _repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
+    """Each request so many times in a row, numbered through: a sampled reply differs by number."""
+    if times == 1:
+        return requests
+    copies = (request for request in requests for _ in range(times))
+    return tuple(
+        replace(request, index=index, repeats=times) for index, request in enumerate(copies)
+    )
+
+
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
     """How many examples stand before each doc: the run's number, except where the task says 0."""
     own = task.config.num_fewshot
@@ -252,7 +277,7 @@ def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
 
 
 def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping[str, Any]:
-    """A task's generation arguments: harness defaults, its own, the run's."""
+    """A task's generation arguments: harness defaults, its own, and the run's as they were given."""
     own = task.config.generation_kwargs
     if own is None:
         own = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
@@ -264,7 +289,7 @@ def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping
                 f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
                 f"be {expected}. It comes from the task's generation_kwargs or from --gen_kwargs."
             )
-    if merged.get("temperature") is not None:
+    if merged.get("temperature") is not None and "temperature" not in options.gen_kwargs:
         merged["temperature"] = float(merged["temperature"])
     return MappingProxyType(merged)
 
@@ -354,11 +379,7 @@ def ask_in(
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
     if kind == "loglikelihood_rolling":
         return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
-    repeats = max(task.config.repeats, 1)
-    return tuple(
-        GenerateRequest(name, doc_id, index, contexts[0], gen_kwargs, doc, repeats)
-        for index in range(repeats)
-    )
+    return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc),)
 
 
 def _choice_requests(

@@ -1,7 +1,7 @@
 """Our harness on the same files with the same model, told in the words of the golden files.
 
-``run_ours(selector, variant)`` is the one seam of the differential test: what it cannot tell yet it
-leaves out, and the test marks the comparison as expected to fail.
+What is told comes from the results dict and the sample lines that a run writes, so that it is these
+which are compared.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from functools import cache
 from typing import Any
 
 import fake_model
+from regenerate import docs_of, plain
 from variants import HERE, options_of
 
 from lm_eval.cli.arguments import parse_pairs
-from lm_eval.evaluator import Prepared, RunOptions, prepare
+from lm_eval.evaluator import RunOptions, adapt, check_groups, group_results, prepare_all, run_all
 from lm_eval.models.base import LM, Capabilities
-from lm_eval.requests import GenerateRequest, PromptOptions, Request
+from lm_eval.reports.contents import RunInfo, results_dict
+from lm_eval.reports.samples import written_sample
+from lm_eval.requests import GenerateRequest, PromptOptions
 from lm_eval.tasks import TaskManager
 
 OPTIONS = {
@@ -34,6 +37,8 @@ OPTIONS = {
     "bootstrap_iters",
     "predict_only",
 }
+RUN = RunInfo(model="fake")
+Sample = dict[str, Any]
 
 
 class FakeLM(LM):
@@ -62,75 +67,107 @@ class FakeLM(LM):
 
 
 def run_ours(selector: str, variant: str, *, parity: bool = False) -> dict[str, Any]:
-    """One run of ours in the shape of a golden file, as far as we have got."""
-    options = _run_options(variant, parity=parity)
+    """One run of ours in the shape of a golden file."""
+    samples, found = evaluated(selector, variant, parity=parity)
+    return told(samples, found)
+
+
+def evaluated(
+    selector: str, variant: str, *, parity: bool = False
+) -> tuple[dict[str, list[Sample]], dict[str, Any]]:
+    """The samples of each task, and the results dict of the run."""
+    options = run_options(variant)
     model = FakeLM()
-    with _in_folder(), warnings.catch_warnings():
+    samples: dict[str, list[Sample]] = {}
+    with in_folder(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loaded = _manager().load([selector])
-        tasks = {
-            name: _told(prepare(task, options), model) for name, task in loaded["tasks"].items()
-        }
-    return {"tasks": tasks, "task_order": list(tasks)}
+        loaded = manager(parity).load([selector])
+        groups = list(loaded["groups"].values())
+        prepared = prepare_all(list(loaded["tasks"].values()), options)
+        if not options.predict_only:
+            check_groups(groups)
+        prepared, options = adapt(prepared, model, options)
+        results = run_all(
+            prepared,
+            model,
+            options,
+            on_sample=lambda name, sample: samples.setdefault(name, []).append(
+                written_sample(sample)
+            ),
+        )
+    found = results_dict(results, run=RUN, groups=group_results(groups, results))
+    return samples, found
 
 
 @cache
-def _manager() -> TaskManager:
-    return TaskManager(include_path="tasks", include_defaults=False)
+def manager(parity: bool = False) -> TaskManager:
+    return TaskManager(include_path="tasks", include_defaults=False, parity=parity)
 
 
-def _run_options(variant: str, *, parity: bool) -> RunOptions:
+def run_options(variant: str) -> RunOptions:
     given = options_of(variant)
-    extra = {"parity": parity} if "parity" in RunOptions.__dataclass_fields__ else {}
     assert not set(given) - OPTIONS, set(given) - OPTIONS
     prompt = PromptOptions(
         num_fewshot=given.get("num_fewshot"),
         as_chat=given.get("apply_chat_template", False),
         multiturn=given.get("fewshot_as_multiturn", True),
         system_instruction=given.get("system_instruction"),
-        gen_kwargs=_gen_kwargs(given.get("gen_kwargs")),
+        gen_kwargs=parse_pairs(given.get("gen_kwargs"), flag="--gen_kwargs"),
     )
     return RunOptions(
         prompt=prompt,
         limit=given["limit"],
         samples=given.get("samples"),
         fewshot_seed=given["fewshot_random_seed"],
-        predict_only=True,  # no scores are told yet, so metrics need not be known
+        bootstrap_iters=given["bootstrap_iters"],
+        predict_only=given.get("predict_only", False),
         shows_progress=False,
-        **extra,
     )
 
 
-def _gen_kwargs(written: str | None) -> dict[str, Any]:
-    return parse_pairs(written, flag="--gen_kwargs")
+def told(samples: dict[str, list[Sample]], found: dict[str, Any]) -> dict[str, Any]:
+    """A run in the words of a golden file; what only our files say is left out."""
+    tasks = {
+        name: {
+            "docs": docs_of([_with_arguments(sample) for sample in lines]),
+            "filter_order": list(dict.fromkeys(sample["filter"] for sample in lines)),
+            "results": _scores(found["results"][name]),
+            "n_shot": found["n-shot"][name],
+            "higher_is_better": found["higher_is_better"][name],
+            "version": plain(found["versions"][name]),
+            "n_samples": found["n-samples"][name],
+        }
+        for name, lines in samples.items()
+    }
+    groups = [name for name in found["results"] if name not in tasks]
+    return {
+        "tasks": tasks,
+        "task_order": list(samples),
+        "result_order": list(found["results"]),
+        "groups": {name: _scores(scores) for name, scores in found.get("groups", {}).items()},
+        "group_subtasks": found["group_subtasks"],
+        "group_results": {name: _scores(found["results"][name]) for name in groups},
+        "group_info": {
+            key: {name: value for name, value in found[key].items() if name not in tasks}
+            for key in ("n-shot", "higher_is_better", "versions")
+        },
+    }
 
 
-def _told(prepared: Prepared, model: LM) -> dict[str, Any]:
-    docs = []
-    for doc in prepared.docs:
-        requests = _without_repeats(prepared, doc.requests)
-        docs.append({"doc_id": doc.doc_id, "requests": [_args(one, model) for one in requests]})
-    return {"docs": docs, "n_shot": prepared.num_fewshot}
+def _with_arguments(sample: Sample) -> Sample:
+    """A sample whose arguments are lists, as they are before the peer writes them."""
+    arguments = [list(given.values()) for given in sample["arguments"].values()]
+    assert list(sample["arguments"]) == [f"gen_args_{at}" for at in range(len(arguments))]
+    return {**sample, "arguments": arguments}
 
 
-def _without_repeats(prepared: Prepared, requests: Sequence[Request]) -> Sequence[Request]:
-    """The golden names a repeated request once; its responses are then several."""
-    if prepared.task.output_type != "generate_until":
-        return requests
-    assert len({str(request.args) for request in requests}) == 1
-    assert len(requests) == max(prepared.task.config.repeats, 1)
-    return requests[:1]
-
-
-def _args(request: Request, model: LM) -> list[Any]:
-    """A request's arguments, with a chat rendered as the model sees it."""
-    if request.kind == "loglikelihood_rolling":
-        return list(request.args)
-    return [model.render(request.context), request.args[1]]  # type: ignore[union-attr]
+def _scores(scores: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = plain({k: v for k, v in scores.items() if "_ci95," not in k})
+    return kept
 
 
 @contextmanager
-def _in_folder() -> Iterator[None]:
+def in_folder() -> Iterator[None]:
     """The task files name their data from here."""
     before = os.getcwd()
     os.chdir(HERE)

@@ -32,6 +32,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "share": {"limit": 0.4},
     "one": {"limit": 1.0},
     "samples": {"limit": None, "samples": {"boolq": [1, 3], "arc": [0, 4, 6]}},
+    "samples_of_one": {"limit": None, "samples": {"arc": [0, 4, 6]}},
     "gen_kwargs": {"gen_kwargs": "temperature=1,top_p=0.9,do_sample=true,until=;"},
     "boot": {"bootstrap_iters": 2500},
     "no_boot": {"bootstrap_iters": 0},
@@ -85,7 +86,7 @@ ONLY: dict[str, tuple[str, ...]] = {
 """Selectors that run under these variants instead of ``EVERYWHERE``."""
 
 ALSO: dict[str, tuple[str, ...]] = {
-    "arc": (*SYSTEM, "seed", "share", "one", "samples", "boot", "predict"),
+    "arc": (*SYSTEM, "seed", "share", "one", "samples_of_one", "boot", "predict"),
     "hellaswag": ("seed",),
     "boolq": ("share", "no_boot"),
     "gsm8k": ("own", "gen_kwargs", "predict"),
@@ -109,13 +110,33 @@ ALSO: dict[str, tuple[str, ...]] = {
     "empty_target": ("gen_kwargs",),
 }
 
-PARITY = ("literal_text", "date_strings", "gold_outside", "gold_negative")
-"""Tasks that mean something else here on purpose; ``parity`` restores the peer's meaning."""
-OWN_POOL = (
-    *("squad", "lambada", "digits_target", "dict_choices", "repeated_choice", "sparse_rows"),
-    *("default_everything", "empty_target", "pass_at_k", "class_task", "pool_falls_back"),
-)
-"""Tasks whose few-shot pool falls back to the test split: under ``parity`` a doc may be its own shot."""
+OWN_SHOT = "no doc is its own few-shot example, where the pool falls back to the docs asked"
+DELIBERATE: dict[str, dict[str, tuple[str, ...] | None]] = {
+    OWN_SHOT: {
+        "class_task": ("2shot", "chat_multi", "chat_single"),
+        "default_everything": ("2shot",),
+        "dict_choices": ("2shot",),
+        "digits_target": ("2shot",),
+        "empty_target": ("2shot", "chat_multi", "chat_single"),
+        "lambada": ("2shot", "chat_multi", "chat_single", *SYSTEM),
+        "overriding": ("2shot",),
+        "pass_at_k": ("2shot", "chat_multi", "chat_single"),
+        "squad": ("2shot", "chat_multi", "chat_single"),
+    },
+    "a bare word that is no column is an error, not literal text": {"literal_text": None},
+    "a gold answer outside the choices is an error, not a wrong answer": {
+        "gold_outside": None,
+        "gold_negative": None,
+    },
+    "date strings stay strings": {"date_strings": None, "null_target": None, "sparse_rows": None},
+}
+"""Why a run differs from the peer's unless ``parity`` is on → selectors, and the variants that show it.
+
+None: every variant. ``null_target`` and ``sparse_rows`` print no date, but hash docs that hold one.
+"""
+
+WRITTEN_AS_TEXT = ("number_target",)
+"""Tasks whose few-shot answers are numbers: the peer stops with an error, we write them as text."""
 
 TAGS = ("science", "mmlu_stem_tasks")
 
@@ -145,10 +166,14 @@ def options_of(variant: str) -> dict[str, Any]:
     }
 
 
-def needs_parity(selector: str, variant: str) -> bool:
-    """Whether this run equals the peer's only with ``parity``, by a documented difference."""
-    has_shots = VARIANTS[variant].get("num_fewshot", 0) > 0
-    return selector in PARITY or (selector in OWN_POOL and has_shots)
+def deliberate(selector: str, variant: str) -> str | None:
+    """Why this run equals the peer's only with ``parity``; None where it always does."""
+    for reason, selectors in DELIBERATE.items():
+        if selector in selectors:
+            variants = selectors[selector]
+            if variants is None or variant in variants:
+                return reason
+    return None
 
 
 def golden_path(selector: str, variant: str) -> Path:

@@ -284,6 +284,28 @@ def test_samples_choose_docs_by_their_number(place: Workplace) -> None:
     assert [sample["doc_id"] for sample in place.samples("t@cloze")] == [5]
 
 
+def test_a_task_that_samples_does_not_name_is_asked_in_full(place: Workplace) -> None:
+    outcome = place.run("--tasks", place.task(), "demo_mcq", "--samples", '{"demo_mcq": [1]}')
+    assert outcome.code == 0
+    assert "--samples does not name t, so all docs there are asked" in " ".join(outcome.err.split())
+    assert len(place.samples("t")) == 20
+    assert [sample["doc_id"] for sample in place.samples("demo_mcq")] == [1]
+
+
+def test_predict_only_without_a_format_filters_and_bypasses(place: Workplace) -> None:
+    task = place.task(formats=..., output_type="generate_until", doc_to_choice=..., repeats=2)
+    outcome = place.run("--tasks", task, "--limit", "2", "--predict_only")
+    assert outcome.code == 0
+    scores = place.results()["results"]["t"]
+    assert scores["bypass,none"] == 999
+    assert scores["bypass_stderr,none"] == "N/A"
+    sample = place.samples("t")[0]
+    assert sample["bypass"] is None
+    assert list(sample["arguments"]) == ["gen_args_0"]  # a repeat is the same request
+    assert len(sample["resps"][0]) == 2
+    assert sample["filtered_resps"] == sample["resps"][0][:1]
+
+
 def test_predict_only_saves_answers_and_no_scores(place: Workplace) -> None:
     outcome = place.run("--tasks", f"{place.task()}@generate", "--limit", "3", "--predict_only")
     assert outcome.code == 0
@@ -322,7 +344,10 @@ def test_groups_in_the_results_file(place: Workplace) -> None:
     assert results["group_subtasks"]["g"] == ["demo_mcq@generate", "demo_short"]
     assert results["groups"]["g"]["alias"] == "Both"
     assert results["groups"]["g"]["acc,none"] == 0
+    assert results["groups"]["g"]["sample_len"] == 6
     assert results["groups"]["g"]["sample_count"] == {"acc,none": 6}
+    assert results["versions"]["g"] == "N/A"
+    assert "acc_read" in results["higher_is_better"]["g"]
     assert "acc_read,none" not in results["groups"]["g"]
 
 

@@ -30,7 +30,6 @@ NOT_COMPARED = {
     *ABOUT_THE_RUN,
     "configs",  # theirs repeats the defaults of fewshot_config; compared below
 }
-GROUPS_ONLY = ("versions", "n-shot")  # compared in tests/differential
 
 
 def differences(golden: Any, ours: Any, path: str = "") -> Iterator[str]:
@@ -76,8 +75,6 @@ def test_the_same_script_gives_the_same(name: str, ours: dict[str, Any]) -> None
     golden = GOLDEN[name]
     if isinstance(golden, dict):
         golden = {key: value for key, value in golden.items() if key not in NOT_COMPARED}
-        if name == "group":
-            golden = {key: value for key, value in golden.items() if key not in GROUPS_ONLY}
     assert list(differences(golden, ours[name])) == []
 
 

@@ -541,3 +541,14 @@ def test_hub_with_the_library(
     assert calls[-1] == ("csv", None, {"sep": "\t", "data_files": ["https://x/y.tsv"]})
     with pytest.raises(DataError, match="loading script, which `datasets` no longer runs"):
         load_splits("broken")
+
+
+def test_a_folder_is_no_data_file(write: Write, tmp_path: Path) -> None:
+    write("parts/a.csv", "x\n1\n")
+    with pytest.raises(DataError) as info:
+        load_splits("csv", None, {"data_files": {"test": "parts"}}, base_dir=tmp_path)
+    message = str(info.value)
+    assert "'parts' (data_files, split 'test') is a folder, not a file" in message
+    assert "'parts/*.csv'" in message
+    assert "a.csv" in message
+    assert "Did you mean" not in message

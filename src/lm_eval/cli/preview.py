@@ -36,7 +36,7 @@ def preview(args: argparse.Namespace) -> int:
         for earlier in range(args.doc):  # examples come from one stream over all docs
             task.shots(earlier, shot_count(task, options))
         (doc,) = build_requests(task, [args.doc], options)
-        task.check_fitness()
+        task.check_fitness([args.doc])
         _show(task, doc, options)
     if not tasks:
         raise UsageError(f"{args.task!r} names no task.")

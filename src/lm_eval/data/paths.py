@@ -57,10 +57,9 @@ class Places:
             ((p.parent, n) for p, n in zip(candidates, there, strict=True) if n),
             (candidates[0].parent, []),
         )
-        shown = listing(names, 8) if names else "nothing, or there is no such folder"
         return (
             f"Missing {what} {written!r}{why}.{hint} Looked for: {looked}. "
-            f"In {folder}: {shown}. Paths are relative to the task's YAML file."
+            f"In {folder}: {_shown(names)}. Paths are relative to the task's YAML file."
         )
 
     def _candidates(self, written: str) -> list[Path]:
@@ -73,6 +72,11 @@ class Places:
         path = self.find(item)
         if path is not None and path.is_file():
             return [path]
+        if path is not None and path.is_dir():
+            raise DataError(
+                f"{item!r} (data_files, split {split!r}) is a folder, not a file. Name the files in "
+                f"it, such as {_example_in(path, item)!r}. In {path}: {_shown(_names_in(path))}."
+            )
         if path is None and glob.has_magic(item):
             for pattern in self._candidates(item):
                 names = sorted(glob.glob(str(pattern), recursive=True))
@@ -80,6 +84,16 @@ class Places:
                 if files:
                     return files
         raise DataError(self.missing(item, why=f" (data_files, split {split!r})"))
+
+
+def _shown(names: list[str]) -> str:
+    return listing(names, 8) if names else "nothing, or there is no such folder"
+
+
+def _example_in(folder: Path, written: str) -> str:
+    """A pattern for the data files in ``folder``."""
+    suffixes = [Path(name).suffix for name in _names_in(folder) if file_type(name) is not None]
+    return f"{written.rstrip('/')}/*{suffixes[0] if suffixes else '.jsonl'}"
 
 
 def _names_in(folder: Path) -> list[str]:

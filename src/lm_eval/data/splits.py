@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -17,6 +18,7 @@ from lm_eval.data.files import READERS, SUFFIXES, file_type, read_file
 from lm_eval.data.hub import load_from_hub
 from lm_eval.data.paths import Places
 from lm_eval.data.table import Table
+from lm_eval.data.timestamps import with_dates
 from lm_eval.errors import DataError, did_you_mean, listing
 
 logger = logging.getLogger(__name__)
@@ -99,6 +101,15 @@ class Splits(Mapping[str, Table]):
     def __repr__(self) -> str:
         return f"Splits({self.source}: {listing(self.names)})"
 
+    def reading_by(self, change: Callable[[Loader], Loader]) -> Splits:
+        """The same splits, each read by its changed loader."""
+        return Splits(
+            {name: change(loader) for name, loader in self._loaders.items()},
+            self.source,
+            any_name=None if self._any_name is None else change(self._any_name),
+            synonyms=self._synonyms,
+        )
+
     def _find(self, name: str) -> str | None:
         if name in self._loaders:
             return name
@@ -132,23 +143,28 @@ def load_splits(
     dataset_kwargs: Mapping[str, Any] | None = None,
     *,
     base_dir: Path | str | None = None,
+    reads_dates: bool = False,
 ) -> Splits:
     """The splits of a dataset; nothing local is read yet, but every named file must exist.
 
     ``base_dir`` is the folder of the task's YAML file. ``dataset_name`` chooses a subfolder of a
-    local folder or a configuration on the hub; for plain files it means nothing.
+    local folder or a configuration on the hub; for plain files it means nothing. ``reads_dates``
+    makes dates of date strings in local JSON, as the ``datasets`` library does.
     """
     if not isinstance(dataset_path, str) or not dataset_path.strip():
         raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
     kwargs = dict(dataset_kwargs or {})
     places = Places(base_dir)
     if dataset_path in READERS and not _has_url(kwargs.get("data_files")):
-        return _from_data_files(dataset_path, _local_options(kwargs), places)
+        found = _from_data_files(dataset_path, _local_options(kwargs), places)
+        return _with_dates(found) if reads_dates else found
     path = None if dataset_path in READERS else places.find(dataset_path)
     if path is not None and path.is_file():
-        return _from_file(path, _local_options(kwargs))
+        found = _from_file(path, _local_options(kwargs))
+        return _with_dates(found) if reads_dates else found
     if path is not None and _is_data_folder(path, dataset_path, dataset_name):
-        return _from_folder(path, dataset_name, _local_options(kwargs))
+        found = _from_folder(path, dataset_name, _local_options(kwargs))
+        return _with_dates(found) if reads_dates else found
     if path is None and places.looks_like_path(dataset_path, SUFFIXES):
         raise DataError(places.missing(dataset_path))
     return _from_hub(dataset_path, dataset_name, kwargs)
@@ -186,7 +202,7 @@ def _from_data_files(type_name: str, options: dict[str, Any], places: Places) ->
         )
     by_split = data_files if isinstance(data_files, Mapping) else {"train": data_files}
     loaders = {
-        _split_name(split): _loader(places.expand(entry, split), options, type_name)
+        _split_name(split): _Files(places.expand(entry, split), options, type_name)
         for split, entry in by_split.items()
     }
     return Splits(loaders, f"dataset_kwargs.data_files ({type_name})")
@@ -207,7 +223,7 @@ def _from_file(path: Path, options: dict[str, Any]) -> Splits:
             f"Use `dataset_path: {type_name}` with data_files."
         )
     READERS[type_name].check_options(options, type_name)
-    return Splits({}, str(path), any_name=_loader([path], options, type_name))
+    return Splits({}, str(path), any_name=_Files([path], options, type_name))
 
 
 def _type_of(path: Path) -> str:
@@ -220,17 +236,34 @@ def _type_of(path: Path) -> str:
     return type_name
 
 
-def _loader(paths: list[Path], options: Mapping[str, Any], type_name: str | None) -> Loader:
+def _with_dates(splits: Splits) -> Splits:
+    return splits.reading_by(
+        lambda load: replace(load, dates=True) if isinstance(load, _Files) else load
+    )
+
+
+@dataclass(frozen=True)
+class _Files:
     """Reads ``paths`` in order into one table; without a type, each file's name tells its own."""
 
-    def load() -> Table:
-        tables = [read_file(path, type_name or _type_of(path), options) for path in paths]
-        if len(tables) == 1:
-            return tables[0]
-        columns = [name for table in tables for name in table.column_names]
-        return Table.owning([row for table in tables for row in table], columns)
+    paths: list[Path]
+    options: Mapping[str, Any]
+    type_name: str | None
+    dates: bool = False
 
-    return load
+    def __call__(self) -> Table:
+        kinds = [self.type_name or _type_of(path) for path in self.paths]
+        tables = [
+            read_file(path, kind, self.options)
+            for path, kind in zip(self.paths, kinds, strict=True)
+        ]
+        table = tables[0]
+        if len(tables) > 1:
+            columns = [name for table in tables for name in table.column_names]
+            table = Table.owning([row for table in tables for row in table], columns)
+        # The library reads a list under a `field` in another way, which makes no dates.
+        has_dates = self.dates and {*kinds} <= {"json", "jsonl"} and "field" not in self.options
+        return with_dates(table) if has_dates else table
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -260,7 +293,7 @@ def _from_folder(
     for split, paths in groups.items():
         for kind in sorted({type_name or _type_of(path) for path in paths}):
             READERS[kind].check_options(options, kind)
-        loaders[split] = _loader(paths, options, type_name)
+        loaders[split] = _Files(paths, options, type_name)
     return Splits(loaders, str(folder), synonyms=True)
 
 

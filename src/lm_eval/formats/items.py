@@ -43,7 +43,7 @@ def question_text(value: Any) -> str:
     """The question as text; None or a collection is an error, a number prints as itself."""
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, list | tuple | dict | set):
+    if value is None or _is_collection(value):
         raise FormatError(
             f"doc_to_text gives {shorten(value)} where the question's text is expected. Name the "
             "field that holds the text, such as `question` or `{{ question.stem }}`."
@@ -52,7 +52,9 @@ def question_text(value: Any) -> str:
 
 
 def choice_texts(value: Any) -> tuple[str, ...]:
-    """The choices as texts; anything but a list of at least two is an error."""
+    """The choices as texts: a list of at least two, or the values of a mapping such as A → text."""
+    if isinstance(value, Mapping) and not any(map(_is_collection, value.values())):
+        value = list(value.values())
     if not isinstance(value, list | tuple):
         raise FormatError(
             f"doc_to_choice gives {shorten(value)}, which is no list. Give a field or expression "
@@ -67,8 +69,12 @@ def choice_texts(value: Any) -> tuple[str, ...]:
     return tuple([v if isinstance(v, str) else _choice_text(v) for v in value])
 
 
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, list | tuple | dict | set)
+
+
 def _choice_text(value: Any) -> str:
-    if value is None or isinstance(value, list | tuple | dict | set):
+    if value is None or _is_collection(value):
         raise FormatError(
             f"a choice is {shorten(value)}, not a text. For choices that are mappings, pick the text: "
             "`{{ choices | map(attribute='text') }}`."

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
 from lm_eval.requests import (
@@ -22,6 +23,13 @@ from lm_eval.requests import (
 )
 
 _UNREADABLE = ("�", "…", "?!?", "\n\n\n", "I am not sure.", "[[[", "")
+# Accepted without effect, so that a task's settings for real models can be tried out.
+_SAMPLING_OPTIONS = (
+    *("top_p", "top_k", "min_p", "typical_p", "seed", "num_beams", "num_return_sequences"),
+    *("repetition_penalty", "presence_penalty", "frequency_penalty", "length_penalty"),
+    *("no_repeat_ngram_size", "early_stopping", "use_cache"),
+)
+_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
 _WORDS = ("Paris", "water", "yes", "no", "the heart", "energy", "Tuesday", "because")
 
 
@@ -68,6 +76,13 @@ class DummyLM(StreamingLM):
 
     def _generate(self, request: GenerateRequest) -> Reply:
         options = GenerationOptions.from_kwargs(request.gen_kwargs)
+        for name in options.extra:
+            if name not in _SAMPLING_OPTIONS:
+                raise UsageError(
+                    f"Model 'dummy' has no generation argument {name!r} (task {request.task!r})."
+                    f"{did_you_mean(name, _GENERATION_OPTIONS)} "
+                    f"Valid: {listing(_GENERATION_OPTIONS, len(_GENERATION_OPTIONS))}."
+                )
         text = self.reply
         if text is None:
             text = _pseudo_reply(self._number(request.context, f"\0{request.index}"))

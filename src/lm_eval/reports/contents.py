@@ -19,7 +19,10 @@ from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate
 
 NOT_AVAILABLE = "N/A"
-"""What stands for a standard error that does not exist, as readers of these files expect."""
+"""What stands for a standard error that does not exist, and for a group's version that is not given,
+as readers of these files expect."""
+UNVERSIONED = "Yaml"
+"""What stands for the version of a task whose YAML gives none."""
 
 _RUN_FIELDS = (
     *("batch_size", "batch_sizes", "device", "use_cache", "limit", "bootstrap_iters"),
@@ -74,14 +77,18 @@ def results_dict(
     samples were streamed to a ``ResultWriter`` and are not kept in the results.
     """
     tasks = {result.name: result for result in results}
+    groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
     return {
-        "results": _by_name(results, _scores) | _by_name(groups, _group_scores(results)),
-        **_groups(results, groups),
+        "results": _by_name(results, _scores) | _by_name(groups, _group_scores),
+        **_groups(groups),
         "configs": {name: _task_config(result.config) for name, result in tasks.items()},
-        "versions": {entry.name: entry.version for entry in all_entries},
-        "n-shot": {name: result.num_fewshot for name, result in tasks.items()},
-        "higher_is_better": _by_name(all_entries, lambda entry: dict(entry.higher_is_better)),
+        "versions": {entry.name: _version(entry) for entry in all_entries},
+        "n-shot": {e.name: e.num_fewshot for e in all_entries if e.num_fewshot is not None},
+        "higher_is_better": _by_name(
+            [*results, *(group for group in groups if group.higher_is_better)],
+            lambda entry: dict(entry.higher_is_better),
+        ),
         "n-samples": {
             name: {"original": result.num_docs_total, "effective": result.num_docs}
             for name, result in tasks.items()
@@ -108,8 +115,8 @@ def _by_name(
     for entry in entries:
         known = merged.setdefault(entry.name, {})
         for key, value in describe(entry).items():
-            both = isinstance(value, dict) and isinstance(known.get(key), dict)
-            known[key] = {**known[key], **value} if both else value
+            is_merged = isinstance(value, dict) and key in known  # such as counts for each filter
+            known[key] = {**known[key], **value} if is_merged else value
     return merged
 
 
@@ -142,26 +149,43 @@ def _methods(entry: TaskResult | GroupResult) -> dict[str, str]:
     return {metric_key(m, entry.filter): e.method for m, e in entry.metrics.items()}
 
 
-def _group_scores(
-    results: Sequence[TaskResult],
-) -> Callable[[GroupResult], dict[str, Any]]:
-    """How a group is described: with the docs of the tasks it names itself."""
-    docs = {result.name: result.num_docs for result in results}
-
-    def describe(group: GroupResult) -> dict[str, Any]:
-        sizes = {metric_key(m, group.filter): e.n for m, e in group.metrics.items()}
-        below = sum(docs.get(name, 0) for name in group.members)
-        count = max(sizes.values(), default=below)
-        scores = {"name": group.name, "alias": group.alias, "sample_len": count}
-        return {**scores, **_metrics(group.metrics, group.filter), "sample_count": sizes}
-
-    return describe
+def _version(entry: TaskResult | GroupResult) -> Any:
+    if isinstance(entry, GroupResult):
+        return NOT_AVAILABLE if entry.version is None else str(entry.version)
+    return UNVERSIONED if entry.version is None else entry.version
 
 
-def _groups(results: Sequence[TaskResult], groups: Sequence[GroupResult]) -> dict[str, Any]:
-    aggregating = [group for group in groups if group.metrics]
+def _inner_first(groups: Sequence[GroupResult]) -> list[GroupResult]:
+    """Every group after the groups in it, the order in which readers find them in these files."""
+    by_name: dict[str, list[GroupResult]] = {}
+    for group in groups:
+        by_name.setdefault(group.name, []).append(group)
+    ordered: dict[str, list[GroupResult]] = {}
+
+    def visit(name: str) -> None:
+        if name in ordered or name not in by_name:
+            return
+        for member in by_name[name][0].members:
+            visit(member)
+        ordered[name] = by_name[name]
+
+    for name in by_name:
+        visit(name)
+    return [group for found in ordered.values() for group in found]
+
+
+def _group_scores(group: GroupResult) -> dict[str, Any]:
+    scores: dict[str, Any] = {"name": group.name, "alias": group.alias}
+    if not group.metrics:
+        return scores
+    counts = {metric_key(metric, group.filter): e.n for metric, e in group.metrics.items()}
+    metrics = _metrics(group.metrics, group.filter)
+    return {**scores, "sample_len": group.num_docs, **metrics, "sample_count": counts}
+
+
+def _groups(groups: Sequence[GroupResult]) -> dict[str, Any]:
+    scores = _by_name([group for group in groups if group.metrics], _group_scores)
     subtasks = {group.name: list(group.members) for group in groups}
-    scores = _by_name(aggregating, _group_scores(results))
     return ({"groups": scores} if scores else {}) | {"group_subtasks": subtasks}
 
 

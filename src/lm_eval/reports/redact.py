@@ -26,7 +26,10 @@ _LOOKS_SECRET = re.compile(
     r"|\bAIza[\w-]{20,}|(?i:\bbearer\s+)[\w.~+/=-]{8,}"
 )
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
-_ASSIGNED = re.compile(r"""((?:^|[?&;,\s])([\w.-]+)=)([^&;,\s"']+)""")
+_ASSIGNED = re.compile(
+    r"""((?:^|[?&;,{(\s])([\w.-]+)\s{0,8}={1,2}\s{0,8})"""
+    r"""("(?:[^"\\\n]|\\.)+"|'(?:[^'\\\n]|\\.)+'|["']?[^&;,\s"']+)"""
+)
 _IN_JSON = re.compile(r"""(["']([\w.-]+)["']\s*:\s*["'])([^"']+)""")
 _MIN_SECRET = 12
 """Shorter values of environment variables are not searched for: they would match ordinary text."""
@@ -56,7 +59,7 @@ def redacted(value: Any, name: str = "") -> Any:
 
 def redacted_text(text: str) -> str:
     """A string without keys, also in addresses (``https://user:key@…``, ``?api_key=…``), argument
-    strings (``api_key=…,model=…``) and JSON (``{"api_key": "…"}``).
+    strings (``api_key=…,model=…``, ``token = "…"``) and JSON (``{"api_key": "…"}``).
     """
     text = _LOOKS_SECRET.sub(HIDDEN, text)
     text = _IN_ADDRESS.sub(HIDDEN, text)
@@ -72,4 +75,7 @@ def environment_secrets() -> tuple[str, ...]:
 
 
 def _without_secret(match: re.Match[str]) -> str:
-    return match[1] + (HIDDEN if is_secret_name(match[2]) else match[3])
+    if not is_secret_name(match[2]):
+        return match[0]
+    quote = match[3][0] if match[3][0] in "\"'" else ""
+    return match[1] + quote + HIDDEN + (quote if match[3].endswith(quote) else "")

@@ -67,7 +67,7 @@ def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, An
     data = dict(task.eval_docs[doc.doc_id])
     asked = doc.asked
     target = asked.target if asked.target_value is None else asked.target_value
-    arguments = _arguments(doc.requests, show, has_repeats=task.format is None)
+    arguments = _arguments(doc.distinct, show)
     return {
         "doc_id": doc.doc_id,
         "doc": data,
@@ -79,15 +79,10 @@ def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, An
     }
 
 
-def _arguments(
-    requests: Sequence[Request], show: Show, *, has_repeats: bool
-) -> list[tuple[Any, ...]]:
-    """What was sent. ``has_repeats``: a repeated request stands there once, with all its responses."""
+def _arguments(requests: Sequence[Request], show: Show) -> list[tuple[Any, ...]]:
     arguments: list[tuple[Any, ...]] = []
     shown: tuple[Context | None, Any] = (None, None)
     for request in requests:
-        if has_repeats and request.repeats > 1 and request.index > 0:
-            continue
         if isinstance(request, RollingRequest):
             arguments.append(request.args)
             continue

@@ -78,7 +78,8 @@ def resolve_gold(
     found = (
         [_place(one, choices) for one in gold] if isinstance(gold, list) else _place(gold, choices)
     )
-    if found == NO_GOLD or (isinstance(found, list) and NO_GOLD in found):
+    places = found if isinstance(found, list) else [found]
+    if NO_GOLD in places or (strict and any(_is_before_first(place) for place in places)):
         start = f"{where}: " if where else ""
         message = f"{start}the target {gold!r} is none of the {len(choices)} choices."
         if strict:
@@ -88,6 +89,11 @@ def resolve_gold(
             )
         warnings.warn(f"{message} The doc counts as wrong.", LmEvalWarning, stacklevel=3)
     return found
+
+
+def _is_before_first(place: Any) -> bool:
+    """Whether a place is negative: the harness takes it as it is, and it is never picked."""
+    return isinstance(place, int) and place < 0
 
 
 def _place(gold: Any, choices: Sequence[str]) -> Any:

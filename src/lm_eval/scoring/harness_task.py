@@ -46,13 +46,18 @@ class FilteredDoc:
 
 
 class HarnessScorer:
-    """Scores one harness task. Making one checks its filters and metrics."""
+    """Scores one harness task. Making one checks its filters and metrics.
 
-    def __init__(self, task: ConfigurableTask) -> None:
+    ``only_predicts`` filters the responses and scores none: where text is generated, the metric
+    ``bypass`` stands in the place of scores.
+    """
+
+    def __init__(self, task: ConfigurableTask, *, only_predicts: bool = False) -> None:
         self.task = task
+        self.only_predicts = only_predicts
         config = task.config
         self.metrics: MetricList = parse_metric_list(
-            config.metric_list,
+            [{"metric": "bypass"}] if only_predicts else config.metric_list,
             task.output_type,
             task=task.name,
             has_process_results=config.process_results is not None or task.has_own_scoring,
@@ -77,7 +82,7 @@ class HarnessScorer:
         self, docs: Sequence[DocRequests], answers: Sequence[Sequence[Answer]]
     ) -> list[list[FilteredDoc]]:
         """For each filter, every doc in order."""
-        responses = [self._responses(given) for given in answers]
+        responses = [self._responses(doc, given) for doc, given in zip(docs, answers, strict=True)]
         return [self._filtered(pipeline, docs, responses) for pipeline in self.pipelines]
 
     def summarise(
@@ -106,10 +111,10 @@ class HarnessScorer:
             primary=next(iter(estimates), "none"),
             metrics=estimates,
             higher_is_better=higher,
-            num_docs=len(filtered),
+            num_docs=max((estimate.n for estimate in estimates.values()), default=0),
             num_docs_total=len(task.eval_docs),
             num_fewshot=num_fewshot,
-            version=(task.config.metadata or {}).get("version"),
+            version=(task.config.metadata or {}).get("version", task.VERSION),
             config=task.config.to_dict(),
             fingerprints={"task": task.fingerprint},
             notes=[*notes, *_invalid_note(filtered)],
@@ -123,11 +128,10 @@ class HarnessScorer:
 
     # Responses
 
-    def _responses(self, given: Sequence[Answer]) -> list[list[Any]]:
-        """The answers to each request; a repeated generation is one request with several."""
-        if self.task.output_type == "generate_until":
-            return [[_plain(answer) for answer in given]]
-        return [[answer] for answer in given]
+    def _responses(self, doc: DocRequests, given: Sequence[Answer]) -> list[list[Any]]:
+        """The answers to each request: as many as it has repeats."""
+        plain = [_plain(answer) for answer in given]
+        return [plain[at : at + doc.repeats] for at in range(0, len(plain), doc.repeats)]
 
     def _filtered(
         self,
@@ -161,6 +165,9 @@ class HarnessScorer:
 
     def _scoring(self) -> Callable[[DocRequests, list[Any]], Mapping[str, Any]]:
         task = self.task
+        if self.only_predicts:
+            unscored = {"bypass": None} if task.output_type == "generate_until" else {}
+            return lambda *_: unscored
         own = task.own_process_results
         if own is not None:
             return lambda doc, left: self._own_values(own, doc, left)
@@ -229,7 +236,9 @@ class HarnessScorer:
         return list(names)
 
     def _higher_is_better(self) -> Mapping[str, bool | None]:
-        return {**self.metrics.higher_is_better(), **self.task.own_higher_is_better}
+        if self.task.overrides("higher_is_better") and not self.only_predicts:
+            return self.task.higher_is_better()
+        return self.metrics.higher_is_better()
 
     def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
         aggregation = self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)

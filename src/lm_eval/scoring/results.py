@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +71,11 @@ class GroupResult:
     primary: str | None = None
     metrics: dict[str, Estimate] = field(default_factory=dict)
     """Empty where the group only gathers tasks."""
-    higher_is_better: dict[str, bool] = field(default_factory=dict)
+    higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
+    """Of every metric of the tasks it names itself; None where these disagree."""
     version: Any = None
     filter: str = "none"
+    num_docs: int = 0
+    """Docs of all tasks below it."""
+    num_fewshot: int | None = None
+    """None where the tasks it names itself differ, or where it names none."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval import registry
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean, listing
@@ -164,9 +165,13 @@ def _is_text(value: Any) -> bool:
 
 
 def _warn_unknown(name: str, where: str) -> None:
+    if name in registry.HARNESS_METRICS:
+        problem = f"metric {name!r} in metric_list is left out, as formats do not have it."
+    else:
+        hint = did_you_mean(name, METRICS)
+        problem = f"unknown metric {name!r} in metric_list is left out.{hint}"
     warnings.warn(
-        f"{where}: unknown metric {name!r} in metric_list is left out.{did_you_mean(name, METRICS)} "
-        f"Metrics: {listing(sorted(METRICS), 40)}.",
+        f"{where}: {problem} Metrics: {listing(sorted(METRICS), 40)}.",
         LmEvalWarning,
         stacklevel=3,
     )

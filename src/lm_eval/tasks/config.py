@@ -37,6 +37,8 @@ DECIDED_BY_FORMAT = (
     "gen_prefix",
     "generation_kwargs",
 )
+NOT_KEYS = ("template_config", "checks_format")
+"""Fields of ``TaskConfig`` that no YAML file can set."""
 NOT_CONFIG = ("include", "group", "task_list", "tag_list", "class")
 
 
@@ -81,10 +83,14 @@ class TaskConfig:
     formats: Any = None
     template: Any = None
     template_config: TemplateConfig | None = None
+    checks_format: bool = True
+    """Whether a default format that does not fit is an error at once. Not a key of the YAML."""
 
     raw: RawFields = field(init=False, repr=False)
     own_formats: dict[str, PromptFormat] = field(init=False, repr=False)
     prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
+    format_problem: FormatError | None = field(init=False, repr=False, default=None)
+    """Why the default format cannot be used; said when the task is asked without ``@format``."""
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
     _written: dict[str, Any] = field(init=False, repr=False)
@@ -103,7 +109,7 @@ class TaskConfig:
         self._check_values()
         if self.formats is not None:
             self.own_formats = compile_formats(self.formats, task=str(self.task))
-            self.apply_format(next(iter(self.own_formats.values())))
+            self._apply_default(next(iter(self.own_formats.values())))
         elif self.template is not None:
             self._apply_template()
         if self.output_type is None:
@@ -126,7 +132,7 @@ class TaskConfig:
                     line=line,
                 )
         try:
-            config = cls(**keys)
+            config = cls(**keys, checks_format=False)
         except ConfigError as error:
             if source is None or source in str(error):
                 raise
@@ -138,9 +144,24 @@ class TaskConfig:
     def uses_template(self) -> bool:
         return self.template is not None
 
+    @property
+    def has_format_map(self) -> bool:
+        """Whether the task describes formats of its own; ``formats: mcqa`` only names a default."""
+        return bool(self.own_formats) and not isinstance(self.formats, str)
+
     def apply_format(self, fmt: PromptFormat) -> None:
         """Put this format in use: ``doc_to_*`` and the settings it decides are overwritten."""
         self.check_format_fits(fmt)
+        self._overwrite_with(fmt)
+
+    def _apply_default(self, fmt: PromptFormat) -> None:
+        """Apply the task's own default; a misfit matters only if no other format is chosen."""
+        try:
+            self.check_format_fits(fmt)
+        except FormatError as error:
+            if self.checks_format:
+                raise
+            self.format_problem = error
         self._overwrite_with(fmt)
 
     def check_format_fits(self, fmt: PromptFormat) -> None:
@@ -193,7 +214,7 @@ class TaskConfig:
 
     def format_choices(self) -> list[str]:
         """What ``task@*`` stands for: the task's own formats, or every built-in it has fields for."""
-        if self.own_formats:
+        if self.has_format_map:
             return list(self.own_formats)
         return [name for name in format_names() if not self._missing_fields(get_format(name))]
 
@@ -214,7 +235,7 @@ class TaskConfig:
         shown = {}
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.init and item.name != "template_config" and value is not None:
+            if item.init and item.name not in NOT_KEYS and value is not None:
                 shown[item.name] = value
         return shown
 
@@ -271,7 +292,11 @@ class TaskConfig:
                 raise ConfigError(f"{where}: {name} must be a whole number, not {shorten(value)}.")
         for name in ("description", "target_delimiter", "fewshot_delimiter"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, str) and not callable(value):
+            if (
+                not isinstance(value, str)
+                and not callable(value)
+                and not (value is None and name == "description")
+            ):
                 raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
         for name in ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"):
             value = getattr(self, name)
@@ -279,7 +304,7 @@ class TaskConfig:
                 raise ConfigError(f"{where}: {name} must be a mapping, not {shorten(value)}.")
 
 
-CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name != "template_config")
+CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name not in NOT_KEYS)
 _EXAMPLE_FIELD = {"doc_to_text": "question", "doc_to_target": "answer", "doc_to_choice": "choices"}
 
 

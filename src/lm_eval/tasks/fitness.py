@@ -25,7 +25,10 @@ _LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
 def check_fitness(
     prompts: FormatPrompts, config: TaskConfig, docs: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Raise ``FormatError`` where the fields are not raw; warn about literal text in the question."""
+    """Raise ``FormatError`` where the fields are not raw.
+
+    Warn about literal text in the question, and about scores that the task would have made itself.
+    """
     items = [prompts.item(doc) for doc in docs[:CHECKED_DOCS]]
     fmt = prompts.format
     if fmt.needs_choices and _are_bare_labels(items, config):
@@ -39,6 +42,14 @@ def check_fitness(
             f"doc_to_text already shows the choices ({shorten(items[0].question, 60)}), and format "
             f"{fmt.name!r} would show them again. Give raw fields: the bare question in "
             "`doc_to_text` (for example `doc_to_text: question`) and the choices in `doc_to_choice`."
+        )
+    if config.process_results is not None:
+        warnings.warn(
+            f"Task {config.task!r} scores with a process_results of its own, which format "
+            f"{fmt.name!r} does not run: only what doc_to_target gives counts as right. Check that "
+            "it names every right answer.",
+            LmEvalWarning,
+            stacklevel=4,
         )
     literal = compile_field(config.raw.text).literal_text.strip()
     if re.search(r"[^\W\d_]", literal):

@@ -554,7 +554,7 @@ def _every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask 
     built: list[ConfigurableTask | Group] = []
     for name in config.format_choices():
         task = ConfigurableTask(config, format_name=name, parity=parity)
-        if config.own_formats or _fits(task):
+        if config.has_format_map or _fits(task):
             built.append(task)
     if not built:
         raise UsageError(

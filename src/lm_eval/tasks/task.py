@@ -10,13 +10,13 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lm_eval.config.fields import compile_field, compile_template, is_jinja
+from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
 from lm_eval.data import Splits, Table, load_splits
 from lm_eval.errors import (
     ConfigError,
@@ -31,7 +31,7 @@ from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, make_sampler
-from lm_eval.tasks.fitness import check_fitness
+from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
 from lm_eval.tasks.harness import HarnessPrompts
 from lm_eval.tasks.overridable import HarnessMethods
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
@@ -53,6 +53,8 @@ class ConfigurableTask(HarnessMethods):
     ) -> None:
         if not isinstance(config, TaskConfig):
             config = TaskConfig.from_mapping({**self._class_settings(), **(config or {})})
+        if format_name is None and config.format_problem is not None:
+            raise config.format_problem
         self.config = (
             config.as_assigned() if format_name is None else config.with_format(format_name)
         )
@@ -116,6 +118,11 @@ class ConfigurableTask(HarnessMethods):
                 given = config.custom_dataset(
                     **(config.metadata or {}), **(config.dataset_kwargs or {})
                 )
+                if not isinstance(given, Mapping):
+                    raise DataError(
+                        f"custom_dataset gives {shorten(given)}; expected a mapping of split names "
+                        "to rows."
+                    )
                 return Splits({name: _rows(rows) for name, rows in given.items()}, "custom_dataset")
             if not config.dataset_path:
                 raise DataError(
@@ -124,7 +131,11 @@ class ConfigurableTask(HarnessMethods):
                 )
             base = Path(config.source).parent if config.source else None
             return load_splits(
-                config.dataset_path, config.dataset_name, config.dataset_kwargs, base_dir=base
+                config.dataset_path,
+                config.dataset_name,
+                config.dataset_kwargs,
+                base_dir=base,
+                reads_dates=self.parity,
             )
 
     @cached_property
@@ -157,7 +168,10 @@ class ConfigurableTask(HarnessMethods):
             return self._processed(split, process)
         samples = settings.get("samples")
         if samples is not None:
-            return list(samples() if callable(samples) else samples)
+            with self._located():
+                return _mappings(
+                    samples() if callable(samples) else samples, "fewshot_config.samples"
+                )
         config = self.config
         if self.overrides("training_docs") and self.has_training_docs():
             return [dict(doc) for doc in self.training_docs()]
@@ -267,11 +281,16 @@ class ConfigurableTask(HarnessMethods):
         self.seed = seed
         self._sampler = None
 
-    def check_fitness(self) -> None:
-        """Refuse a format on fields that are not raw; warn where literal text would double up."""
+    def check_fitness(self, doc_ids: Sequence[int] | None = None) -> None:
+        """Refuse a format on fields that are not raw; warn where literal text would double up.
+
+        ``doc_ids`` are the docs to be asked; None means all.
+        """
         if isinstance(self.prompts, FormatPrompts):
+            chosen = range(len(self.eval_docs)) if doc_ids is None else doc_ids
+            docs = [self.eval_docs[doc_id] for doc_id in chosen[:CHECKED_DOCS]]
             with self._located():
-                check_fitness(self.prompts, self.config, self.eval_docs)
+                check_fitness(self.prompts, self.config, docs)
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Change one key of the config; ``update`` adds to a mapping instead of replacing it."""
@@ -328,11 +347,6 @@ class ConfigurableTask(HarnessMethods):
         """Metric → aggregation, where a subclass says so."""
         return self.aggregation() if self.overrides("aggregation") else {}
 
-    @property
-    def own_higher_is_better(self) -> Mapping[str, bool]:
-        """Metric → direction, where a subclass says so."""
-        return self.higher_is_better() if self.overrides("higher_is_better") else {}
-
     @cached_property
     def has_several_targets(self) -> bool:
         """Whether any of a list of targets is right; the first doc decides for all."""
@@ -380,7 +394,7 @@ class ConfigurableTask(HarnessMethods):
             if process is not None:
                 docs = process(docs)
             if not isinstance(docs, Table):
-                docs = Table.from_list([dict(doc) for doc in docs])
+                docs = Table.from_list(_mappings(docs, "process_docs"))
             # A table copies rows on every access, and docs are read many times.
             rows: list[Doc] = docs.to_list()
             return rows
@@ -420,9 +434,9 @@ class ConfigurableTask(HarnessMethods):
         try:
             yield
         except FieldError as error:
-            raise error.located(task=self.name, doc_id=doc_id) from error.__cause__
+            raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
         except (FormatError, DataError, ConfigError) as error:
-            where = place(self.name, None, doc_id).replace("doc ", f"{what} ")
+            where = place(self.name, None, doc_id, what=what)
             if str(error).startswith((where, "Task ")):
                 raise
             raise type(error)(f"{where}{error}") from None
@@ -437,4 +451,17 @@ Task = ConfigurableTask
 
 
 def _rows(rows: Any) -> Callable[[], Table]:
-    return lambda: rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
+    if isinstance(rows, Table):
+        return lambda: rows
+    return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
+
+
+def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
+    """Docs that a task's own code or YAML brings, checked to be docs."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
+    found = list(rows)
+    for row in found:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
+    return [dict(row) for row in found]

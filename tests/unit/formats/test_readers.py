@@ -223,6 +223,9 @@ LONG = {
     "json": ('{"a":', None),
     "closed braces": ("{}", None),
     "phrase": ("The best answer is ", None),
+    "echo": ('"The best answer is [answer]" where ', None),
+    "quoted phrase": ('"The best answer is ', None),
+    "placeholder": ("The best answer is [the answer letter", None),
     "think": ("<think>", "truncated"),
     "closing think": ("</think>", None),
     "mixed tags": ("<think></reasoning>", "truncated"),
@@ -330,7 +333,10 @@ def test_unknown_reader_names_the_nearest() -> None:
     assert caught.value.nearest == "after_last"
 
 
-def test_a_stranger_enters_by_the_same_door() -> None:
+def test_a_stranger_enters_by_the_same_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Gone after the test: the docs list every reader there is.
+    monkeypatch.setattr(READERS, "_entries", dict(READERS._entries))
+
     @register_reader("test_shout")
     def shout(text: str, *, mark: str = "!") -> Reading:
         """Read what stands before the mark."""

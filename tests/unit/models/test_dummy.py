@@ -97,3 +97,21 @@ def test_many_long_requests_take_little_time() -> None:
 def test_numpy_is_not_loaded() -> None:
     code = "import sys, lm_eval.models.dummy; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_usual_sampling_arguments_are_accepted() -> None:
+    plain = _generate(DummyLM(), "q")
+    assert _generate(DummyLM(), "q", top_p=0.9, top_k=5, seed=1, num_beams=1) == plain
+
+
+def test_unknown_generation_argument_is_an_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        _generate(DummyLM(), "q", max_gen_tokens=5)
+    for part in (
+        "'max_gen_tokens'",
+        "task 't'",
+        "Did you mean 'max_gen_toks'",
+        "temperature",
+        "top_p",
+    ):
+        assert part in str(caught.value)

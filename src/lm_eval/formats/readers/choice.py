@@ -7,22 +7,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from lm_eval.formats.readers.mentions import choice_text
 from lm_eval.formats.readers.options import Options, is_blank, only, options_of, token
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+from lm_eval.formats.readers.text import (
+    after_last,
+    fold,
+    lowered,
+    phrase_pattern,
+    without_echoes,
+)
 
-_FINAL_CUE = re.compile(r"\bfinal[\s*_]+answer\b[\s*_]*(?:is\b|:|=)", re.IGNORECASE)
+# Both are cues: for lower case, and each way to begin starts with a letter, which is quick to find.
+_FINAL_CUE = re.compile(r"final(?<!\wfinal)[\s*_]+answer\b[\s*_]*(?:is\b|:|=)")
 _WEAK_CUE = re.compile(
-    r"\b(?:answer|option|choice)\b[\s*_]{0,4}"
+    r"(?:answer(?<!\wanswer)|option(?<!\woption)|choice(?<!\wchoice))\b[\s*_]{0,4}"
     r"(?:(?:to|for|among|from|of|here|option|choice)\b[^.:\n]{0,80}?)?"
     r"(?:\bis\b|\b(?:would|must|should|has\s+to|can\s+only)\s+be\b|:|=)"
-    r"|\bi(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b"
-    r"|\bi(?:'d|\s+would)?\s+(?:say|think|believe|guess)\b(?:\s+that\b)?(?:\s+it(?:'s|\s+is)\b)?"
-    r"|(?:答案|选项)\s?(?:是|为|選|:)|\b(?:respuesta|réponse|antwort|risposta|resposta)[\s*_]{0,4}:",
-    re.IGNORECASE,
+    r"|i(?<!\wi)(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|select|pick|go\s+with)\b"
+    r"|i(?<!\wi)(?:'d|\s+would)?\s+(?:say|think|believe|guess)\b(?:\s+that\b)?(?:\s+it(?:'s|\s+is)\b)?"
+    r"|答案\s?(?:是|为|選|:)|选项\s?(?:是|为|選|:)"
+    r"|(?:respuesta(?<!\wrespuesta)|réponse(?<!\wréponse)|antwort(?<!\wantwort)"
+    r"|risposta(?<!\wrisposta)|resposta(?<!\wresposta))[\s*_]{0,4}:"
 )
+# A text without any of these holds no weak cue.
+_WEAK_WORDS = (
+    *("answer", "option", "choice", "choose", "select", "pick", "go", "say", "think", "believe"),
+    *("guess", "答案", "选项", "respuesta", "réponse", "antwort", "risposta", "resposta"),
+)
+_VERDICTS = ("correct", "right", "best")
 _BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){0,2000})\}"
 _BOXED = re.compile(rf"\\f?box(?:ed)?\s{{0,4}}{_BRACED}|<answer>([^<]{{0,2000}})</answer>", re.I)
 _TEXT_BOX = re.compile(rf"\\(?:text|mathrm|mathbf)(?:bf|it|rm)?\s{{0,4}}{_BRACED}")
@@ -42,8 +57,9 @@ def label_after(
 
     The last, because a model that corrects itself does so at the end.
     """
-    text, options = fold(text), options_of(labels, choices)
-    end = after_last(text, phrase_pattern(phrase))
+    options, cue = options_of(labels, choices), phrase_pattern(phrase)
+    text = without_echoes(fold(text), cue, options.any_case)
+    end = after_last(text, cue)
     return NO_ANSWER if end is None else options.label_at(text, end).by("label_after")
 
 
@@ -69,7 +85,7 @@ def marked_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str
     """
     text, options = fold(text), options_of(labels, choices)
     for pattern in (_BOXED, _TEXT_BOX):
-        marks = _marks(text, pattern, options)
+        marks = _marks(text, pattern, options) if "\\" in text or "<" in text else []
         if marks:
             return marks[-1].by("marked_label")
     return _agreed(text, _marks(text, _BOLD, options)).by("marked_label")
@@ -87,9 +103,10 @@ def choice(
 
     Tried in this order: the whole reply; behind the last ``phrase`` or "final answer"; behind
     "answer is" and its like; "C is correct"; boxed or bold; the first line; the last line; the text
-    of exactly one choice.
+    of exactly one choice. A repeated instruction ("… is [letter]" where …) says nothing.
     """
-    text, options = fold(text), options_of(labels, choices)
+    options = options_of(labels, choices)
+    text = without_echoes(fold(text), _strong_cue(phrase), options.any_case)
     rules: tuple[tuple[str, Callable[[], Reading]], ...] = (
         ("whole", lambda: options.whole(text)),
         ("phrase", lambda: _after_phrase(text, options, phrase)),
@@ -110,10 +127,11 @@ def choice(
 # --------------------------------------------------------------------------------------- cues
 
 
+@lru_cache(maxsize=512)
 def _strong_cue(phrase: str | None) -> re.Pattern[str]:
     if not phrase or not phrase.strip():
         return _FINAL_CUE
-    return re.compile(f"{phrase_pattern(phrase).pattern}|{_FINAL_CUE.pattern}", re.IGNORECASE)
+    return re.compile(f"{phrase_pattern(phrase).pattern}|{_FINAL_CUE.pattern}")
 
 
 def _after_phrase(text: str, options: Options, phrase: str | None) -> Reading:
@@ -127,8 +145,11 @@ def _after_weak_cue(text: str, options: Options, phrase: str | None) -> Reading:
     Only what comes after the last phrase counts, so that an answer the phrase has replaced does not
     come back. "This answer is based on" names nothing, hence the look at earlier ones.
     """
+    low = lowered(text)
+    if not any(word in low for word in _WEAK_WORDS):
+        return NO_ANSWER
     start = after_last(text, _strong_cue(phrase)) or 0
-    ends = [found.end() for found in _WEAK_CUE.finditer(text, start)]
+    ends = [found.end() for found in _WEAK_CUE.finditer(low, start)]
     for end in reversed(ends[-_MARKS_READ:]):
         reading = options.at(text, end)
         if reading.is_settled:
@@ -145,18 +166,22 @@ _DENIAL = re.compile(
 
 def _label_with_verdict(text: str, options: Options) -> Reading:
     """The label in ``(C) is the correct answer``; ambiguous if several are called correct."""
-    if not options.places:
+    if not options.places or not any(word in text for word in _VERDICTS):
         return NO_ANSWER
-    label = "|".join(token(core) for core in options.places)
-    verdict = (
-        rf"(?P<label>{label})[)\]*_\"'.]{{0,4}}\s{{1,4}}is\s{{1,4}}"
-        r"(?:(?:the|clearly|definitely|indeed|most|only)\s{1,4}){0,2}(?:correct|right|best)\b"
-    )
-    found = list(re.finditer(verdict, text))
+    found = list(_verdict_pattern(tuple(options.places)).finditer(text))
     if not found:
         return NO_ANSWER
     places = [options.places[" ".join(match["label"].split())] for match in found]
     return only(places, found[-1].span("label"))
+
+
+@lru_cache(maxsize=1024)
+def _verdict_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
+    label = "|".join(map(token, cores))
+    return re.compile(
+        rf"(?P<label>{label})[)\]*_\"'.]{{0,4}}\s{{1,4}}is\s{{1,4}}"
+        rf"(?:(?:the|clearly|definitely|indeed|most|only)\s{{1,4}}){{0,2}}(?:{'|'.join(_VERDICTS)})\b"
+    )
 
 
 # --------------------------------------------------------------------------------------- marks

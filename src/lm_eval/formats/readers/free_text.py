@@ -8,18 +8,17 @@ from functools import lru_cache
 from typing import Literal
 
 from lm_eval.errors import ConfigError
-from lm_eval.formats.readers import text as texts
 from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import fold, phrase_pattern
+from lm_eval.formats.readers.text import (
+    fold,
+    last_cue,
+    lowered,
+    phrase_pattern,
+    without_echoes,
+)
 
 _LINE = re.compile(r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*)?([^\n]*)")  # "**…answer is:** Paris"
-_SENTENCE_END = re.compile(r"(?:[a-z]{2}|[A-Z]{3}|[\d)\]}$*\"'`])[.!?](?=\s+[A-Z])")
-_ABBREVIATION = re.compile(
-    r"\b(?:dr|mrs?|ms|prof|st|mt|no|vs|jr|sr|inc|ltd|co|corp|gen|col|lt|capt|rev|fig|eq|dept|univ|ave"
-    r"|approx|est|etc)\.\Z",
-    re.IGNORECASE,
-)
 _INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
 _WRAPPERS = (
     re.compile(r"\\\((.*)\\\)", re.DOTALL),
@@ -38,36 +37,45 @@ _WRAPPED_START = re.compile(
     r"(?:\*\*[^*\n]+\*\*|__[^_\n]+__|`[^`\n]+`|\$[^$\n]+\$|\\\([^\n]*?\\\)|\"[^\"\n]+\"|“[^”\n]+”"
     r"|\\boxed\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\})(?=[.,;!?]?(?:\s*\Z|\s+[A-Z(]|[ \t]*\n))"
 )
-_PLACEHOLDER = re.compile(
-    r"[\[<(](?:your[ _])?(?:final[ _])?(?:answer(?:[_ ]letter)?|letter|number|choice)[\])>]|_{2,}",
-    re.IGNORECASE,
-)
+_OPEN_MARK = re.compile(r"(?:\*\*|__|[\"`])\Z")  # "**The answer is 42.** Bye."
+_CHAT_END = re.compile(r"<\|\w{1,20}\|>|</s>")
 
 
 @register_reader("after_last")
 def after_last(text: str, *, phrase: str) -> Reading:
     """Read what follows the last ``phrase`` on its line; nothing if it never occurs.
 
-    The last, because a model that corrects itself does so at the end. Emphasis, quotes, boxes and
-    the final period go; periods inside (``3.14``, ``U.S.``) stay. A further sentence is left out.
+    The last, because a model that corrects itself does so at the end; an instruction repeated with
+    its placeholder (``[answer]``) does not count. Emphasis, quotes, boxes and the final period go;
+    periods inside (``3.14``, ``U.S.``) stay. All sentences on the line are kept: whether the second
+    is part of the answer or a remark is for scoring to say, which knows the gold. An answer is one
+    line: of one that goes on behind a line break the first line is read.
     """
-    start = texts.after_last(fold(text), phrase_pattern(phrase))
-    line = _LINE.match(text, start) if start is not None else None
-    if line is None:
+    cue = phrase_pattern(phrase)
+    folded = without_echoes(fold(text), cue)
+    found = last_cue(folded, cue)
+    line = _LINE.match(folded, found[1]) if found else None
+    if found is None or line is None:
         return NO_ANSWER
-    start, end = unwrapped(text, line.start(1), _end_of_answer(text, *line.span(1)))
-    if start >= end or _PLACEHOLDER.fullmatch(line[1].strip(" \t\r.")):
-        return NO_ANSWER
-    return Reading(text[start:end], "after_last", (start, end))
+    start, end = line.span(1)
+    again = cue.search(lowered(folded), start, end)  # cut off while it repeated itself
+    end = _end_of_answer(folded, found, start, again.start() if again else end)
+    end = len(folded[:end].rstrip())  # what is blank there was an echo
+    start, end = unwrapped(text, start, end)
+    return Reading(text[start:end], "after_last", (start, end)) if start < end else NO_ANSWER
 
 
-def _end_of_answer(text: str, start: int, end: int) -> int:
+def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int:
+    """Where the mark around the answer or around phrase and answer closes, else ``end``."""
     wrapped = _WRAPPED_START.match(text, start, end)
     if wrapped:
         return wrapped.end()
-    for found in _SENTENCE_END.finditer(text, start, end):
-        if not _ABBREVIATION.search(text, max(start, found.end() - 20), found.end()):
-            return found.end()
+    ended = _CHAT_END.search(text, start, end)
+    end = ended.start() if ended else end
+    opened = _OPEN_MARK.search(text, max(0, cue[0] - 2), cue[0])
+    if opened and opened[0] not in text[cue[1] : start]:
+        closed = text.find(opened[0], start, end)
+        return closed if text[start : max(closed, start)].strip() else end
     return end
 
 

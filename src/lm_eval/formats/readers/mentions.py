@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from lm_eval.formats.readers.options import Options, options_of
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
 
 _NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|cannot|without|except|unlike|wrong|incorrect|false|isn|aren"
@@ -25,8 +25,7 @@ _SENTENCE_END = re.compile(r"(?<!\A\w)(?<!\s\w)[.!?;](?=\s)|\n")
 # Words this far apart are not about each other.
 _REACH = 200
 _CLASS_CUE = re.compile(
-    r"\b(?:label|class|category|sentiment|classification|verdict|answer)\b[\s*_]*(?:is\b|:|=)",
-    re.IGNORECASE,
+    r"\b(?:label|class|category|sentiment|classification|verdict|answer)\b[\s*_]*(?:is\b|:|=)"
 )
 
 
@@ -42,8 +41,9 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
 
     Without a ``phrase``, "Label:", "Category is" and their like announce the class.
     """
-    text, options = fold(text), options_of((), labels)
+    options = options_of((), labels)
     cue = phrase_pattern(phrase) if phrase and phrase.strip() else _CLASS_CUE
+    text = without_echoes(fold(text), cue, options.keys)
     end = after_last(text, cue)
     reading = NO_ANSWER if end is None else options.text_at(text, end)
     return (reading if reading.is_settled else _stated(text, options)).by("label_text")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Literal
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
 
 _SIGN = r"(?:(?<![\w)\]}.])[-+])?"
 _NUMBER = re.compile(
@@ -49,8 +49,22 @@ def number(
     return _reading(found[-1 if which == "last" else 0]).by("number") if found else NO_ANSWER
 
 
+def numbers_in(text: str) -> list[str] | None:
+    """Every number in ``text``, in plain form; None if one of them can be understood in two ways.
+
+    A range or a date (``40-42``, ``1969-07-20``) is no number.
+    """
+    values = [
+        None if "-" in (found["digits"] or "") else _value(found)
+        for found in _NUMBER.finditer(fold(text))
+    ]
+    plain = [value for value in values if value is not None]
+    return plain if len(plain) == len(values) else None
+
+
 def _number_after(text: str, phrase: str) -> Reading:
     """The number on the line behind the phrase; the result, where the line is a calculation."""
+    text = without_echoes(text, phrase_pattern(phrase))
     start = after_last(text, phrase_pattern(phrase))
     line = re.compile(r"[\s:*_]*([^\n]*)").match(text, start) if start is not None else None
     if line is None:

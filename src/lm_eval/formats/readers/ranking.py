@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from lm_eval.formats.readers.options import Options, options_of, token
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import after_last, fold, phrase_pattern
+from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
 
 _AROUND = r"[\"'*_()\[\]`$]{0,4}"
 _BETWEEN = (
@@ -32,7 +32,10 @@ def ranking(
     twice is no answer.
     """
     folded, options = fold(text), options_of(labels, choices)
-    start = after_last(folded, phrase_pattern(phrase)) if phrase and phrase.strip() else 0
+    start: int | None = 0
+    if phrase and phrase.strip():
+        folded = without_echoes(folded, phrase_pattern(phrase))
+        start = after_last(folded, phrase_pattern(phrase))
     if start is None or len(options.places) != len(labels) or not labels:
         return NO_ANSWER
     cores = tuple(options.places)

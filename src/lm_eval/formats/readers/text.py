@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,31 +47,157 @@ _FOLDING = _Folding()
 
 def fold(text: str) -> str:
     """``text`` with full-width, styled and typographic characters made plain, of equal length."""
-    return text if text.isascii() else text.translate(_FOLDING)
+    return text if text.isascii() else _folded(text)
+
+
+@lru_cache(maxsize=4)  # the rules of one reader look at one reply in turn
+def _folded(text: str) -> str:
+    return text.translate(_FOLDING)
+
+
+def lowered(text: str) -> str:
+    """``text`` in lower case, of equal length; what cues are searched in.
+
+    A pattern for lower case finds its first letters many times faster than one that ignores case.
+    """
+    if text.isascii():
+        return text.lower()
+    return text.replace("\u0130", "i").lower().replace("\u0131", "i").replace("\u017f", "s")
+
+
+def blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """``text`` of equal length with spaces in place of ``spans``, which are in order."""
+    pieces: list[str] = []
+    at = 0
+    for start, end in spans:
+        pieces += (text[at:start], " " * (end - start))
+        at = end
+    return "".join(pieces) + text[at:]
 
 
 # --------------------------------------------------------------------------------------- phrases
 
 
+# Cues are patterns in lower case, to be searched in ``lowered`` text.
+
+
 @lru_cache(maxsize=512)
 def phrase_pattern(phrase: str) -> re.Pattern[str]:
-    """A pattern for ``phrase`` in any case, spacing and emphasis (``The **best answer** is``)."""
-    words = [re.escape(word) for word in fold(phrase).split()]
+    """A cue for ``phrase`` in any case, spacing and emphasis (``The **best answer** is``)."""
+    words = [re.escape(word) for word in lowered(fold(phrase)).split()]
     if not words:
         return re.compile(r"(?!)")  # an empty phrase stands nowhere
-    before = r"(?<!\w)" if phrase.strip()[0].isalnum() else ""
+    # Looking back from behind the first word lets the search begin with its letters.
+    before = rf"(?<!\w{words[0]})" if phrase.strip()[0].isalnum() else ""
     after = r"(?!\w)" if phrase.strip()[-1].isalnum() else ""
-    return re.compile(before + r"[\s*_]+".join(words) + after, re.IGNORECASE)
+    return re.compile(r"[\s*_]+".join([words[0] + before, *words[1:]]) + after)
 
 
-def after_last(text: str, cue: re.Pattern[str], start: int = 0) -> int | None:
-    """Where the last ``cue`` that is followed by something ends, or None.
+def after_last(text: str, cue: re.Pattern[str]) -> int | None:
+    """Where the last ``cue`` that is followed by something ends, or None."""
+    span = last_cue(text, cue)
+    return None if span is None else span[1]
+
+
+def last_cue(text: str, cue: re.Pattern[str]) -> tuple[int, int] | None:
+    """Where the last ``cue`` that is followed by something stands, or None.
 
     A cue with nothing behind it is where the model was cut off while it repeated itself.
     """
-    ends = [found.end() for found in cue.finditer(text, start)]
+    spans = [found.span() for found in cue.finditer(lowered(text))]
     tail = len(text.rstrip(" \t\r\n:*_$\"'`([{.…-"))
-    return next((end for end in reversed(ends) if end < tail), None)
+    return next((span for span in reversed(spans) if span[1] < tail), None)
+
+
+# --------------------------------------------------------------------------------------- echoes
+
+_NAMES = (
+    "answer letter label number choice option order ranking value result response solution text name "
+    "word class category list integer digit index your the final best correct chosen insert here"
+)
+_NAME = rf"(?:(?:{'|'.join(_NAMES.split())})s?[ _-]?){{1,4}}"
+# ``[answer]``, ``<your answer>``, ``____``; but <answer>42</answer> is an answer.
+_PLACEHOLDER = re.compile(
+    rf"[\s:*_`\"'$]{{0,6}}(?:\[(?P<square>{_NAME})\]|\((?P<round>{_NAME})\)|{{(?P<curly>{_NAME})}}"
+    rf"|<(?P<angle>{_NAME})>(?=[\"'`*_.,;]|\s|\Z)|_{{2,}}[ \t.\"']*(?:\n|\Z))"
+)
+_QUOTED_NAME = re.compile(
+    r"[\s:*_`]{0,6}\[(?P<name>[a-z][a-z _-]{1,40})\](?:[.*_`]{0,3}[\"'][\s,.]{0,3}where\b"
+    r"|[\s,.*_`]{0,6}where\s+(?:the\s+)?\[(?P=name)\])"
+)
+_QUOTED_REST = re.compile(r"[^\"'\n]{0,80}[\"'][*_`]{0,3}[,.;]?\s{1,4}where\b")
+_QUOTE = re.compile(r"[\"'][*_`]{0,3}\Z")
+_SENTENCE_STOP = re.compile(r"[.!?](?=\s|\Z)|\n")
+
+
+def without_echoes(text: str, cue: re.Pattern[str], real: Container[str] = ()) -> str:
+    """``text`` of equal length, blank where it repeats the instruction to write the ``cue``.
+
+    An instruction shows a placeholder behind the cue (``The answer is [answer]``), or quotes it and
+    goes on with *where*. The sentence goes, since it may list what is allowed. A name in ``real`` is
+    an answer, not a placeholder.
+    """
+    spans = _echoes(lowered(text), cue, real)
+    return blanked(text, spans) if spans else text
+
+
+def _echoes(low: str, cue: re.Pattern[str], real: Container[str]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    cues = list(cue.finditer(low))
+    for i, found in enumerate(cues):
+        is_quoted = _QUOTE.search(low, max(0, found.start() - 4), found.start()) is not None
+        if not _is_echo(low, found.end(), is_quoted, real):
+            continue
+        following = cues[i + 1].start() if i + 1 < len(cues) else len(low)
+        stop = _SENTENCE_STOP.search(low, found.end(), following)
+        start = found.start()
+        if is_quoted:  # what leads up to the quotation belongs to the instruction
+            start = _sentence_start(low, cues[i - 1].end() if i else 0, start)
+        spans.append((start, stop.end() if stop else following))
+    return spans
+
+
+def _is_echo(low: str, end: int, is_quoted: bool, real: Container[str]) -> bool:
+    placeholder = _PLACEHOLDER.match(low, end)
+    if placeholder:
+        return placeholder.lastgroup is None or placeholder[placeholder.lastgroup] not in real
+    rest = (_QUOTED_NAME, _QUOTED_REST) if is_quoted else (_QUOTED_NAME,)
+    return any(pattern.match(low, end) for pattern in rest)
+
+
+def _sentence_start(low: str, floor: int, end: int) -> int:
+    """Where the sentence begins that goes on at ``end``, a few hundred characters back at most."""
+    floor = max(floor, end - 300)
+    stops = [found.end() for found in _SENTENCE_STOP.finditer(low, floor, end)]
+    return stops[-1] if stops else floor
+
+
+# ------------------------------------------------------------------------------------- sentences
+
+_SENTENCE_END = re.compile(
+    r"(?:[^\W\d_]{2}|[\d)\]}$*\"'`%])(?P<stop>[.!?])[)\]*_\"'`]{0,3}(?=\s+[\"'(\[*_]{0,3}[^\W\d_])"
+    r"|(?P<wide>[。！？])(?=\S)"
+)
+_ABBREVIATION = re.compile(
+    r"\b(?:dr|mrs?|ms|prof|st|mt|vs|jr|sr|inc|ltd|co|corp|gen|col|lt|capt|rev|dept|univ|ave|approx|est"
+    r"|etc)\.\Z",
+    re.IGNORECASE,
+)
+
+
+def sentence_ends(text: str) -> Iterator[tuple[int, int]]:
+    """Where sentences end that another one follows: before their stop, and behind it.
+
+    The periods of ``St. Louis``, ``J. K.``, ``No. 5`` and ``3.14`` end none; the next sentence
+    begins with a capital letter, if its script has them.
+    """
+    for found in _SENTENCE_END.finditer(text):
+        following = re.compile(r"[^\W\d_]").search(text, found.end())
+        if following is None or following[0].islower():
+            continue
+        stop = found.start("stop") if found["stop"] else found.start("wide")
+        if not _ABBREVIATION.search(text, max(0, stop - 20), stop + 1):
+            yield stop, found.end()
 
 
 # --------------------------------------------------------------------------------------- words
@@ -166,10 +292,10 @@ def words(text: str) -> Words:
 
 def may_mention(text: str, keys: Iterable[str]) -> bool:
     """False if none of ``keys`` can occur in ``text``: a quick look before the slow one."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    longest = [max(key.split(), key=len, default="") for key in keys]
+    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     # digits may be grouped in the text, "1,000", and not in the key
-    return any(word and (word in plain or word[-1].isdigit()) for word in longest)
+    ungrouped = plain.replace(",", "")
+    return any(key and all(word in ungrouped for word in key.split()) for key in keys)
 
 
 @lru_cache(maxsize=8192)

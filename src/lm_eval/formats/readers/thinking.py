@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
+from lm_eval.formats.readers.text import blanked
+
 _TAG = re.compile(
     r"<\s{0,4}(/?)\s{0,4}(think|thinking|thoughts?|reasoning)\b[^<>\n]{0,80}>", re.IGNORECASE
 )
@@ -27,7 +29,7 @@ def mask_thinking(text: str) -> Masked:
     blocks, open_tags, start = _blocks(text)
     if open_tags:
         blocks.append((start, len(text)))
-    return Masked(_blanked(text, blocks), is_unclosed=bool(open_tags))
+    return Masked(blanked(text, blocks), is_unclosed=bool(open_tags))
 
 
 def has_thinking_tag(text: str) -> bool:
@@ -61,12 +63,3 @@ def _close(open_tags: list[str], counts: Counter[str], family: str) -> None:
     while closed != family:
         closed = open_tags.pop()
         counts[closed] -= 1
-
-
-def _blanked(text: str, blocks: list[tuple[int, int]]) -> str:
-    pieces: list[str] = []
-    at = 0
-    for start, end in blocks:
-        pieces += (text[at:start], " " * (end - start))
-        at = end
-    return "".join(pieces) + text[at:]

@@ -1,0 +1,76 @@
+"""Which strings of local JSON become dates under parity: as pyarrow reads them, value by value."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval.data import load_splits
+from lm_eval.data.table import Table
+from lm_eval.data.timestamps import with_dates
+
+MORNING = datetime(1994, 5, 14, 8)
+
+
+def column(values: list[Any]) -> list[Any]:
+    found: list[Any] = with_dates(Table.from_list([{"x": value} for value in values]))["x"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("1994-05-14", datetime(1994, 5, 14)),
+        ("1994-05-14T08", MORNING),
+        ("1994-05-14 08:00", MORNING),
+        ("1994-05-14T08:00:00Z", MORNING),
+        ("1994-05-14T10:00:00+02:00", MORNING),
+        ("1994-05-14T10:00:00+0200", MORNING),
+        ("1994-05-14T06:00-02", MORNING),
+        ("2000-02-29", datetime(2000, 2, 29)),
+    ],
+)
+def test_dates(text: str, date: datetime) -> None:
+    assert column([text, None]) == [date, None]
+    assert str(column(["1994-05-14"])[0]) == "1994-05-14 00:00:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "1994", "1994-05", "19940514", "1994-5-14", "-1994-05-14", "10:00:00"),
+        *("1994-02-30", "1900-02-29", "1994-13-14", "0000-01-01", "1994-05-14Z", "1994-05-14T1000"),
+        *("1994-05-14T10:00:00.5", "1994-05-14T24:00", "1994-05-14T10:60", "1994-05-14t10:00"),
+        *(" 1994-05-14", "1994-05-14 ", "1994-05-14\n", "1994-05-14T10:00+25:00", "١٩٩٤-05-14"),
+    ],
+)
+def test_other_texts_stay_and_keep_their_column(text: str) -> None:
+    assert column(["1994-05-14", text]) == ["1994-05-14", text]
+
+
+def test_nested_values_are_columns_of_their_own() -> None:
+    day = datetime(1994, 5, 14)
+    assert column([["1994-05-14"], [], None]) == [[day], [], None]
+    assert column([["1994-05-14"], ["soon"]]) == [["1994-05-14"], ["soon"]]
+    rows = [{"on": "1994-05-14", "by": "Ann"}, {"on": None, "by": "1994-05-14"}, None]
+    assert column(rows) == [{"on": day, "by": "Ann"}, {"on": None, "by": "1994-05-14"}, None]
+    assert column([1, "1994-05-14"]) == [1, "1994-05-14"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.jsonl", '{"when": "1994-05-14"}\n'), ("a.json", '[{"when": "1994-05-14"}]')],
+)
+def test_only_json_and_only_on_request(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    (tmp_path / "a.csv").write_text("when,x\n1994-05-14,1\n")
+    kwargs = {"data_files": {"test": name}}
+    plain = load_splits("json", None, kwargs, base_dir=tmp_path)
+    dated = load_splits("json", None, kwargs, base_dir=tmp_path, reads_dates=True)
+    assert plain["test"]["when"] == ["1994-05-14"]
+    assert dated["test"]["when"] == [datetime(1994, 5, 14)]
+    other = load_splits(str(tmp_path / "a.csv"), reads_dates=True)
+    assert other["test"]["when"] == ["1994-05-14"]
