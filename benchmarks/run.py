@@ -1,8 +1,10 @@
 """How fast and how small: every case in a process of its own, in CPU seconds, beside the bounds.
 
     python benchmarks/run.py [--repeats 3] [--docs 14000] [--peer /path/to/venv/bin/python]
+                             [--library /path/to/lm_eval/tasks]
 
 ``--peer`` is a Python in which EleutherAI's ``lm_eval`` is installed; its seconds stand beside ours.
+``--library`` is a large folder of task files, such as that package's: it is indexed, listed and checked.
 CPU seconds are user plus system time of the process and its children, the least of all repeats. A row
 over its bound is marked. The exit code is 0 whatever the figures: timing never decides a test.
 """
@@ -18,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workload import SMALL_DOCS, write_workload
@@ -146,6 +148,7 @@ class Bench:
     peer: Harness | None
     folder: Path
     docs: int
+    library: Path | None = None
 
     @property
     def tasks(self) -> Path:
@@ -242,8 +245,31 @@ def import_cases(bench: Bench) -> Iterator[Row]:
         yield Row(f"import {module}{heavy}", max(usage.cpu_s - bare, 0.001), "CPU s")
 
 
+def library_cases(bench: Bench) -> Iterator[Row]:
+    """A large folder of task files: indexed once, then listed, run from and checked."""
+    if bench.library is None:
+        return
+    listing = ["-m", "lm_eval", "ls", "tasks", "--include_path", str(bench.library)]
+    with tempfile.TemporaryDirectory(dir=bench.folder) as cache:
+        fresh = replace(bench.ours, env={**bench.ours.env, "XDG_CACHE_HOME": cache})
+        yield Row("library: first ls tasks, every file read", fresh.once(listing).cpu_s, "CPU s", 6)
+        again = fresh.best(listing, lambda usage: usage.cpu_s)
+        yield Row("library: ls tasks afterwards", again.cpu_s, "CPU s", 0.6)
+        small = fresh.command_line(
+            *("run", "--model", "dummy", "--tasks", "bench_small", "--limit", "10"),
+            *("--include_path", str(bench.library), "--include_path", str(bench.tasks)),
+        )
+        yield Row("library: run of 10 docs, dummy", small.cpu_s, "CPU s", 1.2)
+        everything = ["-m", "lm_eval", "validate", "--all", "--include_path", str(bench.library)]
+        # Errors of single tasks are findings; the exit code is theirs.
+        code = f"import sys, runpy; sys.argv[1:] = {everything[2:]!r}\ntry: runpy.run_module('lm_eval', "
+        code += "run_name='__main__')\nexcept SystemExit: pass"
+        yield Row("library: validate --all", fresh.once(["-c", code]).cpu_s, "CPU s", 120)
+
+
 CASES = (
     start_cases,
+    library_cases,
     build_cases,
     memory_cases,
     whole_run_cases,
@@ -281,7 +307,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lm_eval_bench_") as name:
         folder = Path(name)
         write_workload(folder, args.docs)
-        bench = Bench(our_harness(folder, args), peer_harness(folder, args), folder, args.docs)
+        library = Path(args.library).resolve() if args.library else None
+        ours, peer = our_harness(folder, args), peer_harness(folder, args)
+        bench = Bench(ours, peer, folder, args.docs, library)
         warm_up(bench)
         print("\n".join(about(bench)))
         print(line(HEADINGS))
@@ -299,6 +327,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each case (default: 3)")
     parser.add_argument("--docs", type=int, default=14_000, help="docs of the large task")
     parser.add_argument("--peer", metavar="PYTHON", help="a Python with EleutherAI's lm_eval")
+    parser.add_argument("--library", metavar="DIR", help="a large folder of task files")
     parser.add_argument("--peer_repeats", type=int, default=1, help="runs of the peer (default: 1)")
     return parser.parse_args()
 

@@ -472,17 +472,10 @@ def metrics_table() -> str:
     return table(("Metric", "Meaning", "Scored choices", "Generated text"), rows)
 
 
-NOT_USED = (
-    "doc_to_image",
-    "doc_to_audio",
-    "use_prompt",
-    "should_decontaminate",
-    "doc_to_decontamination_query",
-)
+NOT_USED = ("should_decontaminate", "doc_to_decontamination_query")
 KEY_TEXT = {
     "task": "The task's name. Required.",
     "task_alias": "Another name for the table.",
-    "unsafe_code": "Whether scoring runs code that the model wrote; Python callers confirm it.",
     "process_results": "A `!function` that scores a doc, for a task without a format.",
     "filter_list": "Filters on replies, for a task without a format, as in EleutherAI's harness.",
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
@@ -498,6 +491,11 @@ KEY_TEXT = {
     "doc_to_text": "The question, a [field spec](fields.md).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
+    "doc_to_image": "Not supported: a task that sets it is refused.",
+    "doc_to_audio": "Not supported: a task that sets it is refused.",
+    "use_prompt": "Not supported: a task that sets it is refused.",
+    "unsafe_code": "Whether scoring executes what the model writes; it then needs "
+    "`--confirm_run_unsafe_code`.",
     "description": "Text once at the start of every prompt.",
     "target_delimiter": "Between prompt and answer; a format brings its own.",
     "fewshot_delimiter": "Between examples; a format brings its own.",
@@ -530,7 +528,8 @@ def task_keys_not_used() -> str:
 def cli_help() -> str:
     parts = []
     for name, about, parser in _commands():
-        given = [a for a in parser._actions if not isinstance(a, argparse._HelpAction)]
+        given = [a for a in parser._actions if a.help is not argparse.SUPPRESS]
+        given = [a for a in given if not isinstance(a, argparse._HelpAction)]
         positional = [_metavar(a) for a in given if not a.option_strings]
         usage = " ".join(["lm-eval", name, *positional, "[options]"])
         parts.append(f"### `lm-eval {name}`\n\n{parser.description or about}\n\n{fenced(usage)}\n")

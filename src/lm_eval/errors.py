@@ -11,7 +11,9 @@ and exits with code 1; a traceback means a defect in this package.
     │   └── UnknownModelError
     ├── ConfigError                a YAML file or configuration value
     │   ├── YamlSyntaxError        carries line and column
-    │   └── IncludeError           carries the chain of files
+    │   ├── IncludeError           carries the chain of files
+    │   ├── HelperError            a task's Python that cannot be imported; carries what it lacks
+    │   └── UnsupportedError       a key that this release cannot follow
     ├── DataError                  a data file, a split, a row
     ├── FieldError                 a field spec that cannot be evaluated on a doc
     │   └── CodeNotRunError        a field that is Python, where running code was not allowed
@@ -74,6 +76,34 @@ class YamlSyntaxError(ConfigError):
 
 class IncludeError(ConfigError):
     """An ``include`` that is missing or runs in a circle."""
+
+
+class HelperError(ConfigError):
+    """A helper module that cannot be imported.
+
+    ``reason`` is its own error, ``package`` the package that it lacks, where that is why.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        reason: str = "",
+        package: str | None = None,
+    ) -> None:
+        super().__init__(message, path=path, line=line)
+        self.reason = reason
+        self.package = package
+
+
+class UnsupportedError(ConfigError):
+    """A task that asks for something this release does not do. ``key`` is what asks for it."""
+
+    def __init__(self, message: str, *, key: str = "", path: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.key = key
 
 
 class DataError(LmEvalError):

@@ -5,6 +5,7 @@ Everything that can be wrong with tasks, formats and docs is found before the mo
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from typing import Any
 from lm_eval.errors import (
     ConfigError,
     FormatError,
+    HelperError,
     LmEvalWarning,
     ModelError,
     UsageError,
@@ -54,6 +56,8 @@ class RunOptions:
     fewshot_seed: int | None = 1234
     """None: the one that each task has."""
     predict_only: bool = False
+    runs_unsafe_code: bool = False
+    """Whether tasks may run that execute what the model writes."""
     bootstrap_iters: int = 100_000
     """Resamples for the standard errors of harness metrics that have no formula."""
     shows_progress: bool = True
@@ -92,7 +96,11 @@ def run_tasks(
 def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
     """The requests of every task. Needs no model: what is wrong with a task is found here."""
     check_samples(tasks, options)
-    return [prepare(task, options) for task in tasks]
+    check_unsafe(tasks, options)
+    try:
+        return [prepare(task, options) for task in tasks]
+    except HelperError as error:
+        raise _with_affected_tasks(error, tasks) from error.__cause__
 
 
 def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
@@ -101,11 +109,31 @@ def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     task.set_fewshot_seed(task.seed if seed is None else seed)
     if not options.predict_only:
         metric_names(task)
+        for _, function in task.config.functions():
+            if function.allowed:  # what scores answers is imported before they are asked for
+                function.resolve()
     docs = list(build_requests(task, doc_ids(task, options), options.prompt))
     if task.format is None and not options.predict_only:
         HarnessScorer(task).check_gold(docs)
     task.check_fitness([doc.doc_id for doc in docs])  # after the docs: errors in them name them
     return Prepared(task, docs, shot_count(task, options.prompt))
+
+
+def _with_affected_tasks(error: HelperError, tasks: Sequence[ConfigurableTask]) -> HelperError:
+    """The error, with the tasks that need the same helper file."""
+    affected = [
+        task.name
+        for task in tasks
+        if any(f.file and str(f.file.resolve()) == error.path for _, f in task.config.functions())
+    ]
+    if not affected:
+        return error
+    whole = copy.copy(error)
+    whole.args = (
+        f"{error} Tasks of this run that need it: {listing(affected)}. Leave them out of --tasks to "
+        "run the others.",
+    )
+    return whole
 
 
 def adapt(
@@ -255,6 +283,17 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
             "to --samples to ask fewer.",
             LmEvalWarning,
             stacklevel=3,
+        )
+
+
+def check_unsafe(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
+    """Refuse tasks that execute what the model writes, unless that was confirmed."""
+    unsafe = [task.name for task in tasks if task.config.unsafe_code]
+    if unsafe and not options.runs_unsafe_code and not options.predict_only:
+        raise UsageError(
+            f"These tasks execute code that the model writes (unsafe_code): {listing(unsafe)}. Run "
+            "them where that can do no harm, and add --confirm_run_unsafe_code; or save the answers "
+            "alone with --predict_only."
         )
 
 

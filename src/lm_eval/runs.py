@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, listing
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
 from lm_eval.evaluator import (
     Prepared,
     RunOptions,
@@ -63,8 +63,9 @@ class Run:
     output_path: str | None = None
     command: Sequence[str] = ()
     """The command line, for repeating the run."""
-    runs_unsafe_code: bool = True
-    """Whether tasks may run what the model wrote."""
+    trust_remote_code: bool = False
+    parity: bool = False
+    """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
 
     @property
     def model_name(self) -> str:
@@ -112,7 +113,6 @@ def execute(
     groups = [] if run.options.predict_only else groups
     model_args = backend_arguments(run)
     seed_all(run.seeds)
-    check_unsafe(run, tasks)
     with hiding(secrets_in(model_args)), ExitStack() as stack:
         prepared = prepare_all(tasks, run.options)
         check_groups(groups)
@@ -152,16 +152,6 @@ def seed_all(seeds: Mapping[str, int | None]) -> None:
         sys.modules["torch"].manual_seed(seeds["torch_seed"])
 
 
-def check_unsafe(run: Run, tasks: Sequence[ConfigurableTask]) -> None:
-    """Refuse tasks that run what the model wrote, unless that was allowed."""
-    unsafe = [task.name for task in tasks if task.config.unsafe_code]
-    if unsafe and not run.runs_unsafe_code:
-        raise UsageError(
-            f"{listing(unsafe)}: unsafe_code is set, as scoring runs code that the model wrote. "
-            "Allow it with confirm_run_unsafe_code, in a sandbox only."
-        )
-
-
 # The model
 
 
@@ -190,6 +180,7 @@ def backend_arguments(run: Run) -> dict[str, Any]:
         "batch_size": run.batch_size,
         "max_batch_size": run.max_batch_size,
         "device": run.device,
+        "trust_remote_code": run.trust_remote_code or None,
     }
     for name, value in given.items():
         if value is None or name in model_args:
@@ -266,6 +257,7 @@ def run_info(
         system_instruction=prompt.system_instruction,
         chat_template=_chat_template(model) if prompt.as_chat else None,
         fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
+        parity=run.parity,
         start_time=started,
         end_time=time.time(),
         command=[hidden(part, secrets_in(model_args)) for part in run.command],

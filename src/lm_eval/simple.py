@@ -16,6 +16,7 @@ from lm_eval.evaluator import RunOptions
 from lm_eval.models.base import LM
 from lm_eval.reports.encode import task_hash
 from lm_eval.reports.prompts import write_out as print_prompts
+from lm_eval.reports.redact import is_secret_name
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import SEEDS, Outcome, Run, execute
 from lm_eval.tasks.groups import Group
@@ -112,6 +113,7 @@ def simple_evaluate(
             fewshot_seed=1234 if fewshot_random_seed is None else fewshot_random_seed,
             predict_only=predict_only,
             bootstrap_iters=bootstrap_iters,
+            runs_unsafe_code=confirm_run_unsafe_code,
         ),
         seeds={
             "random_seed": random_seed,
@@ -119,11 +121,12 @@ def simple_evaluate(
             "torch_seed": torch_random_seed,
             "fewshot_seed": fewshot_random_seed,
         },
-        runs_unsafe_code=confirm_run_unsafe_code,
+        parity=parity or (task_manager is not None and task_manager.parity),
     )
     manager = task_manager
     if manager is None:
-        manager = TaskManager(metadata={**arguments, **(metadata or {})}, parity=parity)
+        known = {key: value for key, value in arguments.items() if not is_secret_name(key)}
+        manager = TaskManager(metadata={**known, **(metadata or {})}, parity=parity)
     elif metadata or (parity and not manager.parity):
         raise UsageError(
             "metadata and parity=True belong to the TaskManager where one is given: "
@@ -173,9 +176,10 @@ def evaluate(
             samples=samples,
             fewshot_seed=None,
             bootstrap_iters=bootstrap_iters or 0,
+            runs_unsafe_code=confirm_run_unsafe_code,
         ),
         seeds={**SEEDS, "fewshot_seed": None},
-        runs_unsafe_code=confirm_run_unsafe_code,
+        parity=any(task.parity for task in loaded["tasks"].values()),
     )
     results = _results(run, loaded, write_out=write_out, log_samples=log_samples)
     return {key: results[key] for key in ABOUT_TASKS if key in results}

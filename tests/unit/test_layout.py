@@ -57,7 +57,8 @@ LAYERS: dict[str, set[str]] = {
     "tasks.overridable": {"config.fields", "formats.*"},  # the harness's methods, late imports
     "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
     "tasks.index": {"config", "config.fields"},
-    "tasks.groups": {"config.fields", "tasks.task"},
+    "tasks.groups": {"config", "config.fields", "tasks.task"},
+    "tasks.names": {"tasks.index"},
     "tasks.loader": {"config", "config.fields", "tasks.*"},
     "tasks": set(),
     "requests": {"config.fields", "formats.*"},

@@ -76,17 +76,24 @@ def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] 
     return dict(value)
 
 
-def option_file_tokens(path: str, defaults: Mapping[str, Any]) -> list[str]:
+def option_file_tokens(
+    path: str, defaults: Mapping[str, Any], refused: Mapping[str, str] | None = None
+) -> list[str]:
     """The options of a ``--config`` file as they would stand on the command line.
 
     They go through the same checks there, and what the user typed comes after them and wins.
-    ``defaults`` holds every option and its value where none is given.
+    ``defaults`` holds every option and its value where none is given, ``refused`` those that are known
+    and not supported, with advice; giving them no value is harmless.
     """
     from lm_eval.config.yaml import load_yaml
 
     valid = [name for name in defaults if name not in ("command", "config")]
     tokens: list[str] = []
     for name, value in load_yaml(path, run_code=False).items():
+        if refused and f"--{name}" in refused:
+            if value:
+                raise UsageError(f"{path}: {name} is not supported. {refused[f'--{name}']}")
+            continue
         if name not in valid:
             raise UsageError(
                 f"{path}: unknown option {str(name)!r}.{did_you_mean(str(name), valid)} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lm_eval.reports.terminal import console, visible
+from lm_eval.reports.terminal import visible
 
 MANY_ROWS = 500
 
@@ -46,28 +46,30 @@ def _formats() -> list[tuple[str, ...]]:
 
 
 def _print_names(args: argparse.Namespace) -> None:
-    from lm_eval.tasks.loader import TaskManager
+    from lm_eval.tasks.names import TaskNames, task_roots
 
-    manager = TaskManager(args.include_path, run_code=False)
-    kind = {"tasks": "task", "groups": "group", "tags": "tag"}[args.what]
+    names = TaskNames(task_roots(args.include_path))
+    kind = {"tasks": "task", "subtasks": "task", "groups": "group", "tags": "tag"}[args.what]
     rows = []
-    for name in manager.names(kind):  # type: ignore[arg-type]  # one of the three kinds
-        entry = manager.index[name]
+    for name in names.of_kind(kind):  # type: ignore[arg-type]  # one of the three kinds
+        entry = names.entries[name]
         rows.append((name, entry.path or ", ".join(entry.members)))
     heading = (kind.capitalize(), "File" if kind != "tag" else "Tasks")
     _print(heading, rows)
-    for problem in manager.problems:
-        console().print(f"not read: {visible(str(problem))}", markup=False, highlight=False)
+    for problem in names.problems:
+        print(f"not read: {visible(str(problem))}")
 
 
 def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if len(rows) > MANY_ROWS:  # laying out a table takes seconds for a library of 14,000 tasks
+        _print_plainly(headings, rows)
+        return
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    if len(rows) > MANY_ROWS:  # laying out a table takes seconds for a library of 14,000 tasks
-        _print_plainly(headings, rows)
-        return
+    from lm_eval.reports.terminal import console
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for at, heading in enumerate(headings):
         last = at == len(headings) - 1

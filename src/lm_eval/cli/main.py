@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -44,7 +45,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if path is not None:
         from lm_eval.cli.arguments import option_file_tokens
 
-        tokens = option_file_tokens(path, vars(_parsed(parser, [args.command])))
+        tokens = option_file_tokens(path, vars(_parsed(parser, [args.command])), REFUSED)
         try:
             args = _parsed(parser, [args.command, *tokens, *given[1:]])
         except UsageError as error:
@@ -105,7 +106,8 @@ def build_parser() -> argparse.ArgumentParser:
 def _run_safely(arguments: Sequence[str]) -> int:
     try:
         args = parse(arguments)
-        return int(_handler(args.command)(args))
+        with _logging(getattr(args, "verbosity", None)):
+            return int(_handler(args.command)(args))
     except LmEvalError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
@@ -115,6 +117,29 @@ def _run_safely(arguments: Sequence[str]) -> int:
         return 0
     except MemoryError:
         return _fail("Out of memory. Use a smaller --limit, --batch_size or model.")
+
+
+@contextmanager
+def _logging(level: str | None) -> Iterator[None]:
+    """Log what this package says from ``level`` up, for as long as a command runs."""
+    if level is None:
+        yield
+        return
+    import logging
+
+    logger = logging.getLogger("lm_eval")
+    before, propagates = logger.level, logger.propagate
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("lm-eval: %(levelname)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        logger.propagate = propagates
 
 
 def _handler(command: str) -> Any:
@@ -194,6 +219,13 @@ def _one_of(*options: str) -> Callable[[str], str]:
     return check
 
 
+def _level(text: str) -> str:
+    return _one_of(*(name.lower() for name in LEVELS))(text).upper()
+
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
 # Arguments, command by command
 
 
@@ -248,6 +280,87 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
     )
 
 
+LATER = "It is planned for a later release; until then every run asks the model anew."
+REFUSED = {
+    "--wandb_args": "Log to Weights & Biases from the files that --output_path writes.",
+    "--wandb_config_args": "Log to Weights & Biases from the files that --output_path writes.",
+    "--trackio_args": "Log to Trackio from the files that --output_path writes.",
+    "--hf_hub_log_args": "Upload the folder that --output_path writes: `hf upload REPO FOLDER`.",
+    "--use_cache": LATER,
+    "--cache_requests": LATER,
+}
+"""Flags of EleutherAI's harness that are not here, and what to do instead."""
+
+
+class _Refused(argparse.Action):
+    """A flag that is known and not supported: using it is an error that says what to do."""
+
+    def __call__(
+        self, _parser: Any, _namespace: Any, _values: Any, flag: str | None = None
+    ) -> None:
+        name = max(self.option_strings, key=len)
+        raise UsageError(f"{flag or name} is not supported. {REFUSED[name]}")
+
+
+def _no_template_name(text: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise argparse.ArgumentTypeError(
+        f"a template cannot be chosen by name ({text!r}). Give the flag alone: the model's own "
+        "template is used"
+    )
+
+
+def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
+    """The rest of what EleutherAI's harness takes."""
+    parser.add_argument(
+        "--parity",
+        action="store_true",
+        help="undo the deliberate differences from EleutherAI's harness, to compare with it",
+    )
+    parser.add_argument(
+        "--metadata",
+        nargs="+",
+        metavar="K=V",
+        help="facts for tasks whose data is made by code (custom_dataset), k=v,k=v or JSON",
+    )
+    parser.add_argument(
+        "--confirm_run_unsafe_code",
+        action="store_true",
+        help="run tasks marked unsafe_code, which execute what the model writes",
+    )
+    parser.add_argument(
+        "--trust_remote_code",
+        action="store_true",
+        help="let the backend run code that comes with a model, where it can",
+    )
+    parser.add_argument(
+        "--check_integrity",
+        action="store_true",
+        help="accepted; every run checks its tasks before the model is loaded",
+    )
+    parser.add_argument(
+        "--show_config", action="store_true", help="print the whole config of each task"
+    )
+    parser.add_argument(
+        "--verbosity",
+        "-v",
+        type=_level,
+        metavar="LEVEL",
+        help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
+    )
+    shorts = {"--use_cache": ["-c"]}
+    for flag in REFUSED:
+        parser.add_argument(
+            flag,
+            *shorts.get(flag, []),
+            nargs="*",
+            action=_Refused,
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
+
+
 def _add_run(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
@@ -279,6 +392,12 @@ def _add_run(commands: Any) -> None:
         help="only these docs: '{\"my_task\": [0, 3]}' or a file that holds it",
     )
     parser.add_argument("--batch_size", "-b", metavar="N", help="batch size of the backend")
+    parser.add_argument(
+        "--max_batch_size",
+        type=_whole_number,
+        metavar="N",
+        help="largest batch that --batch_size auto tries",
+    )
     parser.add_argument("--device", metavar="NAME", help="device of the backend, such as cuda:0")
     parser.add_argument(
         "--gen_kwargs",
@@ -288,7 +407,11 @@ def _add_run(commands: Any) -> None:
     )
     parser.add_argument(
         "--apply_chat_template",
-        action="store_true",
+        nargs="?",
+        const=True,
+        default=False,
+        type=_no_template_name,
+        metavar="true|false",
         help="put every prompt through the model's chat template",
     )
     parser.add_argument("--output_path", "-o", metavar="DIR", help="where results are written")
@@ -310,13 +433,14 @@ def _add_run(commands: Any) -> None:
     parser.add_argument(
         "--config", "-C", metavar="FILE", help="a YAML file with any of these options"
     )
+    _add_harness_flags(parser)
 
 
 def _add_ls(commands: Any) -> None:
     parser = commands.add_parser(
         "ls", help="list tasks, formats, models, groups or tags", description="List what there is."
     )
-    kinds = ("tasks", "formats", "models", "groups", "tags")
+    kinds = ("tasks", "formats", "models", "groups", "subtasks", "tags")
     parser.add_argument("what", type=_one_of(*kinds), metavar="|".join(kinds))
     _add_paths(parser)
 
@@ -329,10 +453,19 @@ def _add_validate(commands: Any) -> None:
     )
     _add_tasks(parser)
     parser.add_argument(
-        "--all", action="store_true", help="every task of the library and --include_path"
+        "--all",
+        action="store_true",
+        help="every task and group of the library and --include_path; docs on a hub are not "
+        "fetched",
     )
     parser.add_argument(
         "--run_code", action="store_true", help="also run the Python functions that tasks bring"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="with --all, name every task that has a problem"
+    )
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write what was found, one JSON object a line"
     )
     parser.add_argument(
         "--num_fewshot", "-f", type=_whole_number, metavar="N", help="examples before each question"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lm_eval.cli.arguments import (
     parse_batch_size,
@@ -13,9 +13,12 @@ from lm_eval.cli.arguments import (
     split_list,
 )
 from lm_eval.errors import UsageError
-from lm_eval.evaluator import RunOptions
+from lm_eval.evaluator import Prepared, RunOptions
 from lm_eval.registry import MODELS
+from lm_eval.reports.encode import to_json
 from lm_eval.reports.prompts import write_out
+from lm_eval.reports.redact import is_secret_name, redacted_text
+from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import Run, add_formats, execute, hiding, secrets_in
 from lm_eval.tasks.loader import TaskManager
@@ -34,13 +37,22 @@ def run(args: argparse.Namespace) -> int:
     asked = run_of(args)
     with hiding(secrets_in(asked.model_args)):
         add_formats(args.format_path)
-        manager = TaskManager(args.include_path, metadata=asked.model_args)
+        known = {key: value for key, value in asked.model_args.items() if not is_secret_name(key)}
+        known |= parse_pairs(args.metadata, flag="--metadata")
+        manager = TaskManager(args.include_path, parity=args.parity, metadata=known)
         loaded = manager.load(split_list(args.tasks))
+
+        def show(prepared: Sequence[Prepared]) -> None:
+            if args.show_config:
+                show_config(prepared)
+            if args.write_out:
+                write_out(prepared)
+
         outcome = execute(
             asked,
             list(loaded["tasks"].values()),
             list(loaded["groups"].values()),
-            on_prepared=write_out if args.write_out else None,
+            on_prepared=show,
         )
     # The files are written by now: a closed pipe must not cost the results.
     if not args.predict_only:
@@ -69,9 +81,12 @@ def run_of(args: argparse.Namespace) -> Run:
         model=args.model,
         model_args=parse_pairs(args.model_args, flag="--model_args"),
         batch_size=parse_batch_size(args.batch_size),
+        max_batch_size=args.max_batch_size,
         device=args.device,
+        trust_remote_code=args.trust_remote_code,
         options=run_options(args, seeds),
         seeds=seeds,
+        parity=args.parity,
         output_path=args.output_path,
         command=args.command_line,
     )
@@ -91,6 +106,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         samples=parse_samples(args.samples),
         fewshot_seed=1234 if seed is None else seed,
         predict_only=args.predict_only,
+        runs_unsafe_code=args.confirm_run_unsafe_code,
     )
 
 
@@ -109,3 +125,10 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
         system_instruction=args.system_instruction,
         gen_kwargs=parse_pairs(getattr(args, "gen_kwargs", None), flag="--gen_kwargs"),
     )
+
+
+def show_config(prepared: Sequence[Prepared]) -> None:
+    """Print the config of each task, as the results file will hold it."""
+    for one in prepared:
+        print(f"── {visible(one.task.name)}")
+        print(visible(redacted_text(to_json(one.task.config.to_dict(), indent=2)), keep=chr(10)))

@@ -3,59 +3,196 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
-from lm_eval.errors import CodeNotRunError, LmEvalError, UsageError
-from lm_eval.evaluator import RunOptions, prepare
+from lm_eval.cli.checks import Checker, Finding, Outcome
+from lm_eval.errors import LmEvalWarning, OutputError, UsageError, listing
+from lm_eval.evaluator import RunOptions
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions
 from lm_eval.runs import add_formats
 from lm_eval.tasks.loader import TaskManager
 
+SHOWN = 5
+"""Tasks named for one cause, unless ``--verbose`` asks for all."""
+
+_WORDS = {
+    Outcome.OK: "ok",
+    Outcome.NO_DATA: "ok",
+    Outcome.NEEDS_CODE: "skipped",
+    Outcome.NEEDS_PACKAGE: "package",
+    Outcome.UNSUPPORTED: "unable",
+    Outcome.ERROR: "error",
+}
+
 
 def validate(args: argparse.Namespace) -> int:
-    """Print a line for each task; exit code 1 if any of them cannot run."""
+    """Print what was found; exit code 1 if a task is wrong, or one that was named cannot run."""
     add_formats(args.format_path)
     manager = TaskManager(args.include_path, run_code=args.run_code)
     if args.num_fewshot is not None and args.num_fewshot < 0:
         raise UsageError(f"--num_fewshot {args.num_fewshot} is below zero. Give 0 or more.")
-    selectors = list(manager.names("task")) if args.all else split_list(args.tasks)
+    options = RunOptions(prompt=PromptOptions(num_fewshot=args.num_fewshot))
+    checker = Checker(manager, options, args.run_code)
+    if args.all:
+        return _validate_all(args, checker)
+    selectors = split_list(args.tasks)
     if not selectors:
         raise UsageError("No tasks. Name some with --tasks, or check all with --all.")
-    good = skipped = bad = 0
-    for name, docs, error in _checked(manager, selectors, args.num_fewshot):
-        if error is None:
-            good += 1
-            print(f"ok       {name}: {docs} docs rendered")
-        elif isinstance(error, CodeNotRunError):
-            skipped += 1
-            print(f"skipped  {name}: {visible(str(error), keep=chr(10))}")
-        else:
-            bad += 1
-            print(f"error    {name}: {visible(str(error), keep=chr(10))}")
-    for problem in manager.problems:
-        bad += args.all  # a broken file beside the tasks that were asked for is not theirs
-        print(f"{'error' if args.all else 'note':<8} {visible(str(problem), keep=chr(10))}")
-    parts = [f"{good} ok", f"{bad} with errors"]
-    if skipped:
-        parts.append(f"{skipped} not checked because they need --run_code")
-    print(f"{good + bad + skipped} checked: {', '.join(parts)}.")
-    return 1 if bad else 0
+    return _validate_named(args, checker, selectors)
 
 
-def _checked(
-    manager: TaskManager, selectors: list[str], num_fewshot: int | None
-) -> Iterator[tuple[str, int, LmEvalError | None]]:
-    options = RunOptions(prompt=PromptOptions(num_fewshot=num_fewshot))
-    for selector in selectors:
-        try:
-            tasks = manager.load([selector])["tasks"]
-        except LmEvalError as error:
-            yield selector, 0, error
+def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[str]) -> int:
+    counts: Counter[Outcome] = Counter()
+    with _report(args.output_path) as report:
+        for finding in checker.named(selectors):
+            report([finding])
+            # A task that was asked for by name and cannot run is an error, whatever the reason.
+            may_pass = finding.outcome in (Outcome.OK, Outcome.NEEDS_CODE)
+            counts[finding.outcome if may_pass else Outcome.ERROR] += 1
+            print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
+    for problem in checker.manager.problems:  # not the fault of the tasks that were asked for
+        print(f"note     {visible(str(problem), keep=chr(10))}")
+    print(_total(counts))
+    return 1 if counts[Outcome.ERROR] else 0
+
+
+def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
+    with _report(args.output_path) as report, _warnings_kept() as kept:
+        with redirect_stdout(sys.stderr):  # helpers may print as they are imported
+            findings = list(checker.everything())
+        report(findings)
+    tasks = [finding for finding in findings if finding.kind != "group"]
+    groups = [finding for finding in findings if finding.kind == "group"]
+    for outcome in (Outcome.ERROR, Outcome.NEEDS_PACKAGE, Outcome.UNSUPPORTED, Outcome.NEEDS_CODE):
+        _print_causes([f for f in findings if f.outcome is outcome], show_all=args.verbose)
+    if kept and args.verbose:
+        print(*(f"warning  {visible(text)}" for text in kept), sep="\n")
+    elif kept:
+        print(f"{len(kept)} warnings; --verbose shows them.")
+    _print_summary(tasks, checker)
+    if groups:
+        bad = sum(finding.outcome is not Outcome.OK for finding in groups)
+        print(f"{len(groups)} groups: {len(groups) - bad} ok, {bad} with errors.")
+    print(_total(Counter(finding.outcome for finding in tasks)))
+    return 1 if any(finding.outcome is Outcome.ERROR for finding in findings) else 0
+
+
+def _print_causes(findings: Sequence[Finding], *, show_all: bool) -> None:
+    """The tasks of one outcome, those with a common cause together."""
+    by_cause: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_cause.setdefault(finding.cause, []).append(finding)
+    for cause, found in sorted(by_cause.items(), key=lambda item: -len(item[1])):
+        word = _WORDS[found[0].outcome]
+        shown = found if show_all else found[:SHOWN]
+        if cause and not show_all:
+            names = listing([finding.name for finding in found], SHOWN)
+            print(f"{word:<8} {visible(cause)} ({_counted(len(found), 'task')}): {visible(names)}")
             continue
-        for task in tasks.values():
-            try:
-                yield task.name, len(prepare(task, options).docs), None
-            except LmEvalError as error:
-                yield task.name, 0, error
+        for finding in shown:
+            print(_line(finding, word))
+        if len(shown) < len(found):
+            print(f"{word:<8} … and {len(found) - len(shown)} more; --verbose shows all.")
+
+
+def _print_summary(tasks: Sequence[Finding], checker: Checker) -> None:
+    counts = Counter(finding.outcome for finding in tasks)
+    for outcome in Outcome:
+        if counts[outcome]:
+            causes = Counter(_summed_cause(f) for f in tasks if f.outcome is outcome)
+            shown = [f"{visible(cause)} {n:,}" for cause, n in causes.most_common() if cause]
+            why = f"   ({listing(shown, 8)})" if shown else ""
+            print(f"{counts[outcome]:>8,} {outcome.value}{why}")
+    if checker.not_evaluated:
+        fields = [f"{key} in {n:,}" for key, n in checker.not_evaluated.most_common()]
+        print(f"Not evaluated without --run_code: {listing(fields, 40)} tasks.")
+
+
+def _summed_cause(finding: Finding) -> str:
+    if finding.outcome is not Outcome.ERROR:
+        return finding.cause
+    return "a helper module failed" if finding.cause else "wrong keys, files or data"
+
+
+def _total(counts: Counter[Outcome]) -> str:
+    """The last line: everything that was checked."""
+    parts = [f"{counts[Outcome.OK]} ok"]
+    if counts[Outcome.NO_DATA]:
+        parts.append(f"{counts[Outcome.NO_DATA]} {Outcome.NO_DATA.value}")
+    parts.append(f"{counts[Outcome.ERROR]} with errors")
+    rest = (Outcome.NEEDS_PACKAGE, Outcome.UNSUPPORTED, Outcome.NEEDS_CODE)
+    parts += [f"{counts[outcome]} {outcome.value}" for outcome in rest if counts[outcome]]
+    return f"{sum(counts.values())} checked: {', '.join(parts)}."
+
+
+def _line(finding: Finding, word: str) -> str:
+    if finding.outcome is Outcome.OK:
+        return f"{word:<8} {finding.name}: {finding.docs} docs rendered"
+    name = f"{finding.name}: " if finding.kind == "task" else ""
+    return f"{word:<8} {name}{visible(finding.message, keep=chr(10))}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+@contextmanager
+def _warnings_kept() -> Iterator[list[str]]:
+    """Keep our warnings instead of printing them; those of strangers' modules are theirs."""
+    kept: dict[str, None] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", LmEvalWarning)
+        warnings.showwarning = lambda message, *_, **__: kept.setdefault(str(message))
+        texts: list[str] = []
+        yield texts
+        texts += kept
+
+
+class _Report:
+    """A file with one JSON object for each finding; nowhere, where none was asked for."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._lines: list[str] = []
+
+    def __call__(self, findings: Iterable[Finding]) -> None:
+        if self._path is not None:
+            self._lines += [json.dumps(_as_dict(finding)) for finding in findings]
+
+    def save(self) -> None:
+        if self._path is None:
+            return
+        try:
+            Path(self._path).write_text("".join(f"{line}\n" for line in self._lines), "utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"--output_path {self._path!r} cannot be written: {error.strerror}. Name a file in a "
+                "folder that you can write to."
+            ) from None
+
+
+@contextmanager
+def _report(path: str | None) -> Iterator[_Report]:
+    report = _Report(path)
+    yield report
+    report.save()
+
+
+def _as_dict(finding: Finding) -> dict[str, object]:
+    return {
+        "name": finding.name,
+        "kind": finding.kind,
+        "outcome": finding.outcome.name.lower(),
+        "cause": finding.cause,
+        "message": finding.message,
+        "docs": finding.docs,
+    }

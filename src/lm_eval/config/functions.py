@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import re
 import sys
 import sysconfig
 import threading
@@ -26,6 +27,7 @@ from lm_eval.errors import (
     CodeNotRunError,
     ConfigError,
     FieldError,
+    HelperError,
     LmEvalError,
     did_you_mean,
     listing,
@@ -277,15 +279,32 @@ def _is_installed(name: str) -> bool:
 
 def _import_failed(error: BaseException, what: str, path: str, wanted_by: str) -> NoReturn:
     place = _place(error, path)
+    package = missing_package(error)
     hint = ""
-    if isinstance(error, ModuleNotFoundError):
-        hint = f" Install the package that provides {error.name!r}, or put the file beside it."
-    raise ConfigError(
+    if package is not None:
+        hint = f" Install the package that provides {package!r}, or put the file beside it."
+    raise HelperError(
         f"`{wanted_by}` cannot be used: importing {what} failed"
         f"{f' at {place}' if place else ''}: {_text(error)}{hint}",
         path=path or None,
         line=int(place.rpartition(":")[2]) if place else None,
+        reason=_text(error),
+        package=package,
     ) from error
+
+
+def missing_package(error: BaseException) -> str | None:
+    """The package whose absence made an import fail, as far as the errors tell.
+
+    Helpers often catch the first error and raise one that says what to install.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ModuleNotFoundError) and seen.name:
+            return seen.name.partition(".")[0]
+        seen = seen.__cause__ or seen.__context__
+    advice = re.search(r"pip install ['\"`]?([A-Za-z][\w.-]*)", str(error))
+    return advice[1] if advice else None
 
 
 def _place(error: BaseException, path: str) -> str:

@@ -13,6 +13,7 @@ from lm_eval.errors import UsageError
 _EXAMPLES = {
     "--model_args": "path=model.gguf,n_ctx=2048",
     "--gen_kwargs": "max_gen_toks=64,temperature=0.7",
+    "--metadata": "max_seq_lengths=[4096,8192]",
 }
 
 

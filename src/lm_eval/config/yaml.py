@@ -62,14 +62,47 @@ _PLAIN_WORDS = (
 )  # fmt: skip
 
 
-def load_yaml(path: PathLike, *, run_code: bool = True) -> dict[str, Any]:
+class IncludeCache:
+    """Included files that were read already, so that a library's templates are parsed once.
+
+    A file that has changed since is read again. Whoever loads many files keeps one of these.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, bool], tuple[tuple[int, int], dict[str, Any]]] = {}
+
+    def read(self, path: str, *, run_code: bool) -> dict[str, Any]:
+        """The file's own mapping, as ``read_yaml_file`` gives it; a copy for each caller."""
+        try:
+            state = os.stat(path)
+        except (OSError, ValueError):
+            return read_yaml_file(path, run_code=run_code)
+        stamp = (state.st_mtime_ns, state.st_size)
+        known = self._read.get((path, run_code))
+        if known is None or known[0] != stamp:
+            known = self._read[path, run_code] = (stamp, read_yaml_file(path, run_code=run_code))
+        own: dict[str, Any] = _copied(known[1])
+        return own
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if type(value) is list else value
+
+
+def load_yaml(
+    path: PathLike, *, run_code: bool = True, includes: IncludeCache | None = None
+) -> dict[str, Any]:
     """The file's mapping with every ``include`` resolved and the key itself gone.
 
     Later includes overwrite earlier ones and local keys overwrite all, whole values at a time;
     ``task_list`` is not inherited. ``run_code`` false makes each ``FunctionRef`` refuse to run.
+    ``includes`` keeps included files for the next call.
     """
     path = os.fspath(path)
-    return _resolve_includes(path, (path,), {_identity(path): (path,)}, run_code)
+    cache = IncludeCache() if includes is None else includes
+    return _resolve_includes(path, (path,), {_identity(path): (path,)}, run_code, cache)
 
 
 def read_yaml_file(path: PathLike, *, run_code: bool = True) -> dict[str, Any]:
@@ -367,27 +400,33 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def _resolve_includes(
-    path: str, chain: tuple[str, ...], seen: dict[str, tuple[str, ...]], run_code: bool
+    path: str,
+    chain: tuple[str, ...],
+    seen: dict[str, tuple[str, ...]],
+    run_code: bool,
+    cache: IncludeCache,
 ) -> dict[str, Any]:
-    own = _read_in_chain(path, chain, run_code)
+    own = _read_in_chain(path, chain, run_code, cache)
     merged: dict[str, Any] = {}
     for entry in _include_list(own.pop("include", None), path):
         target = os.path.normpath(os.path.join(os.path.dirname(path), entry))
         route = (*chain, target)
         _check_target(target, entry, route, seen)
         seen[_identity(target)] = route
-        included = _resolve_includes(target, route, seen, run_code)
+        included = _resolve_includes(target, route, seen, run_code, cache)
         included.pop("task_list", None)
         merged.update(included)
     return {**merged, **own}
 
 
-def _read_in_chain(path: str, chain: tuple[str, ...], run_code: bool) -> dict[str, Any]:
-    try:
+def _read_in_chain(
+    path: str, chain: tuple[str, ...], run_code: bool, cache: IncludeCache
+) -> dict[str, Any]:
+    if len(chain) == 1:
         return read_yaml_file(path, run_code=run_code)
+    try:
+        return cache.read(path, run_code=run_code)
     except ConfigError as error:
-        if len(chain) == 1:
-            raise
         message = f"{error}\nIncluded by: {_arrows(chain)}"
         raise type(error)(message, path=error.path, line=error.line) from None
 

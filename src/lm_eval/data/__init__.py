@@ -1,6 +1,6 @@
 """Data files and hub datasets → docs: named splits, each an immutable table of rows."""
 
-from lm_eval.data.splits import Splits, load_splits
+from lm_eval.data.splits import Splits, is_on_hub, load_splits
 from lm_eval.data.table import Table
 
-__all__ = ["Splits", "Table", "load_splits"]
+__all__ = ["Splits", "Table", "is_on_hub", "load_splits"]

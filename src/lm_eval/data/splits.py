@@ -137,6 +137,23 @@ class Splits(Mapping[str, Table]):
         )
 
 
+def is_on_hub(
+    dataset_path: str,
+    dataset_name: str | None = None,
+    dataset_kwargs: Mapping[str, Any] | None = None,
+    *,
+    base_dir: Path | str | None = None,
+) -> bool:
+    """Whether ``load_splits`` would ask the hub (or another server) rather than read local files."""
+    if dataset_path in READERS:
+        return _has_url((dataset_kwargs or {}).get("data_files"))
+    places = Places(base_dir)
+    path = places.find(dataset_path)
+    if path is None:
+        return not places.looks_like_path(dataset_path, SUFFIXES)
+    return not path.is_file() and not _is_data_folder(path, dataset_path, dataset_name)
+
+
 def load_splits(
     dataset_path: str,
     dataset_name: str | None = None,

@@ -59,6 +59,17 @@ class Table(Sequence[Any]):
         )
 
     @classmethod
+    def from_pandas(cls, df: Any, **_: Any) -> Table:
+        """A table of a data frame's rows; its index is left out."""
+        return cls(df.to_dict("records"))
+
+    def to_pandas(self) -> Any:
+        """The rows as a data frame, where pandas is installed."""
+        import pandas  # type: ignore[import-untyped]  # optional
+
+        return pandas.DataFrame(self.to_list(), columns=list(self._columns))
+
+    @classmethod
     def owning(cls, rows: list[Row], columns: Iterable[str] = ()) -> Table:
         """A table that takes over freshly made rows without copying; the caller lets go of them.
 

@@ -1,28 +1,67 @@
 """What stands in for ``import datasets`` in a task's helper where that library is not installed.
 
 Helpers mostly make or transform small tables, which ``Table`` does. Loading from a hub is refused with
-the line that installs the library.
+the line that installs the library; names that only describe data (``Value``, ``Features``) are kept as
+they are given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, NoReturn
 
 from lm_eval.data.table import Table
 from lm_eval.errors import MissingExtraError
 
+VERSION = "2.21.0"
+"""What helpers that compare versions are told: the names here are those of that release."""
+
 
 class DatasetDict(dict[str, Table]):
     """Split name → rows."""
 
+    @property
+    def column_names(self) -> dict[str, list[str]]:
+        return {split: table.column_names for split, table in self.items()}
 
-def concatenate_datasets(tables: list[Table]) -> Table:
+    @property
+    def num_rows(self) -> dict[str, int]:
+        return {split: len(table) for split, table in self.items()}
+
+    def map(self, function: Any = None, **options: Any) -> DatasetDict:
+        return DatasetDict({name: rows.map(function, **options) for name, rows in self.items()})
+
+    def filter(self, function: Any = None, **options: Any) -> DatasetDict:
+        return DatasetDict({name: rows.filter(function, **options) for name, rows in self.items()})
+
+
+class Features(dict[str, Any]):
+    """Column → its type."""
+
+
+class Kind:
+    """The type of a column (``Value("string")``, ``Sequence(…)``), as it was written."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.arguments = arguments
+        self.options = options
+
+
+class Split(str):
+    """Names of splits."""
+
+    TRAIN = "train"
+    VALIDATION = "validation"
+    TEST = "test"
+
+
+def concatenate_datasets(tables: Iterable[Table], **_: Any) -> Table:
     """The rows of several tables, one after the other."""
     return Table.from_list([row for table in tables for row in table])
 
 
-def load_dataset(path: str, *_: Any, **__: Any) -> NoReturn:
+def load_dataset(path: str = "data", *_: Any, **__: Any) -> NoReturn:
     raise MissingExtraError(
         f"A task's helper loads {path!r} with the `datasets` library, which is not installed.",
         install="pip install 'lm-eval-formats[datasets]'",
@@ -32,8 +71,19 @@ def load_dataset(path: str, *_: Any, **__: Any) -> NoReturn:
 def stand_in() -> ModuleType:
     """A module named ``datasets`` with the names that helpers use."""
     module = ModuleType("datasets", __doc__)
-    module.Dataset = Table  # type: ignore[attr-defined]
-    module.DatasetDict = DatasetDict  # type: ignore[attr-defined]
-    module.concatenate_datasets = concatenate_datasets  # type: ignore[attr-defined]
-    module.load_dataset = load_dataset  # type: ignore[attr-defined]
+    names: dict[str, Any] = {
+        "__version__": VERSION,
+        "Dataset": Table,
+        "DatasetDict": DatasetDict,
+        "Features": Features,
+        "Split": Split,
+        "concatenate_datasets": concatenate_datasets,
+        **dict.fromkeys(("Value", "Sequence", "ClassLabel", "Image", "Audio"), Kind),
+        **dict.fromkeys(
+            ("load_dataset", "get_dataset_config_names", "get_dataset_infos", "load_metric"),
+            load_dataset,
+        ),
+    }
+    for name, value in names.items():
+        setattr(module, name, value)
     return module

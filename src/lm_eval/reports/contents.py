@@ -27,6 +27,7 @@ UNVERSIONED = "Yaml"
 _RUN_FIELDS = (
     *("batch_size", "batch_sizes", "device", "use_cache", "limit", "bootstrap_iters"),
     *("gen_kwargs", "random_seed", "numpy_seed", "torch_seed", "fewshot_seed", "command"),
+    "parity",
 )
 
 
@@ -55,6 +56,8 @@ class RunInfo:
     system_instruction: str | None = None
     chat_template: str | None = None
     fewshot_as_multiturn: bool | None = None
+    parity: bool = False
+    """Whether deliberate differences from the harness were undone."""
     start_time: float = 0.0
     """Seconds since 1970, as ``time.time()`` gives them."""
     end_time: float = 0.0

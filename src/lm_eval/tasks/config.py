@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -220,15 +220,20 @@ class TaskConfig:
 
     def load_helpers(self) -> None:
         """Import every helper module the task names: some register filters as they load."""
-        pending: list[Any] = [getattr(self, key) for key in CONFIG_KEYS]
+        for _, function in self.functions():
+            function.resolve()
+
+    def functions(self) -> Iterator[tuple[str, FunctionRef]]:
+        """Every Python object the task names, with the key it stands under."""
+        pending: list[tuple[str, Any]] = [(key, getattr(self, key)) for key in CONFIG_KEYS]
         while pending:
-            value = pending.pop()
+            key, value = pending.pop()
             if isinstance(value, FunctionRef):
-                value.resolve()
+                yield key, value
             elif isinstance(value, Mapping):
-                pending += value.values()
+                pending += [(f"{key}.{inner}", item) for inner, item in value.items()]
             elif isinstance(value, list):
-                pending += value
+                pending += [(key, item) for item in value]
 
     def to_dict(self) -> dict[str, Any]:
         """The config as the results file shows it: set keys only."""

@@ -101,6 +101,7 @@ def make_sampler(
     kind: Any, pool: Sequence[Doc], rules: PoolRules, *, count: int, seed: int, task: str
 ) -> Sampler:
     """The sampler a task names in ``fewshot_config.sampler``, checked against the pool's size."""
+    check_sampler(kind, task=task)
     available = len(pool) - (1 if rules.excludes_doc else 0)
     if count > available:
         why = "the doc itself is left out" if rules.excludes_doc else ""
@@ -110,8 +111,13 @@ def make_sampler(
     if kind == "first_n":
         excludes = rules.excludes_doc or rules.draws_one_more
         return FirstSampler(pool, excludes_doc=excludes, task=task)
-    if callable(kind):
-        return _OwnSampler(kind, pool, seed)
+    return _OwnSampler(kind, pool, seed)
+
+
+def check_sampler(kind: Any, *, task: str) -> None:
+    """Refuse a sampler that is neither a known name nor a class."""
+    if kind is None or kind in SAMPLERS or callable(kind):
+        return
     raise ConfigError(
         f"Task {task!r}: unknown few-shot sampler {kind!r}.{did_you_mean(str(kind), SAMPLERS)} "
         f"Samplers: {listing(SAMPLERS)}, or a class given with `!function`."

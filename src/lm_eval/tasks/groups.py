@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -107,7 +108,10 @@ class Group:
 
 def _score(value: Any, where: str) -> GroupScore:
     valid = [f.name for f in fields(GroupScore)]
-    if not isinstance(value, Mapping) or not isinstance(value.get("metric"), str):
+    metric = value.get("metric") if isinstance(value, Mapping) else None
+    if isinstance(metric, FunctionRef):  # the score of the tasks' own function, by its name
+        metric = metric.attribute
+    if not isinstance(metric, str):
         raise ConfigError(
             f"{where}: aggregate_metric_list has an entry {shorten(value)}; each needs the name of a "
             "metric, such as `- metric: acc`."
@@ -119,4 +123,4 @@ def _score(value: Any, where: str) -> GroupScore:
                 f"{did_you_mean(str(key), valid)} "
                 f"Keys: {listing(valid)}."
             )
-    return GroupScore(**value)
+    return GroupScore(**{**value, "metric": metric})

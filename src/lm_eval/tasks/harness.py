@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.config.fields import BARE_WORD, compile_template, is_jinja, shorten
-from lm_eval.errors import FieldError, FormatError, did_you_mean, listing
+from lm_eval.errors import FieldError, FormatError, LmEvalError, did_you_mean, listing
 from lm_eval.formats.assemble import Turn
 from lm_eval.tasks.prompts import Asked, RawFields
 
@@ -193,6 +193,8 @@ def _called(function: Callable[[Doc], Any], doc: Doc, name: str) -> Any:
         return function(doc)
     except FieldError as error:
         raise error.located(field=name) from error.__cause__
+    except LmEvalError:
+        raise
     except Exception as error:
         called = getattr(function, "__name__", repr(function))
         problem = f"{called}(doc) failed: {type(error).__name__}: {error}."

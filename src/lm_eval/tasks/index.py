@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval.config.fields import shorten
-from lm_eval.config.yaml import read_yaml_file
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning
 
 FileKind = Literal["task", "group"]
@@ -110,6 +108,8 @@ class _Reader:
         """The keys that decide a file's name and kind, includes merged, and the files included."""
         if path in self._merged:
             return self._merged[path], self._chains[path]
+        from lm_eval.config.yaml import read_yaml_file  # late: most often no file has changed
+
         data = read_yaml_file(path, run_code=False)
         merged: dict[str, Any] = {}
         chain: list[str] = []
@@ -138,6 +138,8 @@ def _kind(keys: Mapping[str, Any]) -> FileKind | None:
 def _tags(written: Any, path: str) -> tuple[str, ...]:
     tags = [written] if isinstance(written, str) else written or []
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        from lm_eval.config.fields import shorten
+
         raise ConfigError(
             f"{path}: tag must be a name or a list of names, not {shorten(written)}.", path=path
         )

@@ -9,22 +9,20 @@ from __future__ import annotations
 import fnmatch
 import inspect
 import logging
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from importlib import resources
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Union
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.functions import FunctionRef
-from lm_eval.config.yaml import load_yaml
+from lm_eval.config.functions import FunctionRef, missing_package
+from lm_eval.config.yaml import IncludeCache, load_yaml
 from lm_eval.errors import (
     ConfigError,
     FieldError,
+    HelperError,
     LmEvalError,
-    LmEvalWarning,
     UnknownFormatError,
     UnknownTaskError,
     UsageError,
@@ -35,34 +33,24 @@ from lm_eval.errors import (
 from lm_eval.registry import TASK_GROUPS, TASKS
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
-from lm_eval.tasks.index import IndexedFile, index_folder
+from lm_eval.tasks.index import index_folder
+from lm_eval.tasks.names import Entry, Kind, TaskNames, task_roots
 from lm_eval.tasks.task import ConfigurableTask
 
-Kind = Literal["task", "group", "tag"]
 Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
 Selectors = Union[Selector, Iterable[Selector]]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where a name comes from."""
-
-    name: str
-    kind: Kind
-    path: str | None = None
-    members: tuple[str, ...] = ()
-    """The tasks that carry a tag."""
-    also: str | None = None
-    """Another file of the same folder that defines this name."""
 
 
 class TaskManager:
     """Finds tasks by name in the built-in library and in ``include_path``.
 
     ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
-    undoes the deliberate differences from EleutherAI's harness, for comparisons with it.
-    ``metadata`` is added to that of every task, over its own keys; ``verbosity`` is the level of
+    undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
+    is added to that of tasks with a ``custom_dataset``, which gets it. ``verbosity`` is the level of
     the ``lm_eval`` logger, to which helper modules write.
+
+    Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
+    folders of ``include_path`` after our own.
     """
 
     def __init__(
@@ -78,35 +66,35 @@ class TaskManager:
         if verbosity is not None:
             set_verbosity(verbosity)
         self.parity = parity
-        self._metadata = dict(metadata or {})
         self._run_code = run_code
-        paths = [include_path] if isinstance(include_path, str | Path) else include_path or []
-        roots = [_library()] if include_defaults else []
-        for path in paths:
-            if not Path(path).exists():
-                raise UsageError(
-                    f"--include_path {str(path)!r} does not exist."
-                    f"{did_you_mean(Path(path).name, _folders_beside(Path(path)))} "
-                    "Give a folder with task files."
-                )
-        self._roots = [*roots, *(Path(path) for path in paths)]
-        self._index: dict[str, Entry] | None = None
+        self._metadata = dict(metadata or {})
+        self._includes = IncludeCache()
+        self._roots = task_roots(include_path, include_defaults=include_defaults)
+        if run_code:
+            _make_importable(self._roots[1:] if include_defaults else self._roots)
+        self._names: TaskNames | None = None
         self._open_groups: list[str] = []
-        self.problems: list[LmEvalError] = []
-        """Files that could not be indexed; the other names are there nonetheless."""
+
+    @property
+    def known(self) -> TaskNames:
+        """All names. Files are read when it is first asked for."""
+        if self._names is None:
+            self._names = TaskNames(self._roots, parity=self.parity)
+        return self._names
 
     @property
     def index(self) -> dict[str, Entry]:
-        """Every known name. Files are read when it is first asked for."""
-        if self._index is None:
-            self._index = {}
-            for root in self._roots:
-                self._add_root(root)
-        return self._index
+        """Every known name and where it comes from."""
+        return self.known.entries
+
+    @property
+    def problems(self) -> list[LmEvalError]:
+        """Files that could not be indexed; none before the index was asked for."""
+        return [] if self._names is None else self._names.problems
 
     def names(self, kind: Kind) -> list[str]:
         """The known names of a kind, sorted."""
-        return sorted(name for name, entry in self.index.items() if entry.kind == kind)
+        return self.known.of_kind(kind)
 
     @property
     def all_tasks(self) -> list[str]:
@@ -149,11 +137,7 @@ class TaskManager:
     def _select_all(self, selectors: Selectors) -> list[ConfigurableTask | Group]:
         is_one = isinstance(selectors, str | Mapping | ConfigurableTask | Group)
         wanted: Any = [selectors] if is_one else selectors
-        found = [one for selector in wanted for one in self._select_any(selector)]
-        for item in found if self._metadata else ():
-            for task in item.tasks() if isinstance(item, Group) else [item]:
-                task.config.metadata = {**(task.config.metadata or {}), **self._metadata}
-        return found
+        return [one for selector in wanted for one in self._select_any(selector)]
 
     def _select_any(self, selector: Selector) -> list[ConfigurableTask | Group]:
         if isinstance(selector, ConfigurableTask | Group):
@@ -169,7 +153,7 @@ class TaskManager:
             return self._with_formats(self._loose_group(keys, source), None)
         name, format_name = split_selector(str(keys.get("task")))
         if self._entry(name) is None:
-            return self._with_formats(_config({**keys, "task": name}, source), format_name)
+            return self._with_formats(self._config({**keys, "task": name}, source), format_name)
         others = {key: value for key, value in keys.items() if key != "task"}
         return self._with_formats(
             self._overridden(name, others, source, group="tasks"), format_name
@@ -193,6 +177,17 @@ class TaskManager:
             raise UnknownTaskError(f"{name!r} is a group or tag, not a task.", name=name)
         return found
 
+    def read(self, name: str) -> TaskConfig | Group | type[Any]:
+        """What a task's or group's file says, with nothing built: a task that is a class stays one."""
+        found = self._named(name)
+        if isinstance(found, _PythonTask):
+            return found.task_class()
+        if isinstance(found, TaskConfig):
+            return found
+        if isinstance(found, _LooseGroup):
+            return Group(found.config, [])
+        raise UnknownTaskError(f"{name!r} is a tag, not a task or group.", name=name)
+
     # Finding
 
     def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup | _PythonTask:
@@ -211,7 +206,7 @@ class TaskManager:
         """What a name stands for; a name with two meanings is an error, once it is asked for."""
         entry = self.index.get(name)
         if entry is not None and entry.also is not None:
-            raise _defined_twice(entry)
+            raise entry.defined_twice()
         return entry
 
     def _unknown(self, name: str) -> UnknownTaskError:
@@ -263,16 +258,28 @@ class TaskManager:
                 f"{did_you_mean(path.name, _names_beside(path))}",
                 path=str(path),
             )
-        data = load_yaml(path, run_code=self._run_code)
+        data = self._load(path)
         kind = _kind_of(data)
         if kind == "group":
             return self._loose_group(data, str(path))
         if kind == "task":
-            return _PythonTask(data, str(path)) if "class" in data else _config(data, str(path))
+            return (
+                _PythonTask(data, str(path)) if "class" in data else self._config(data, str(path))
+            )
         raise ConfigError(
             f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
             path=str(path),
         )
+
+    def _load(self, path: str | Path) -> dict[str, Any]:
+        return load_yaml(path, run_code=self._run_code, includes=self._includes)
+
+    def _config(self, data: Mapping[str, Any], source: str) -> TaskConfig:
+        metadata = data.get("metadata")
+        is_read = data.get("custom_dataset") is not None
+        if is_read and (metadata is None or isinstance(metadata, Mapping)):
+            data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
+        return _config(data, source)
 
     def _loose_group(self, data: Mapping[str, Any], source: str) -> _LooseGroup:
         config = GroupConfig.from_mapping(data, source=source)
@@ -333,7 +340,8 @@ class TaskManager:
                 f"{source}: an inline member of group {group.group!r} needs a `task` name."
             )
         name, format_name = split_selector(member["task"])
-        overrides = {**shared, **{k: v for k, v in member.items() if k != "task"}}
+        own = {key: value for key, value in member.items() if key not in ("task", "include")}
+        overrides = {**shared, **self._included(member.get("include"), source), **own}
         found = self._overridden(
             name,
             overrides,
@@ -342,6 +350,14 @@ class TaskManager:
             is_asked_as_format=format_name is not None,
         )
         return _Member(found, format_name)
+
+    def _included(self, files: Any, source: str) -> dict[str, Any]:
+        """What an inline member takes from the files it includes, beside the group's file."""
+        merged: dict[str, Any] = {}
+        for file in [files] if isinstance(files, str) else files or []:
+            merged.update(self._load(Path(source).parent / str(file)))
+        merged.pop("task", None)
+        return merged
 
     def _inline_group(
         self, member: Mapping[str, Any], group: GroupConfig, shared: Mapping[str, Any], source: str
@@ -375,17 +391,19 @@ class TaskManager:
         if entry is None:
             if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
                 name = f"{group}::{name}"  # as the harness calls a task defined in a group
-            return _config({"task": name, **overrides}, source)
+            return self._config({"task": name, **overrides}, source)
         if entry.kind == "tag":
             members = sorted(entry.members)
             return [self._overridden(one, overrides, source, group=group) for one in members]
         if not overrides:
             return self._read_file(Path(str(entry.path)))
-        data = load_yaml(str(entry.path), run_code=self._run_code)
+        data = self._load(str(entry.path))
         if entry.kind == "group":
             outer = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
             return self._loose_group({**data, **outer}, str(entry.path))
-        return _config({**data, **overrides, "task": name}, str(entry.path))
+        if "class" in data:
+            return _PythonTask({**data, **overrides, "task": name}, str(entry.path))
+        return self._config({**data, **overrides, "task": name}, str(entry.path))
 
     # Formats
 
@@ -406,45 +424,6 @@ class TaskManager:
             members += self._with_formats(member.found, member.format_name or format_name)
         return Group(loose.config, members)
 
-    # Indexing
-
-    def _add_root(self, root: Path) -> None:
-        files, problems = index_folder(root)
-        self.problems += problems
-        tags: dict[str, list[str]] = {}
-        for file in files:
-            self._add_file(file, root)
-            for tag in file.tags if file.kind == "task" else ():
-                tags.setdefault(tag, []).append(file.name)
-        for tag, members in tags.items():
-            known = self.index.get(tag)
-            if known is None or known.kind == "tag":
-                both = dict.fromkeys([*(known.members if known else ()), *members])
-                self.index[tag] = Entry(tag, "tag", members=tuple(both))
-
-    def _add_file(self, file: IndexedFile, root: Path) -> None:
-        """Note what one file defines. Of two files with one name, neither is chosen.
-
-        With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
-        """
-        if file.kind is None:
-            return
-        known = self.index.get(file.name)
-        entry = Entry(file.name, file.kind, file.path)
-        if known is None or known.kind == "tag" or known.path == file.path:
-            self.index[file.name] = entry
-        elif not self.parity:
-            self.index[file.name] = replace(known, also=file.path)
-            self.problems.append(_defined_twice(self.index[file.name]))
-        elif not Path(str(known.path)).is_relative_to(root):
-            warnings.warn(
-                f"{file.kind.capitalize()} {file.name!r} of {file.path} takes the place of the one "
-                f"in {known.path}.",
-                LmEvalWarning,
-                stacklevel=2,
-            )
-            self.index[file.name] = entry
-
 
 @dataclass
 class _PythonTask:
@@ -460,20 +439,41 @@ class _PythonTask:
                 f"Task {name!r} is a Python class ({self.source}), which lays out its own prompts; "
                 "@format works on tasks whose YAML names their fields."
             )
-        made = self.data["class"]
-        task_class = made.resolve() if isinstance(made, FunctionRef) else made
-        settings = {k: v for k, v in self.data.items() if k not in ("class", "task", "tag")}
-        takes_config = "config" in inspect.signature(task_class.__init__).parameters
-        task = task_class(config=settings) if takes_config else task_class()
-        if not isinstance(task, ConfigurableTask):
-            raise ConfigError(
-                f"{self.source}: `class` gives a {type(task).__name__}, which is no subclass of "
-                "lm_eval.api.task.ConfigurableTask."
-            )
+        task = self._made(self.task_class())
         task.config.task = name
         task.config.source = task.config.source or self.source
         task.parity = parity
         return task
+
+    def task_class(self) -> type[ConfigurableTask]:
+        """The class itself, which must be one of ours."""
+        made = self.data["class"]
+        found = made.resolve() if isinstance(made, FunctionRef) else made
+        if not (isinstance(found, type) and issubclass(found, ConfigurableTask)):
+            raise ConfigError(
+                f"{self.source}: `class` gives {shorten(found)}, which is no subclass of "
+                "lm_eval.api.task.ConfigurableTask.",
+                path=self.source,
+            )
+        return found
+
+    def _made(self, task_class: type[ConfigurableTask]) -> ConfigurableTask:
+        apart = ("class", "task", "tag", "group")
+        settings = {key: value for key, value in self.data.items() if key not in apart}
+        takes_config = "config" in inspect.signature(task_class.__init__).parameters
+        try:
+            return task_class(config=settings) if takes_config else task_class()
+        except LmEvalError:
+            raise
+        except Exception as error:  # whatever a stranger's constructor raises
+            reason = f"{type(error).__name__}: {error}"
+            raise HelperError(
+                f"{self.source}: the class {task_class.__name__} of task {self.data['task']!r} "
+                f"cannot be made: {reason}",
+                path=self.source,
+                reason=reason,
+                package=missing_package(error),
+            ) from error
 
 
 @dataclass
@@ -612,31 +612,23 @@ def _check_same(known: ConfigurableTask, task: ConfigurableTask) -> None:
         )
 
 
-def _defined_twice(entry: Entry) -> ConfigError:
-    return ConfigError(
-        f"{entry.kind.capitalize()} {entry.name!r} is defined twice: in {entry.path} and in "
-        f"{entry.also}. Rename one of the two.",
-        path=entry.also,
-    )
-
-
 def _brings_docs(keys: Mapping[str, Any]) -> bool:
     return keys.get("dataset_path") is not None or keys.get("custom_dataset") is not None
 
 
-def _library() -> Path:
-    return Path(str(resources.files("lm_eval.tasks"))) / "library"
+def _make_importable(roots: Iterable[Path]) -> None:
+    import lm_eval.tasks
+
+    for root in roots:
+        folder = str(root.resolve())
+        if root.is_dir() and folder not in lm_eval.tasks.__path__:
+            lm_eval.tasks.__path__.append(folder)
 
 
 def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
-    if "group" in data:
+    if "group" in data and "class" not in data:
         return "group"
     return "task" if "task" in data and isinstance(data["task"], str) else None
-
-
-def _folders_beside(path: Path) -> list[str]:
-    parent = path.parent
-    return [file.name for file in parent.iterdir() if file.is_dir()] if parent.is_dir() else []
 
 
 def _names_beside(path: Path) -> list[str]:

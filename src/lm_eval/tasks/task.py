@@ -6,6 +6,7 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
@@ -14,23 +15,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
-from lm_eval.data import Splits, Table, load_splits
+from lm_eval.data import Splits, Table, is_on_hub, load_splits
 from lm_eval.errors import (
     ConfigError,
     DataError,
     FieldError,
     FormatError,
     LmEvalWarning,
+    UnsupportedError,
     did_you_mean,
     place,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
-from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, make_sampler
+from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
 from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
 from lm_eval.tasks.harness import HarnessPrompts
 from lm_eval.tasks.overridable import HarnessMethods
@@ -129,14 +131,28 @@ class ConfigurableTask(HarnessMethods):
                     "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
                     "dataset_kwargs.data_files, or a hub name."
                 )
-            base = Path(config.source).parent if config.source else None
             return load_splits(
                 config.dataset_path,
                 config.dataset_name,
                 config.dataset_kwargs,
-                base_dir=base,
+                base_dir=self._folder,
                 reads_dates=self.parity,
             )
+
+    @property
+    def data_from(self) -> Literal["files", "hub", "code"]:
+        """Where docs come from, without fetching any."""
+        config = self.config
+        if config.custom_dataset is not None:
+            return "code"
+        is_remote = isinstance(config.dataset_path, str) and is_on_hub(
+            config.dataset_path, config.dataset_name, config.dataset_kwargs, base_dir=self._folder
+        )
+        return "hub" if is_remote else "files"
+
+    @property
+    def _folder(self) -> Path | None:
+        return Path(self.config.source).parent if self.config.source else None
 
     @cached_property
     def eval_docs(self) -> Sequence[Doc]:
@@ -308,6 +324,46 @@ class ConfigurableTask(HarnessMethods):
             made.clear()
         self._sampler = None
 
+    def check_config(self) -> None:
+        """Refuse what is wrong with the task's keys and can be seen without a doc."""
+        self.check_supported()
+        with self._located():
+            settings = self.config.fewshot_config or {}
+            check_sampler(settings.get("sampler"), task=self.name)
+            if self.format is not None:
+                self._prompts_for(self.config.raw, self.config.gen_prefix)
+                return
+            raw = self.config.raw
+            specs = {
+                **{"doc_to_text": raw.text, "doc_to_choice": raw.choice},
+                **{"doc_to_target": raw.target, "gen_prefix": self.config.gen_prefix},
+                "description": self.config.description,
+                **{f"fewshot_config.{key}": value for key, value in settings.items()},
+            }
+            for field, spec in specs.items():
+                if isinstance(spec, str) and is_jinja(spec):
+                    try:
+                        compile_template(spec)
+                    except FieldError as error:
+                        raise error.located(field=field) from None
+
+    def check_supported(self) -> None:
+        """Refuse keys that would change the prompt, and that are not followed here."""
+        config = self.config
+        unsupported = {
+            "doc_to_image": (config.doc_to_image, "images in prompts"),
+            "doc_to_audio": (config.doc_to_audio, "audio in prompts"),
+            "use_prompt": (config.use_prompt, "prompts of the promptsource library"),
+        }
+        for key, (value, what) in unsupported.items():
+            if value is not None:
+                raise UnsupportedError(
+                    f"Task {self.name!r} sets `{key}`, and {what} are not supported in this release. "
+                    "Remove the key to ask about the text alone, or leave the task out.",
+                    key=key,
+                    path=config.source,
+                )
+
     def split_docs(self, split: str | None) -> Sequence[Doc]:
         """The processed docs of a split; none where the task does not name it."""
         return [] if split is None else self._processed(split, self.config.process_docs)
@@ -374,6 +430,7 @@ class ConfigurableTask(HarnessMethods):
 
     def _prompts_for(self, raw: RawFields, gen_prefix: Any) -> Prompts:
         config = self.config
+        self.check_supported()
         with self._located():
             if config.prompt_format is not None:
                 config.check_format_fits(config.prompt_format)
@@ -439,7 +496,9 @@ class ConfigurableTask(HarnessMethods):
             where = place(self.name, None, doc_id, what=what)
             if str(error).startswith((where, "Task ")):
                 raise
-            raise type(error)(f"{where}{error}") from None
+            located = copy.copy(error)  # with the facts that it carries
+            located.args = (f"{where}{error}",)
+            raise located from error.__cause__
 
 
 _MADE_FROM_CONFIG = tuple(
