@@ -16,10 +16,10 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from lm_eval.cli.run import load_model
-from lm_eval.evaluator import RunOptions, evaluate
+from lm_eval.evaluator import RunOptions, run_tasks
 from lm_eval.reports.table import results_table
 from lm_eval.requests import PromptOptions
+from lm_eval.runs import load_model
 from lm_eval.tasks import TaskManager
 
 COMMAND = "lm-eval run --tasks 'demo_mcq@*' --apply_chat_template --gen_kwargs max_gen_toks=96"
@@ -37,7 +37,7 @@ def main() -> None:
     tasks = list(TaskManager().load("demo_mcq@*")["tasks"].values())
     model = load_model(args.model, {})
     options = RunOptions(prompt=PromptOptions(as_chat=True, gen_kwargs={"max_gen_toks": 96}))
-    results = evaluate(tasks, model, options)
+    results = run_tasks(tasks, model, options)
     model.close()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), markup=False, highlight=False)
     console.print(f"$ {COMMAND}\n")

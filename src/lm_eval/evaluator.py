@@ -6,7 +6,6 @@ Everything that can be wrong with tasks, formats and docs is found before the mo
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,6 @@ from typing import Any
 
 from lm_eval.errors import (
     ConfigError,
-    DataError,
     FormatError,
     HelperError,
     LmEvalWarning,
@@ -33,6 +31,7 @@ from lm_eval.requests import (
     PromptOptions,
     Request,
     build_requests,
+    choose_docs,
     shot_count,
 )
 from lm_eval.scoring.harness_task import HarnessScorer
@@ -54,7 +53,8 @@ class RunOptions:
     """How many docs of each task; below 1, a share."""
     samples: Mapping[str, Sequence[int]] | None = None
     """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
-    fewshot_seed: int = 1234
+    fewshot_seed: int | None = 1234
+    """None: the one that each task has."""
     predict_only: bool = False
     runs_unsafe_code: bool = False
     """Whether tasks may run that execute what the model writes."""
@@ -72,7 +72,16 @@ class Prepared:
     num_fewshot: int
 
 
-def evaluate(
+def __getattr__(name: str) -> Any:
+    """``simple_evaluate`` and ``evaluate`` under the address that scripts import them from."""
+    if name in ("simple_evaluate", "evaluate"):
+        from lm_eval import simple
+
+        return getattr(simple, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def run_tasks(
     tasks: Sequence[ConfigurableTask],
     model: LM,
     options: RunOptions,
@@ -96,7 +105,8 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
 
 def prepare(task: ConfigurableTask, options: RunOptions) -> Prepared:
     """Build all requests of a task, and with them find everything that is wrong with it."""
-    task.set_fewshot_seed(options.fewshot_seed)
+    seed = options.fewshot_seed
+    task.set_fewshot_seed(task.seed if seed is None else seed)
     if not options.predict_only:
         metric_names(task)
         for _, function in task.config.functions():
@@ -242,32 +252,8 @@ def ask(prepared: Prepared, model: LM, *, shows_progress: bool) -> list[list[Ans
 
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
     """Which docs of a task are asked, by their place in the data."""
-    total = len(task.eval_docs)
     named = _samples_of(task, options.samples or {})
-    if named is not None:
-        wanted = sorted(set(named))
-        outside = [index for index in wanted if not 0 <= index < total]
-        if outside:
-            raise DataError(
-                f"Task {task.name!r}: --samples names doc {listing(map(str, outside))}, but its "
-                f"docs are numbered 0 to {total - 1}."
-            )
-        return wanted
-    if options.limit is None:
-        return range(total)
-    check_limit(options.limit)
-    count = math.ceil(total * options.limit) if options.limit < 1 else int(options.limit)
-    return range(min(count, total))
-
-
-def check_limit(limit: float) -> None:
-    """Refuse a limit that is neither a number of docs nor a share of them."""
-    if limit > 0 and (limit < 1 or float(limit).is_integer()):
-        return
-    problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
-    raise UsageError(
-        f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
-    )
+    return choose_docs(task, limit=options.limit, samples=named)
 
 
 def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
@@ -280,7 +266,11 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
             "--samples out to ask all docs."
         )
     names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
-    for name in options.samples:
+    for name, places in options.samples.items():
+        if any(isinstance(one, bool) or not isinstance(one, int) for one in places):
+            raise UsageError(
+                f"--samples: task {name!r} needs a list of doc numbers such as [0, 3], not {places!r}."
+            )
         if name not in names:
             raise UsageError(
                 f"--samples names task {name!r}, which is not among the tasks of this run."

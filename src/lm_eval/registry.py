@@ -17,6 +17,7 @@ from lm_eval.errors import (
     UnknownFormatError,
     UnknownModelError,
     UnknownNameError,
+    UsageError,
     did_you_mean,
     listing,
     nearest,
@@ -50,13 +51,16 @@ class Registry(Generic[T]):
     def register(self, name: str, value: T | str, *, place: str | None = None) -> None:
         """Bind ``name``; a string ``"module:Name"`` is imported when it is first asked for.
 
-        Binding the same object again is harmless; another object under a taken name is an error
-        that names both places.
+        Binding the same object again is harmless, also where a string names it (a package that
+        decorates its class and lists it as an entry point); another object under a taken name is
+        an error that names both places.
         """
         place = place or _place_of(value)
-        if name in self._entries and self._entries[name] is not value:
-            if self._places[name] == place:  # a module that was loaded again
-                self._entries[name] = value
+        known = self._entries.get(name)
+        if known is not None and known is not value:
+            is_same = self._places[name] == place or _address(known) == _address(value)
+            if is_same:  # or a module that was loaded again
+                self._entries[name] = known if isinstance(value, str) else value
                 return
             raise ConfigError(
                 f"{self.kind.capitalize()} {name!r} is registered twice: in {self._places[name]} "
@@ -103,6 +107,10 @@ class Registry(Generic[T]):
             nearest=nearest(name, self),
         )
 
+    def registered(self) -> dict[str, T | str]:
+        """What was registered so far; built-ins that nobody asked for are still strings."""
+        return dict(self._entries)
+
     def place(self, name: str) -> str:
         """Where ``name`` was registered."""
         return self._places[name]
@@ -145,6 +153,15 @@ def _import(target: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+def _address(value: Any) -> str:
+    """``module:Name`` of an object or of the string that stands for it."""
+    if isinstance(value, str):
+        return value.partition("[")[0].strip()  # an entry point may name extras
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None)
+    return f"{module}:{name}" if module and name else f"object {id(value)}"
+
+
 def _place_of(value: Any) -> str:
     if isinstance(value, str):
         return value
@@ -171,6 +188,9 @@ TEMPLATES: Registry[Any] = Registry("template type", entry_point_group="lm_eval.
 FILTERS: Registry[Any] = Registry("filter", entry_point_group="lm_eval.filters")
 AGGREGATIONS: Registry[Any] = Registry("aggregation", entry_point_group="lm_eval.aggregations")
 HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
+TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
+TASK_GROUPS: dict[str, list[str]] = {}
+"""Group → names in ``TASKS``, for task classes that are grouped by a decorator."""
 
 MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
 MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
@@ -239,6 +259,52 @@ def get_filter(filter_name: Any) -> Any:
 
 register_aggregation = AGGREGATIONS.decorator
 get_aggregation = AGGREGATIONS.get
+
+
+def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any]:
+    """The function of a metric of plain task files."""
+    if hf_evaluate_metric:
+        raise UsageError(
+            f"get_metric({name!r}, hf_evaluate_metric=True): write `hf_evaluate: true` beside the "
+            "metric in the task's metric_list; there it is loaded from the evaluate library."
+        )
+    return _harness_metric(name).function
+
+
+def get_metric_aggregation(name: str) -> Callable[..., Any] | None:
+    """How a metric's values are combined where the task does not say; None where nothing is set."""
+    aggregation = _harness_metric(name).aggregation
+    return None if aggregation is None else AGGREGATIONS.get(aggregation)
+
+
+def is_higher_better(metric_name: str) -> bool | None:
+    """Whether more of a metric is better; None where nobody has said."""
+    return _harness_metric(metric_name).higher_is_better
+
+
+def _harness_metric(name: str) -> HarnessMetric:
+    importlib.import_module("lm_eval.scoring.metric_functions")  # the built-in ones
+    return HARNESS_METRICS.get(name)
+
+
+register_task = TASKS.decorator
+
+
+def register_group(name: str) -> Callable[[Any], Any]:
+    """A decorator that puts a task class, registered before, under the group ``name``."""
+
+    def bind(value: Any) -> Any:
+        own = [task for task, known in TASKS.registered().items() if known is value]
+        if not own:
+            raise ConfigError(
+                f"{_place_of(value)} is no registered task, so group {name!r} cannot hold it. Put "
+                "@register_task below @register_group."
+            )
+        members = TASK_GROUPS.setdefault(name, [])
+        members.extend(task for task in own if task not in members)
+        return value
+
+    return bind
 
 
 def register_metric(

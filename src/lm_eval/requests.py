@@ -7,13 +7,13 @@ so that memory grows neither with the number of choices nor with the number of s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 from lm_eval.config.fields import shorten
-from lm_eval.errors import ConfigError
+from lm_eval.errors import ConfigError, DataError, UsageError, listing
 from lm_eval.formats.assemble import (
     Context,
     Prompt,
@@ -29,8 +29,49 @@ if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask
 
 
+class _HarnessNames:
+    """What models written for the harness read of a request, under the names it has there."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    task: str
+    doc_id: int
+    index: int
+    repeats: int
+
+    @property
+    def request_type(self) -> str:
+        return self.kind
+
+    @property
+    def task_name(self) -> str:
+        return self.task
+
+    @property
+    def idx(self) -> int:
+        """Which of the doc's requests this is; the repeats of one request share its number."""
+        return self.index // max(self.repeats, 1)
+
+    @property
+    def metadata(self) -> tuple[str, int, int]:
+        return self.task, self.doc_id, self.repeats
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return self.args
+
+
+def _doc_field() -> Any:
+    return field(default_factory=dict, repr=False, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
-class LoglikelihoodRequest:
+class LoglikelihoodRequest(_HarnessNames):
     """Score ``continuation`` after ``context``. Answered by ``(sum of log-probs, is_greedy)``."""
 
     task: str
@@ -39,6 +80,8 @@ class LoglikelihoodRequest:
     """Which of the doc's requests this is: for choices that are asked once, the choice's place."""
     context: Context
     continuation: str
+    doc: Mapping[str, Any] = _doc_field()
+    repeats: int = 1
 
     kind: ClassVar[str] = "loglikelihood"
 
@@ -49,13 +92,15 @@ class LoglikelihoodRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RollingRequest:
+class RollingRequest(_HarnessNames):
     """Score a whole text. Answered by the sum of its log-probs."""
 
     task: str
     doc_id: int
     index: int
     text: str
+    doc: Mapping[str, Any] = _doc_field()
+    repeats: int = 1
 
     kind: ClassVar[str] = "loglikelihood_rolling"
 
@@ -65,7 +110,7 @@ class RollingRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerateRequest:
+class GenerateRequest(_HarnessNames):
     """Continue ``context`` until a stop string or the token limit. Answered by a ``Reply``."""
 
     task: str
@@ -74,6 +119,9 @@ class GenerateRequest:
     context: Context
     gen_kwargs: Mapping[str, Any]
     """Shared by all requests of a task: copy before taking keys out."""
+    doc: Mapping[str, Any] = _doc_field()
+    repeats: int = 1
+    """How often this request is sent, in a row; each sending has its own ``index``."""
 
     kind: ClassVar[str] = "generate_until"
 
@@ -156,18 +204,52 @@ def build_requests(
     gen_kwargs = generation_kwargs(task, options)
     for doc_id in doc_ids:
         asked = task.ask(doc_id)
-        shots = task.shots(doc_id, count)
-        context = _context(task, doc_id, asked.turn, shots, options)
-        if task.overrides("fewshot_context"):
-            context = Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))
-        if task.overrides("construct_requests"):
-            requests = _own_requests(task, doc_id, context, gen_kwargs, options)
-        elif asked.inputs:
-            requests = _input_requests(task, doc_id, asked, shots, options)
+        shots: tuple[int, ...] = ()
+        contexts: list[Context]
+        if task.overrides("fewshot_context"):  # it draws its examples itself
+            contexts = [Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))]
         else:
-            requests = _doc_requests(task, doc_id, asked, context, gen_kwargs, options)
+            shots = task.shots(doc_id, count)
+            contexts = build_contexts(task, asked, shots, task.description(doc_id), options)
+        if task.overrides("construct_requests"):
+            requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
+        else:
+            given = Given(task.name, doc_id, task.eval_docs[doc_id])
+            requests = ask_in(contexts, task, given, asked, gen_kwargs, options)
         repeats = _repeats(task)
-        yield DocRequests(doc_id, asked, shots, context, _repeated(requests, repeats), repeats)
+        requests = _repeated(requests, repeats)
+        yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
+
+
+def choose_docs(
+    task: ConfigurableTask, *, limit: float | None = None, samples: Sequence[int] | None = None
+) -> Sequence[int]:
+    """The docs to ask, by their place in the data: the first ``limit``, those named, or all."""
+    total = len(task.eval_docs)
+    if samples is not None:
+        wanted = sorted(set(samples))
+        outside = [index for index in wanted if not 0 <= index < total]
+        if outside:
+            raise DataError(
+                f"Task {task.name!r}: --samples names doc {listing(map(str, outside))}, but its "
+                f"docs are numbered 0 to {total - 1}."
+            )
+        return wanted
+    if limit is None:
+        return range(total)
+    check_limit(limit)
+    count = math.ceil(total * limit) if limit < 1 else int(limit)
+    return range(min(count, total))
+
+
+def check_limit(limit: float) -> None:
+    """Refuse a limit that is neither a number of docs nor a share of them."""
+    if limit > 0 and (limit < 1 or float(limit).is_integer()):
+        return
+    problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
+    raise UsageError(
+        f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
+    )
 
 
 def _repeats(task: ConfigurableTask) -> int:
@@ -181,7 +263,9 @@ def _repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
     if times == 1:
         return requests
     copies = (request for request in requests for _ in range(times))
-    return tuple(replace(request, index=index) for index, request in enumerate(copies))
+    return tuple(
+        replace(request, index=index, repeats=times) for index, request in enumerate(copies)
+    )
 
 
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
@@ -239,13 +323,27 @@ _GENERATION_VALUES = {
 }
 
 
+def build_contexts(
+    task: ConfigurableTask,
+    asked: Asked,
+    shots: tuple[int, ...],
+    description: str,
+    options: PromptOptions,
+) -> list[Context]:
+    """What stands before the answer: one context, or where the question is the choice, one for each."""
+    turns = [replace(asked.turn, user=user) for user in asked.inputs] or [asked.turn]
+    return [_context(task, turn, shots, description, options) for turn in turns]
+
+
 def _context(
-    task: ConfigurableTask, doc_id: int, turn: Turn, shots: tuple[int, ...], options: PromptOptions
+    task: ConfigurableTask,
+    turn: Turn,
+    shots: tuple[int, ...],
+    description: str,
+    options: PromptOptions,
 ) -> Context:
     joints = task.joints
-    system = join_system(
-        options.system_instruction, task.description(doc_id), joints.fewshot_delimiter
-    )
+    system = join_system(options.system_instruction, description, joints.fewshot_delimiter)
     if not options.as_chat:
         return plain_prompt(system, [task.shot_text(place) for place in shots], turn, joints)
     if turn.gen_prefix is not None and not options.can_prefill:
@@ -256,40 +354,69 @@ def _context(
     return multiturn_chat(system, shown, turn)
 
 
-def _doc_requests(
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Whose requests are built: names for results, and the doc."""
+
+    name: str
+    doc_id: int
+    doc: Mapping[str, Any]
+
+
+def ask_in(
+    contexts: Sequence[Context],
     task: ConfigurableTask,
-    doc_id: int,
+    given: Given,
     asked: Asked,
-    context: Context,
     gen_kwargs: Mapping[str, Any],
     options: PromptOptions,
 ) -> tuple[Request, ...]:
-    name = task.name
-    if task.output_type == "multiple_choice":
-        return _choice_requests(task, doc_id, asked, context, options)
-    if task.output_type == "loglikelihood":
-        return (LoglikelihoodRequest(name, doc_id, 0, context, asked.continuations[0]),)
-    if task.output_type == "loglikelihood_rolling":
-        return (RollingRequest(name, doc_id, 0, asked.continuations[0]),)
-    return (GenerateRequest(name, doc_id, 0, context, gen_kwargs),)
+    """The requests that a task of this output type asks about a doc, in contexts that are made."""
+    kind, name, doc_id, doc = task.output_type, given.name, given.doc_id, given.doc
+    if kind == "multiple_choice":
+        return _choice_requests(contexts, task, given, asked, options)
+    if kind == "loglikelihood":
+        return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
+    if kind == "loglikelihood_rolling":
+        return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
+    return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc),)
 
 
 def _choice_requests(
-    task: ConfigurableTask, doc_id: int, asked: Asked, context: Context, options: PromptOptions
+    contexts: Sequence[Context],
+    task: ConfigurableTask,
+    given: Given,
+    asked: Asked,
+    options: PromptOptions,
 ) -> tuple[Request, ...]:
-    """One request for each choice; where a metric asks for it, each again without the question."""
+    """One request for each choice; where a metric asks for it, each again without the question.
+
+    The choice is what continues the one context, or the context before the one continuation.
+    """
     before = _delimiter(task, asked.turn, options)
     texts = [before + text for text in asked.continuations]
-    requests = [
-        LoglikelihoodRequest(task.name, doc_id, index, context, text)
-        for index, text in enumerate(texts)
-    ]
-    if task.scores_without_question:
-        for text in texts:
-            requests.append(
-                LoglikelihoodRequest(task.name, doc_id, len(requests), Prompt(("",)), text)
-            )
-    return tuple(requests)
+    many = contexts if asked.inputs else [contexts[0]] * len(texts)
+    scored: list[tuple[Context, str]] = list(zip(many, texts, strict=True))
+    if task.scores_without_question and not asked.inputs:
+        scored += [(Prompt(("",)), text) for text in texts]
+    return tuple(
+        LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
+        for index, (context, text) in enumerate(scored)
+    )
+
+
+def with_text(requests: Sequence[Request], render: Callable[[Context], str]) -> list[Request]:
+    """The requests with every chat rendered: a context that many share, once."""
+    found: list[Request] = []
+    last: tuple[Context | None, Prompt] = (None, Prompt(()))
+    for request in requests:
+        if isinstance(request, RollingRequest) or isinstance(request.context, Prompt):
+            found.append(request)
+            continue
+        if request.context is not last[0]:
+            last = (request.context, Prompt((render(request.context),)))
+        found.append(replace(request, context=last[1]))
+    return found
 
 
 def _own_requests(
@@ -313,35 +440,17 @@ def _own_requests(
         arguments = instance.args
         # A chat has no text before a model renders it: what the task passed on stands for it.
         asked = context if arguments[0] == text else Prompt((str(arguments[0]),))
+        doc = instance.doc
         if instance.request_type == "loglikelihood_rolling":
-            requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0])))
+            requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0]), doc))
         elif instance.request_type == "generate_until":
             given = arguments[1] if len(arguments) > 1 else gen_kwargs
-            requests.append(GenerateRequest(task.name, doc_id, index, asked, given))
+            requests.append(GenerateRequest(task.name, doc_id, index, asked, given, doc))
         else:
             requests.append(
-                LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]))
+                LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]), doc)
             )
     return tuple(requests)
-
-
-def _input_requests(
-    task: ConfigurableTask,
-    doc_id: int,
-    asked: Asked,
-    shots: tuple[int, ...],
-    options: PromptOptions,
-) -> tuple[Request, ...]:
-    """One request for each input: the question changes, the continuation stays."""
-    before = _delimiter(task, asked.turn, options)
-    contexts = [
-        _context(task, doc_id, replace(asked.turn, user=user), shots, options)
-        for user in asked.inputs
-    ]
-    return tuple(
-        LoglikelihoodRequest(task.name, doc_id, index, context, before + text)
-        for index, (context, text) in enumerate(zip(contexts, asked.continuations, strict=True))
-    )
 
 
 def _delimiter(task: ConfigurableTask, turn: Turn, options: PromptOptions) -> str:

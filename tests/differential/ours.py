@@ -21,6 +21,7 @@ from lm_eval.cli.arguments import parse_pairs
 from lm_eval.evaluator import RunOptions, adapt, check_groups, group_results, prepare_all, run_all
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.reports.contents import RunInfo, results_dict
+from lm_eval.reports.samples import written_sample
 from lm_eval.requests import GenerateRequest, PromptOptions
 from lm_eval.tasks import TaskManager
 
@@ -90,7 +91,9 @@ def evaluated(
             prepared,
             model,
             options,
-            on_sample=lambda name, sample: samples.setdefault(name, []).append(sample),
+            on_sample=lambda name, sample: samples.setdefault(name, []).append(
+                written_sample(sample)
+            ),
         )
     found = results_dict(results, run=RUN, groups=group_results(groups, results))
     return samples, found

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 DOCUMENTED = {
-    "lm_eval": ["__version__"],
+    "lm_eval": ["__version__", "evaluate", "simple_evaluate"],
+    "lm_eval.evaluator": ["evaluate", "simple_evaluate"],
     "lm_eval.api.template": [
         "ClozeTemplate",
         "MCQTemplate",
@@ -26,15 +27,35 @@ DOCUMENTED = {
         "register_format",
         "register_template",
     ],
-    "lm_eval.api.task": ["ConfigurableTask", "TaskConfig"],
+    "lm_eval.api.task": ["ConfigurableTask", "Task", "TaskConfig"],
     "lm_eval.api.registry": [
+        "AGGREGATION_REGISTRY",
+        "FILTER_REGISTRY",
+        "METRIC_REGISTRY",
+        "MODEL_REGISTRY",
+        "get_aggregation",
+        "get_filter",
+        "get_metric",
+        "get_metric_aggregation",
         "get_model",
+        "is_higher_better",
+        "register_aggregation",
+        "register_filter",
+        "register_group",
+        "register_metric",
         "register_model",
         "register_reader",
+        "register_task",
         "register_template",
     ],
-    "lm_eval.api.model": ["LM"],
-    "lm_eval.tasks": ["TaskManager"],
+    "lm_eval.api.model": ["LM", "StreamingLM", "TemplateLM"],
+    "lm_eval.api.instance": ["Instance"],
+    "lm_eval.api.filter": ["Filter", "FilterEnsemble"],
+    "lm_eval.api.group": ["ConfigurableGroup", "GroupConfig"],
+    "lm_eval.api.metrics": ["mean", "metric_max_over_ground_truths"],
+    "lm_eval.filters.extraction": ["RegexFilter"],
+    "lm_eval.utils": ["general_detokenize", "weighted_f1_score"],
+    "lm_eval.tasks": ["TaskManager", "get_task_dict"],
     "lm_eval.cli": ["main"],
 }
 # TODO(issue on API models, issue on nuggets): lm_eval.models.api_models, nugget_eval.

@@ -1,6 +1,7 @@
-"""The base of model backends, for Python users."""
+"""The bases of model backends, for Python users."""
 
 from lm_eval.models.base import LM, Capabilities, StreamingLM
+from lm_eval.models.template_lm import TemplateLM
 from lm_eval.requests import Reply
 
-__all__ = ["LM", "Capabilities", "Reply", "StreamingLM"]
+__all__ = ["LM", "Capabilities", "Reply", "StreamingLM", "TemplateLM"]

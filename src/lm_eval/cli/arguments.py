@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -10,13 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.pairs import json_object, parse_pairs, parse_value
 from lm_eval.errors import UsageError, did_you_mean, listing
 
-_EXAMPLES = {
-    "--model_args": "path=model.gguf,n_ctx=2048",
-    "--gen_kwargs": "max_gen_toks=64,temperature=0.7",
-    "--metadata": "max_seq_lengths=[4096,8192]",
-}
+__all__ = [
+    "SEED_NAMES",
+    "option_file_tokens",
+    "parse_batch_size",
+    "parse_pairs",
+    "parse_samples",
+    "parse_seeds",
+    "parse_value",
+    "split_list",
+]
+
 SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 
@@ -24,39 +30,6 @@ def split_list(values: Sequence[str] | str | None) -> list[str]:
     """Names given with commas or spaces between, as one list."""
     given = [values] if isinstance(values, str) else values or []
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
-
-
-def parse_pairs(values: Sequence[str] | Mapping[str, Any] | None, *, flag: str) -> dict[str, Any]:
-    """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes do not split."""
-    if isinstance(values, Mapping):
-        return dict(values)
-    pairs: dict[str, Any] = {}
-    for value in [values] if isinstance(values, str) else values or []:
-        if value.strip().startswith("{"):
-            pairs.update(_json_object(value, flag))
-            continue
-        for piece in _top_level_pieces(value):
-            key, equals, text = piece.partition("=")
-            if not equals or not key.strip():
-                raise UsageError(
-                    f"{flag}: {shorten(piece)} has no '='. Write names and values as in "
-                    f"`{flag} {_EXAMPLES[flag]}`."
-                )
-            pairs[key.strip()] = parse_value(text.strip())
-    return pairs
-
-
-def parse_value(text: str) -> Any:
-    """A value as people mean it: true/false, none, numbers, Python literals, else the string."""
-    lowered = text.lower()
-    if lowered in ("true", "false"):
-        return lowered == "true"
-    if lowered in ("none", "null"):
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return text
 
 
 def parse_seeds(text: str | int) -> dict[str, int | None]:
@@ -93,7 +66,7 @@ def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] 
     """``{"task": [0, 3]}`` from JSON text or a file that holds it."""
     if text is None:
         return None
-    value = _json_object(_inline_or_file(text), "--samples") if isinstance(text, str) else text
+    value = json_object(_inline_or_file(text), "--samples") if isinstance(text, str) else text
     for task, places in value.items():
         if not isinstance(places, list) or not places or not all(map(_is_place, places)):
             raise UsageError(
@@ -164,31 +137,3 @@ def _inline_or_file(text: str) -> str:
             f"--samples {text!r} is neither JSON such as '{{\"my_task\": [0, 3]}}' nor a file that "
             f"can be read: {reason}."
         ) from None
-
-
-def _json_object(text: str, flag: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{flag}: {shorten(text)} is not valid JSON: {error}.") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{flag}: expected a JSON object {{…}}, not {shorten(value)}.")
-    return value
-
-
-def _top_level_pieces(text: str) -> list[str]:
-    pieces, depth, quote, start = [], 0, "", 0
-    for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "[({":
-            depth += 1
-        elif char in "])}":
-            depth -= 1
-        elif char == "," and depth <= 0:
-            pieces.append(text[start:at])
-            start = at + 1
-    pieces.append(text[start:])
-    return [piece for piece in pieces if piece.strip()]

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from lm_eval.cli.arguments import parse_seeds
-from lm_eval.cli.run import add_formats, prompt_options
+from lm_eval.cli.run import prompt_options
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
-from lm_eval.formats.assemble import Chat, Context
+from lm_eval.reports.prompts import prompt_lines
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import DocRequests, build_requests, generation_kwargs, shot_count
+from lm_eval.runs import add_formats
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-
-RULE = "─" * 78
 
 
 def preview(args: argparse.Namespace) -> int:
@@ -42,18 +41,6 @@ def preview(args: argparse.Namespace) -> int:
     if not tasks:
         raise UsageError(f"{args.task!r} names no task.")
     return 0
-
-
-def prompt_lines(context: Context) -> list[str]:
-    """A context for reading: text as it is, chat with a line for each role."""
-    if not isinstance(context, Chat):
-        return [RULE, visible(str(context), keep="\n\t"), RULE]
-    lines = [RULE]
-    for place, message in enumerate(context.messages):
-        is_open = context.continues_assistant and place == len(context.messages) - 1
-        lines.append(f"[{message.role}{', left open' if is_open else ''}]")
-        lines.append(visible(message.content, keep="\n\t"))
-    return [*lines, RULE]
 
 
 def _show(task: ConfigurableTask, doc: DocRequests, options: Any) -> None:

@@ -9,12 +9,20 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
-from lm_eval.requests import Answer, GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+from lm_eval.requests import (
+    Answer,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Request,
+    RollingRequest,
+    with_text,
+)
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,31 @@ class GenerationOptions:
         )
 
 
+class _NoCache:
+    """The hook by which models written for the harness report single answers to its cache."""
+
+    def add_partial(self, attr: str, req: Any, res: Any) -> None:
+        """Nothing: the evaluator keeps answers itself."""
+
+
 class LM:
     """Base of all backends. Implement the methods the model can answer.
 
     Answers come in the order of the requests. A request's ``args`` holds ``(context, continuation)``,
-    ``(text,)`` or ``(context, gen_kwargs)``.
+    ``(text,)`` or ``(context, gen_kwargs)``; a chat is rendered with ``apply_chat_template`` before it
+    gets there. ``capabilities`` follows from the methods a subclass has, unless it sets it itself.
     """
 
     capabilities = Capabilities()
+    cache_hook: Any = _NoCache()
+    _infers_capabilities = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "capabilities" in vars(cls):
+            cls._infers_capabilities = False
+        elif cls._infers_capabilities:
+            cls.capabilities = _inferred(cls)
 
     def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
         """``(sum of log-probs of the continuation, whether it is the greedy choice)`` for each."""
@@ -102,7 +127,10 @@ class LM:
     def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
         """``(place in requests, answer)`` as answers become ready; requests are all of one kind."""
         if requests:
-            yield from enumerate(getattr(self, requests[0].kind)(requests))
+            asked = (
+                with_text(requests, self.render) if self.capabilities.chat_template else requests
+            )
+            yield from enumerate(getattr(self, requests[0].kind)(list(asked)))
 
     def render(self, context: Context) -> str:
         """A context as the text this model sees."""
@@ -131,10 +159,57 @@ class LM:
                     f"Model {name!r} has no argument {argument!r}."
                     f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
                 )
-        return cls(**model_args)
+        return cls.create_from_arg_obj(dict(model_args))
+
+    @classmethod
+    def create_from_arg_obj(
+        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
+    ) -> LM:
+        """Build the backend from arguments; ``additional_config`` counts where it is not None."""
+        more = {
+            name: value for name, value in (additional_config or {}).items() if value is not None
+        }
+        return cls(**{**arg_dict, **more})
+
+    @classmethod
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: Mapping[str, Any] | None = None
+    ) -> LM:
+        """Build the backend from ``k=v,k=v``."""
+        return cls.create_from_arg_obj(
+            parse_pairs(arg_string, flag="arg_string"), additional_config
+        )
+
+    @property
+    def rank(self) -> int:
+        """Which of several processes this is; runs here use one."""
+        return int(getattr(self, "_rank", 0))
+
+    @property
+    def world_size(self) -> int:
+        return int(getattr(self, "_world_size", 1))
+
+    @property
+    def tokenizer_name(self) -> str:
+        """What the tokenizer is called in results; empty where there is none to speak of."""
+        return ""
 
     def _cannot(self, what: str) -> ModelError:
         return ModelError(f"Model backend {type(self).__name__} cannot {what}.")
+
+
+def _inferred(cls: type[LM]) -> Capabilities:
+    """What a class can do, by the methods that it or a class between it and ``LM`` brings."""
+
+    def brings(name: str) -> bool:
+        return getattr(cls, name) is not getattr(LM, name)
+
+    return replace(
+        cls.capabilities,
+        loglikelihood=any(map(brings, ("stream", "loglikelihood", "loglikelihood_rolling"))),
+        generation=brings("stream") or brings("generate_until"),
+        chat_template=brings("apply_chat_template"),
+    )
 
 
 class StreamingLM(LM):

@@ -39,7 +39,7 @@ class RunInfo:
     """The backend, such as ``gguf``."""
     model_name: str = ""
     """The model itself, such as ``gpt2``; the backend's name where nothing better is known."""
-    model_args: Mapping[str, Any] | str = field(default_factory=dict)
+    model_args: Mapping[str, Any] | str | None = field(default_factory=dict)
     model_facts: Mapping[str, Any] = field(default_factory=dict)
     """What ``LM.describe()`` says."""
     batch_size: Any = None

@@ -1,11 +1,11 @@
-"""Scored docs → the lines of a samples file, in the shape that readers of EleutherAI's files know.
+"""Scored docs → samples, and the lines of their file, as readers of EleutherAI's know them.
 
 Everything needed to see what happened on a doc: the exact prompt, the answers, how they were read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.assemble import Context
@@ -24,11 +24,10 @@ Show = Callable[[Context], Any]
 
 def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[str, Any]:
     """One doc of a task under a format."""
-    responses = [_response(answer) for answer in doc.answers]
     return {
         **_asked(task, doc.requests, show),
-        "resps": [[response] for response in responses],
-        "filtered_resps": responses,
+        "resps": [[answer] for answer in doc.answers],
+        "filtered_resps": list(doc.answers),
         "filter": "none",
         "metrics": list(doc.values),
         **doc.values,
@@ -41,8 +40,8 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
     """One doc of a harness task under one of its filters."""
     return {
         **_asked(task, doc.doc, show),
-        "resps": [[_response(one) for one in given] for given in doc.responses],
-        "filtered_resps": [_response(left) for left in doc.filtered],
+        "resps": [list(given) for given in doc.responses],
+        "filtered_resps": list(doc.filtered),
         "filter": doc.filter,
         "metrics": list(doc.values),
         **doc.values,
@@ -50,9 +49,24 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
     }
 
 
+def written_sample(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample as its file holds it: arguments by name, targets and responses as strings."""
+    return {
+        **sample,
+        "target": str(sample["target"]),
+        "arguments": {
+            f"gen_args_{index}": {f"arg_{place}": value for place, value in enumerate(arguments)}
+            for index, arguments in enumerate(sample["arguments"])
+        },
+        "resps": _response(sample["resps"]),
+        "filtered_resps": _response(sample["filtered_resps"]),
+    }
+
+
 def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, Any]:
     data = dict(task.eval_docs[doc.doc_id])
-    target = doc.asked.target
+    asked = doc.asked
+    target = asked.target if asked.target_value is None else asked.target_value
     arguments = _arguments(doc.distinct, show)
     return {
         "doc_id": doc.doc_id,
@@ -60,21 +74,21 @@ def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, An
         "target": target,
         "arguments": arguments,
         "doc_hash": doc_hash(data),
-        "prompt_hash": prompt_hash(arguments["gen_args_0"]["arg_0"]),
+        "prompt_hash": prompt_hash(arguments[0][0]),
         "target_hash": target_hash(target),
     }
 
 
-def _arguments(requests: Sequence[Request], show: Show) -> dict[str, Any]:
-    arguments: dict[str, Any] = {}
+def _arguments(requests: Sequence[Request], show: Show) -> list[tuple[Any, ...]]:
+    arguments: list[tuple[Any, ...]] = []
     shown: tuple[Context | None, Any] = (None, None)
-    for index, request in enumerate(requests):
+    for request in requests:
         if isinstance(request, RollingRequest):
-            arguments[f"gen_args_{index}"] = {"arg_0": request.text}
+            arguments.append(request.args)
             continue
         if request.context is not shown[0]:  # a doc's requests mostly share one context
             shown = (request.context, show(request.context))
-        arguments[f"gen_args_{index}"] = {"arg_0": shown[1], "arg_1": request.args[1]}
+        arguments.append((shown[1], request.args[1]))
     return arguments
 
 

@@ -241,7 +241,7 @@ class HarnessScorer:
         return self.metrics.higher_is_better()
 
     def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
-        aggregation = self.task.aggregation().get(name) or self.metrics.aggregation_of(name)
+        aggregation = self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
         try:
             value, stderr = value_and_stderr(name, values, aggregation, iters)
         except LmEvalError:

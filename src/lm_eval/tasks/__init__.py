@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["TaskManager"]
+if TYPE_CHECKING:
+    from lm_eval.tasks.loader import TaskManager, get_task_dict
+
+__all__ = ["TaskManager", "get_task_dict"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "TaskManager":  # late, so that `import lm_eval.tasks` stays cheap
-        from lm_eval.tasks.loader import TaskManager
+    if name in __all__:  # late, so that `import lm_eval.tasks` stays cheap
+        from lm_eval.tasks import loader
 
-        return TaskManager
+        return getattr(loader, name)
     raise AttributeError(f"module 'lm_eval.tasks' has no attribute {name!r}")

@@ -72,7 +72,7 @@ _KIND_WORDS = {list: "list", dict: "mapping"}
 GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
 
 
-@dataclass
+@dataclass(eq=False)  # each is itself: it can be a key of a dict
 class Group:
     """A group with its members loaded."""
 
@@ -86,6 +86,9 @@ class Group:
     @property
     def alias(self) -> str:
         return str(self.config.group_alias or self.config.group)
+
+    def __repr__(self) -> str:
+        return f"Group({self.name}: {', '.join(member.name for member in self.members)})"
 
     def tasks(self) -> Iterator[ConfigurableTask]:
         """Every task below this group, in order."""

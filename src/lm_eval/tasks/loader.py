@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef, missing_package
@@ -29,11 +30,15 @@ from lm_eval.errors import (
     listing,
     nearest,
 )
+from lm_eval.registry import TASK_GROUPS, TASKS
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.groups import GROUP_KEYS, Group, GroupConfig
 from lm_eval.tasks.index import index_folder
 from lm_eval.tasks.names import Entry, Kind, TaskNames, task_roots
 from lm_eval.tasks.task import ConfigurableTask
+
+Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
+Selectors = Union[Selector, Iterable[Selector]]
 
 
 class TaskManager:
@@ -41,7 +46,8 @@ class TaskManager:
 
     ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
     undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
-    is added to that of tasks with a ``custom_dataset``, which gets it.
+    is added to that of tasks with a ``custom_dataset``, which gets it. ``verbosity`` is the level of
+    the ``lm_eval`` logger, to which helper modules write.
 
     Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
     folders of ``include_path`` after our own.
@@ -55,8 +61,11 @@ class TaskManager:
         run_code: bool = True,
         parity: bool = False,
         metadata: Mapping[str, Any] | None = None,
+        verbosity: str | None = None,
     ) -> None:
-        self._parity = parity
+        if verbosity is not None:
+            set_verbosity(verbosity)
+        self.parity = parity
         self._run_code = run_code
         self._metadata = dict(metadata or {})
         self._includes = IncludeCache()
@@ -70,7 +79,7 @@ class TaskManager:
     def known(self) -> TaskNames:
         """All names. Files are read when it is first asked for."""
         if self._names is None:
-            self._names = TaskNames(self._roots, parity=self._parity)
+            self._names = TaskNames(self._roots, parity=self.parity)
         return self._names
 
     @property
@@ -87,26 +96,68 @@ class TaskManager:
         """The known names of a kind, sorted."""
         return self.known.of_kind(kind)
 
-    def load(self, selectors: Iterable[str] | str) -> dict[str, Any]:
+    @property
+    def all_tasks(self) -> list[str]:
+        """Every known name: tasks, groups and tags."""
+        return sorted(self.index)
+
+    @property
+    def all_subtasks(self) -> list[str]:
+        return self.names("task")
+
+    @property
+    def all_groups(self) -> list[str]:
+        return self.names("group")
+
+    @property
+    def all_tags(self) -> list[str]:
+        return self.names("tag")
+
+    @property
+    def task_index(self) -> Mapping[str, Entry]:
+        return self.index
+
+    def match_tasks(self, task_list: Iterable[str]) -> list[str]:
+        """The known names that match any of these names and patterns, sorted."""
+        found = {name for one in task_list for name in fnmatch.filter(self.index, one)}
+        return sorted(found)
+
+    def load_task_or_group(self, task_list: Selectors) -> dict[Any, Any]:
+        """What is named, nested: ``{task name: task, group: {task name: task, …}}``."""
+        return nested(self._select_all(task_list))
+
+    def load(self, selectors: Selectors) -> dict[str, Any]:
         """The tasks and groups that ``selectors`` name.
 
-        ``{"tasks": {name: task}, "groups": {name: group}, "group_map": {name: member names}}``
+        ``{"tasks": {name: task}, "groups": {name: group}, "group_map": {name: member names}}``.
+        A selector is a string, a mapping with the keys of a task file, or a task object.
         """
-        wanted = [selectors] if isinstance(selectors, str) else list(selectors)
-        loaded = [found for selector in wanted for found in self.select(selector)]
-        tasks: dict[str, ConfigurableTask] = {}
-        groups: dict[str, Group] = {}
-        for item in loaded:
-            members = list(item.tasks()) if isinstance(item, Group) else [item]
-            for task in members:
-                _check_same(tasks.setdefault(task.name, task), task)
-            if isinstance(item, Group):
-                groups.update({group.name: group for group in item.groups()})
-        return {
-            "tasks": tasks,
-            "groups": groups,
-            "group_map": {n: [member.name for member in g.members] for n, g in groups.items()},
-        }
+        return gathered(self._select_all(selectors))
+
+    def _select_all(self, selectors: Selectors) -> list[ConfigurableTask | Group]:
+        is_one = isinstance(selectors, str | Mapping | ConfigurableTask | Group)
+        wanted: Any = [selectors] if is_one else selectors
+        return [one for selector in wanted for one in self._select_any(selector)]
+
+    def _select_any(self, selector: Selector) -> list[ConfigurableTask | Group]:
+        if isinstance(selector, ConfigurableTask | Group):
+            return [selector]
+        if isinstance(selector, str):
+            return self.select(selector)
+        return self._select_mapping(selector)
+
+    def _select_mapping(self, keys: Mapping[str, Any]) -> list[ConfigurableTask | Group]:
+        """A task or group given as a mapping; a known task's other keys replace its own."""
+        source = "a mapping given to TaskManager.load"
+        if "group" in keys:
+            return self._with_formats(self._loose_group(keys, source), None)
+        name, format_name = split_selector(str(keys.get("task")))
+        if self._entry(name) is None:
+            return self._with_formats(self._config({**keys, "task": name}, source), format_name)
+        others = {key: value for key, value in keys.items() if key != "task"}
+        return self._with_formats(
+            self._overridden(name, others, source, group="tasks"), format_name
+        )
 
     def select(self, selector: str) -> list[ConfigurableTask | Group]:
         """What one selector names, loaded, with its ``@format`` applied."""
@@ -141,6 +192,10 @@ class TaskManager:
 
     def _named(self, name: str) -> TaskConfig | list[Any] | _LooseGroup | _PythonTask:
         entry = self._entry(name)
+        if entry is None and name in TASKS:
+            return _PythonTask({"task": name, "class": TASKS.get(name)}, TASKS.place(name))
+        if entry is None and name in TASK_GROUPS:
+            return [self._named(member) for member in TASK_GROUPS[name]]
         if entry is None:
             raise self._unknown(name)
         if entry.kind == "tag":
@@ -358,10 +413,10 @@ class TaskManager:
         if isinstance(found, list):
             return [item for one in found for item in self._with_formats(one, format_name)]
         if isinstance(found, _PythonTask):
-            return [found.build(format_name, parity=self._parity)]
+            return [found.build(format_name, parity=self.parity)]
         if format_name == "*":
-            return _every_format(found, parity=self._parity)
-        return [ConfigurableTask(found, format_name=format_name, parity=self._parity)]
+            return _every_format(found, parity=self.parity)
+        return [ConfigurableTask(found, format_name=format_name, parity=self.parity)]
 
     def _built_group(self, loose: _LooseGroup, format_name: str | None) -> Group:
         members: list[ConfigurableTask | Group] = []
@@ -433,6 +488,51 @@ class _LooseGroup:
 
     config: GroupConfig
     members: list[_Member]
+
+
+def gathered(items: Iterable[ConfigurableTask | Group]) -> dict[str, Any]:
+    """Tasks and groups by name, as ``TaskManager.load`` returns them."""
+    tasks: dict[str, ConfigurableTask] = {}
+    groups: dict[str, Group] = {}
+    for item in items:
+        members = list(item.tasks()) if isinstance(item, Group) else [item]
+        for task in members:
+            _check_same(tasks.setdefault(task.name, task), task)
+        if isinstance(item, Group):
+            groups.update({group.name: group for group in item.groups()})
+    return {
+        "tasks": tasks,
+        "groups": groups,
+        "group_map": {n: [member.name for member in g.members] for n, g in groups.items()},
+    }
+
+
+def nested(items: Iterable[ConfigurableTask | Group]) -> dict[Any, Any]:
+    """Tasks by name, each group as a key before what is in it."""
+    return {
+        item if isinstance(item, Group) else item.name: (
+            nested(item.members) if isinstance(item, Group) else item
+        )
+        for item in items
+    }
+
+
+def get_task_dict(
+    task_name_list: Selectors, task_manager: TaskManager | None = None
+) -> dict[Any, Any]:
+    """What ``TaskManager.load_task_or_group`` gives, with the built-in tasks where none is given."""
+    return (task_manager or TaskManager()).load_task_or_group(task_name_list)
+
+
+def set_verbosity(level: str) -> None:
+    """The least level that the ``lm_eval`` logger lets through, such as ``INFO``."""
+    known = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    if str(level).upper() not in known:
+        raise UsageError(
+            f"verbosity {level!r} is no level.{did_you_mean(str(level), known)} "
+            f"Levels: {listing(known)}."
+        )
+    logging.getLogger("lm_eval").setLevel(str(level).upper())
 
 
 def split_selector(selector: str) -> tuple[str, str | None]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from lm_eval.errors import UsageError
+
 if TYPE_CHECKING:
+    from lm_eval.scoring.harness_task import HarnessScorer
     from lm_eval.tasks.task import ConfigurableTask
 
 Doc = Mapping[str, Any]
@@ -18,7 +21,8 @@ Doc = Mapping[str, Any]
 class HarnessMethods:
     """Hooks with the harness's names. Each default does what the task's YAML says."""
 
-    VERSION: ClassVar[Any] = None
+    VERSION: Any = None
+    """The task's version; ``metadata.version`` of its YAML where there is one."""
     DATASET_PATH: ClassVar[str | None] = None
     DATASET_NAME: ClassVar[str | None] = None
     OUTPUT_TYPE: ClassVar[str | None] = None
@@ -69,27 +73,133 @@ class HarnessMethods:
 
     # Requests and scores
 
-    def fewshot_context(self, doc: Doc, num_fewshot: int, **kwargs: Any) -> Any:
-        """The whole prompt of a doc; only called where a subclass brings it."""
-        raise NotImplementedError("fewshot_context is called where a subclass brings it")
+    def fewshot_context(
+        self,
+        doc: Doc,
+        num_fewshot: int,
+        system_instruction: str | None = None,
+        apply_chat_template: bool = False,
+        fewshot_as_multiturn: bool = False,
+        chat_template: Callable[..., str] | None = None,
+        gen_prefix: str | None = None,
+    ) -> str | list[str]:
+        """The whole prompt of a doc; a list where each choice stands in the question.
 
-    def construct_requests(self, doc: Doc, ctx: str, **kwargs: Any) -> Any:
-        """``Instance`` objects for a doc; only called where a subclass brings it."""
-        raise NotImplementedError("construct_requests is called where a subclass brings it")
+        Examples come from the task's one stream, so call it in the order of the docs.
+        """
+        from lm_eval.instances import ChatSettings, build_context
+
+        chat = ChatSettings(
+            system_instruction=system_instruction,
+            apply_chat_template=apply_chat_template,
+            fewshot_as_multiturn=fewshot_as_multiturn,
+            chat_template=chat_template,
+        )
+        return build_context(self._task, doc, num_fewshot, chat, gen_prefix=gen_prefix)
+
+    def construct_requests(
+        self,
+        doc: Doc,
+        ctx: Any,
+        *,
+        metadata: Any = (None, None, None),
+        apply_chat_template: bool = False,
+        chat_template: Any = None,  # noqa: ARG002 (the harness passes it)
+    ) -> Any:
+        """``Instance`` objects for a doc in a prompt that is made already."""
+        from lm_eval.instances import construct
+
+        return construct(
+            self._task, doc, ctx, metadata=metadata, apply_chat_template=apply_chat_template
+        )
+
+    def build_all_requests(
+        self,
+        *,
+        limit: float | None = None,
+        samples: Sequence[int] | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        cache_requests: bool = False,
+        rewrite_requests_cache: bool = False,
+        system_instruction: str | None = None,
+        apply_chat_template: bool = False,
+        fewshot_as_multiturn: bool = False,
+        chat_template: Callable[..., str] | None = None,
+        tokenizer_name: str = "",  # noqa: ARG002 (part of a cache's key there)
+    ) -> None:
+        """Fill ``instances``, with docs ``rank``, ``rank + world_size``, … of those chosen."""
+        from lm_eval.instances import ChatSettings, build_instances
+
+        _refuse_caches(cache_requests or rewrite_requests_cache)
+        chat = ChatSettings(
+            system_instruction=system_instruction,
+            apply_chat_template=apply_chat_template,
+            fewshot_as_multiturn=fewshot_as_multiturn,
+            chat_template=chat_template,
+        )
+        self._task.instances = build_instances(
+            self._task, chat, limit=limit, samples=samples, rank=rank, world_size=world_size
+        )
+
+    def apply_filters(self) -> list[Any]:
+        """Store what each filter leaves of every instance's ``resps`` in its ``filtered_resps``."""
+        instances = self._task.instances
+        for pipeline in self._scorer().pipelines:
+            left = pipeline.apply([one.resps for one in instances], [one.doc for one in instances])
+            for instance, kept in zip(instances, left, strict=True):
+                instance.filtered_resps[pipeline.name] = kept
+        return instances
 
     def process_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:
         """Metric → value for one doc."""
-        from lm_eval.scoring.harness_task import HarnessScorer
-
-        return HarnessScorer(self._task).values_of(doc, list(results))
+        return self._scorer().values_of(doc, list(results))
 
     def aggregation(self) -> Mapping[str, Callable[..., float]]:
-        """Metric → how its values are combined; empty: as the metric list says."""
-        return {}
+        """Metric → how its values are combined."""
+        metrics = self._scorer().metrics
+        return {name: metrics.aggregation_of(name) for name in metrics.names}
 
     def higher_is_better(self) -> Mapping[str, bool]:
-        """Metric → direction; empty: as the metric list says."""
-        return {}
+        """Metric → whether more is better."""
+        directions = self._scorer().metrics.higher_is_better()
+        return {name: True if better is None else better for name, better in directions.items()}
+
+    def _scorer(self) -> HarnessScorer:
+        from lm_eval.scoring.harness_task import HarnessScorer
+
+        if self._task.format is not None:
+            raise UsageError(
+                f"Task {self._task.name!r} is asked under a format, which reads and scores its "
+                "answers itself. Run it with lm_eval.evaluate."
+            )
+        return HarnessScorer(self._task)
+
+    # Config
+
+    def get_config(self, key: str) -> Any:
+        """The value of a key of the task's YAML; None where it has none."""
+        return getattr(self._task.config, key, None)
+
+    def override_config(self, key: str, value: Any, update: bool = False) -> None:
+        """Another name of ``set_config``."""
+        self._task.set_config(key, value, update)
+
+    def override_metric(self, metric_name: str) -> None:
+        """Score by this metric only."""
+        self._task.set_config("metric_list", [{"metric": metric_name}])
+
+    def dump_config(self) -> dict[str, Any]:
+        """The config as a dict: set keys only."""
+        return self._task.config.to_dict()
 
     def download(self, *args: Any, **kwargs: Any) -> None:
         """Fetch data; nothing to do, as splits are read when they are asked for."""
+
+
+def _refuse_caches(wanted: bool) -> None:
+    if wanted:
+        raise UsageError(
+            "cache_requests and rewrite_requests_cache: requests are built anew each time, as that "
+            "takes less than reading them would. Leave them out."
+        )

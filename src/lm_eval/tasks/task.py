@@ -26,11 +26,12 @@ from lm_eval.errors import (
     FormatError,
     LmEvalWarning,
     UnsupportedError,
+    did_you_mean,
     place,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
 from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
 from lm_eval.tasks.harness import HarnessPrompts
@@ -42,6 +43,8 @@ Doc = Mapping[str, Any]
 
 class ConfigurableTask(HarnessMethods):
     """One task under one format (or under none). Docs are numbered by their place in the split."""
+
+    VERSION: Any = "Yaml"
 
     def __init__(
         self,
@@ -65,8 +68,14 @@ class ConfigurableTask(HarnessMethods):
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        self.VERSION = (self.config.metadata or {}).get("version", self.VERSION)
+        self.instances: list[Any] = []
+        """What ``build_all_requests`` built."""
         if self.overrides("download"):
             self.download()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(task_name={self.name},output_type={self.output_type})"
 
     @property
     def task_name(self) -> str:
@@ -232,11 +241,15 @@ class ConfigurableTask(HarnessMethods):
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
+        return self.shots_for(self.eval_docs[doc_id], count) if count else ()
+
+    def shots_for(self, doc: Doc, count: int) -> tuple[int, ...]:
+        """As ``shots``, for a doc given by its data."""
         if count == 0:
             return ()
         if self._sampler is None or self._sampler[0] != count:
             self._sampler = (count, self._make_sampler(count))
-        return self._sampler[1].draw(self.eval_docs[doc_id], count)
+        return self._sampler[1].draw(doc, count)
 
     def shot_turn(self, pool_place: int) -> Turn:
         """A few-shot example as a turn; made once, whatever number of docs it stands before."""
@@ -259,14 +272,17 @@ class ConfigurableTask(HarnessMethods):
 
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt."""
+        with self._located(doc_id):
+            return self.description_for(self.eval_docs[doc_id])
+
+    def description_for(self, doc: Doc) -> str:
+        """As ``description``, for a doc given by its data."""
         text = self.config.description or ""
-        doc = self.eval_docs[doc_id]
         if isinstance(text, str) and not is_jinja(text):
             return str(doc.get(text, text)) if text else ""
-        with self._located(doc_id):
-            if self.format is None and isinstance(text, str):
-                return compile_template(text)(doc)
-            return str(compile_field(text)(doc))
+        if self.format is None and isinstance(text, str):
+            return compile_template(text)(doc)
+        return str(compile_field(text)(doc))
 
     @property
     def scores_without_question(self) -> bool:
@@ -291,6 +307,22 @@ class ConfigurableTask(HarnessMethods):
             docs = [self.eval_docs[doc_id] for doc_id in chosen[:CHECKED_DOCS]]
             with self._located():
                 check_fitness(self.prompts, self.config, docs)
+
+    def set_config(self, key: str, value: Any, update: bool = False) -> None:
+        """Change one key of the config; ``update`` adds to a mapping instead of replacing it."""
+        if key not in CONFIG_KEYS:
+            raise ConfigError(
+                f"Task {self.task_name!r}: {key!r} is no key of a task.{did_you_mean(key, CONFIG_KEYS)}"
+            )
+        if update:
+            value = {**(getattr(self.config, key) or {}), **value}
+        setattr(self.config, key, value)
+        self.config = self.config.as_assigned()
+        for name in _MADE_FROM_CONFIG:
+            self.__dict__.pop(name, None)
+        for made in (self._shot_turns, self._shot_texts, self._shot_messages):
+            made.clear()
+        self._sampler = None
 
     def check_config(self) -> None:
         """Refuse what is wrong with the task's keys and can be seen without a doc."""
@@ -365,6 +397,11 @@ class ConfigurableTask(HarnessMethods):
             return self.process_results
         function: Callable[..., Any] | None = self.config.process_results
         return function
+
+    @property
+    def own_aggregation(self) -> Mapping[str, Callable[..., float]]:
+        """Metric → aggregation, where a subclass says so."""
+        return self.aggregation() if self.overrides("aggregation") else {}
 
     @cached_property
     def has_several_targets(self) -> bool:
@@ -463,6 +500,10 @@ class ConfigurableTask(HarnessMethods):
             located.args = (f"{where}{error}",)
             raise located from error.__cause__
 
+
+_MADE_FROM_CONFIG = tuple(
+    name for name, value in vars(ConfigurableTask).items() if isinstance(value, cached_property)
+)
 
 Task = ConfigurableTask
 """The name under which older Python tasks know it."""

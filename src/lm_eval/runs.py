@@ -1,0 +1,331 @@
+"""A run as the command line and Python scripts share it: tasks and a model in, results out.
+
+In: loaded tasks and a ``Run``, which says what is asked of which model. Out: an ``Outcome``, whose
+``as_dict`` is what a results file holds. The files, if any, are written here too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
+from lm_eval.evaluator import (
+    Prepared,
+    RunOptions,
+    SampleSink,
+    adapt,
+    check_groups,
+    group_results,
+    prepare_all,
+    run_all,
+)
+from lm_eval.formats.compile import register_format_folder
+from lm_eval.models.base import LM
+from lm_eval.registry import MODELS
+from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
+from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
+from lm_eval.reports.samples import written_sample
+from lm_eval.scoring.results import GroupResult, TaskResult
+from lm_eval.tasks.groups import Group
+from lm_eval.tasks.task import ConfigurableTask
+
+EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
+SEEDS: Mapping[str, int | None] = {
+    "random_seed": 0,
+    "numpy_seed": 1234,
+    "torch_seed": 1234,
+    "fewshot_seed": 1234,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is asked of which model."""
+
+    model: str | LM | None = None
+    """A backend's name or a model that is made already; None: the embedded model."""
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int | str | None = None
+    max_batch_size: int | None = None
+    device: str | None = None
+    options: RunOptions = field(default_factory=RunOptions)
+    seeds: Mapping[str, int | None] = field(default_factory=lambda: dict(SEEDS))
+    output_path: str | None = None
+    command: Sequence[str] = ()
+    """The command line, for repeating the run."""
+    trust_remote_code: bool = False
+    parity: bool = False
+    """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
+
+    @property
+    def model_name(self) -> str:
+        """What the model is called in file names and results."""
+        if isinstance(self.model, LM):
+            return type(self.model).__name__
+        return name_of(self.model, self.model_args)
+
+    @property
+    def backend(self) -> str:
+        return type(self.model).__name__ if isinstance(self.model, LM) else self.model or "gguf"
+
+
+@dataclass
+class Outcome:
+    """What came out of a run."""
+
+    results: list[TaskResult]
+    groups: list[GroupResult]
+    info: RunInfo
+    task_hashes: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
+    """The results file, where one was written."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything a results file holds."""
+        return results_dict(
+            self.results, run=self.info, groups=self.groups, task_hashes=self.task_hashes
+        )
+
+
+def execute(
+    run: Run,
+    tasks: Sequence[ConfigurableTask],
+    groups: Sequence[Group] = (),
+    *,
+    on_sample: SampleSink | None = None,
+    on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
+) -> Outcome:
+    """Run tasks. Everything that can be wrong with them is found before a model is loaded.
+
+    ``on_sample`` gets each sample as it is scored, ``on_prepared`` the requests before they are sent.
+    """
+    started = time.time()
+    groups = [] if run.options.predict_only else groups
+    model_args = backend_arguments(run)
+    seed_all(run.seeds)
+    with hiding(secrets_in(model_args)), ExitStack() as stack:
+        prepared = prepare_all(tasks, run.options)
+        check_groups(groups)
+        writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
+        with opened_model(run.model, model_args) as model:
+            prepared, options = adapt(prepared, model, run.options)
+            if on_prepared is not None:
+                on_prepared(prepared)
+            sink = _both(on_sample, writer)
+            results = run_all(prepared, model, options, on_sample=sink)
+            info = run_info(run, options, model_args, model, started)
+        outcome = Outcome(results, group_results(groups, results), info)
+        if writer is not None:
+            outcome.task_hashes = writer.task_hashes()
+            outcome.path = writer.finish(outcome.as_dict())
+        return outcome
+
+
+def _both(on_sample: SampleSink | None, writer: ResultWriter | None) -> SampleSink | None:
+    if writer is None:
+        return on_sample
+
+    def sink(name: str, sample: dict[str, Any]) -> None:
+        if on_sample is not None:
+            on_sample(name, sample)
+        writer.add_sample(name, written_sample(sample))
+
+    return sink
+
+
+def seed_all(seeds: Mapping[str, int | None]) -> None:
+    """Seed Python's random numbers, and those of numpy and torch where the process has loaded them."""
+    random.seed(seeds["random_seed"])
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seeds["numpy_seed"])
+    if "torch" in sys.modules and seeds["torch_seed"] is not None:
+        sys.modules["torch"].manual_seed(seeds["torch_seed"])
+
+
+# The model
+
+
+@contextmanager
+def opened_model(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
+    """The model, ready to answer. One that is made here is closed here, one that was given is not."""
+    if isinstance(model, LM):
+        if model.world_size > 1:
+            raise UsageError(
+                f"{type(model).__name__} says that it runs in {model.world_size} processes. A run "
+                "here is one process: let the model split the work behind its methods."
+            )
+        yield model
+        return
+    made = load_model(model, model_args)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def backend_arguments(run: Run) -> dict[str, Any]:
+    """The model's arguments, with batch size and device where the backend takes them."""
+    model_args = dict(run.model_args)
+    given = {
+        "batch_size": run.batch_size,
+        "max_batch_size": run.max_batch_size,
+        "device": run.device,
+        "trust_remote_code": run.trust_remote_code or None,
+    }
+    for name, value in given.items():
+        if value is None or name in model_args:
+            continue
+        taken = [] if isinstance(run.model, LM) else model_parameters(run.model)
+        if taken is None or name in taken:
+            model_args[name] = value
+        else:
+            warnings.warn(
+                f"Model {run.backend!r} takes no {name}, so --{name} has no effect.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+    return model_args
+
+
+def model_class(name: str | None) -> type[LM]:
+    """The backend's class; the embedded model's where none is named."""
+    backend = name or "gguf"
+    found = MODELS.get(backend)
+    if not (isinstance(found, type) and issubclass(found, LM)):
+        raise UsageError(f"Model {backend!r} is registered but is no LM subclass.")
+    return found
+
+
+def model_parameters(name: str | None) -> list[str] | None:
+    """The arguments a backend takes; None where it takes any."""
+    parameters = inspect.signature(model_class(name).__init__).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return None if takes_any else list(parameters)
+
+
+def load_model(name: str | None, model_args: Mapping[str, Any]) -> LM:
+    """The backend, ready to answer."""
+    backend = name or "gguf"
+    try:
+        return model_class(name).from_args(model_args, name=backend)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
+        raise UsageError(
+            f"Model {backend!r} cannot be made from these arguments ({given}): "
+            f"{type(error).__name__}: {error}. Check --model_args."
+        ) from error
+
+
+def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
+    """What the model is called in file names and results."""
+    for key in ("pretrained", "model", "path", "engine"):
+        if model_args.get(key):
+            value = str(model_args[key])
+            return Path(value).stem if key == "path" else value
+    return EMBEDDED_MODEL if backend in (None, "gguf") else str(backend)
+
+
+# Files and secrets
+
+
+def run_info(
+    run: Run, options: RunOptions, model_args: Mapping[str, Any], model: LM, started: float
+) -> RunInfo:
+    """What the results say about the run as a whole."""
+    prompt = options.prompt
+    seeds: Any = run.seeds
+    return RunInfo(
+        model=run.backend,
+        model_name=run.model_name,
+        model_args=None if isinstance(run.model, LM) else model_args,
+        model_facts=model.describe(),
+        batch_size=run.batch_size,
+        device=run.device,
+        limit=options.limit,
+        bootstrap_iters=options.bootstrap_iters,
+        gen_kwargs=dict(prompt.gen_kwargs) or None,
+        system_instruction=prompt.system_instruction,
+        chat_template=_chat_template(model) if prompt.as_chat else None,
+        fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
+        parity=run.parity,
+        start_time=started,
+        end_time=time.time(),
+        command=[hidden(part, secrets_in(model_args)) for part in run.command],
+        **seeds,
+    )
+
+
+def _chat_template(model: LM) -> str | None:
+    """The source of the model's chat template; an attribute, or a method as in the harness."""
+    found = getattr(model, "chat_template", None)
+    found = found(True) if callable(found) else found
+    return None if found is None else str(found)
+
+
+@contextmanager
+def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWriter | None]:
+    """The writer of a run's files, or None; a run that fails at once leaves no empty folder."""
+    if output_path is None:
+        yield None
+        return
+    path = Path(output_path).expanduser()
+    existing = {folder for folder in (path, *path.parents) if folder.exists()}
+    with ResultWriter(path, model_name) as writer:
+        try:
+            yield writer
+        except BaseException:
+            with suppress(OSError):  # a folder with files in it stays
+                for folder in (writer.folder, *writer.folder.parents):
+                    if folder not in existing:
+                        folder.rmdir()
+            raise
+
+
+def secrets_in(value: Any, *, is_secret: bool = False) -> list[str]:
+    """The values below a field whose name says that it holds a secret, longest first."""
+    if isinstance(value, Mapping):
+        found = [
+            one
+            for key, item in value.items()
+            for one in secrets_in(item, is_secret=is_secret or is_secret_name(str(key)))
+        ]
+    elif isinstance(value, list | tuple):
+        found = [one for item in value for one in secrets_in(item, is_secret=is_secret)]
+    else:
+        found = [str(value)] if is_secret and str(value) else []
+    return sorted(set(found), key=len, reverse=True)
+
+
+def hidden(text: str, secrets: Sequence[str]) -> str:
+    """The text without these secrets, however they were quoted."""
+    for secret in secrets:
+        for form in (secret, json.dumps(secret)[1:-1]):
+            text = text.replace(form, HIDDEN)
+    return text
+
+
+@contextmanager
+def hiding(secrets: Sequence[str]) -> Iterator[None]:
+    """Keep secrets out of errors, whoever raises them."""
+    try:
+        yield
+    except LmEvalError as error:
+        shown = hidden(str(error), secrets)
+        if shown == str(error):
+            raise
+        raise UsageError(shown) from None
+
+
+def add_formats(paths: Sequence[str] | None) -> list[str]:
+    """Make the formats of each ``--format_path`` known; their names."""
+    return [name for path in paths or () for name in register_format_folder(path)]

@@ -1,0 +1,261 @@
+"""``simple_evaluate`` and ``evaluate``: a whole run as one Python call, with EleutherAI's signatures.
+
+In: task names or task objects, a backend's name or a model object. Out: the results as a dict, in the
+shape of a results file, with the samples in it. What has no meaning here is refused by name.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lm_eval.config.pairs import parse_pairs
+from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.evaluator import RunOptions
+from lm_eval.models.base import LM
+from lm_eval.reports.encode import task_hash
+from lm_eval.reports.prompts import write_out as print_prompts
+from lm_eval.reports.redact import is_secret_name
+from lm_eval.requests import PromptOptions, check_limit
+from lm_eval.runs import SEEDS, Outcome, Run, execute
+from lm_eval.tasks.groups import Group
+from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
+from lm_eval.tasks.task import ConfigurableTask
+
+REFUSED = {
+    "use_cache": "answers are not kept between runs yet",
+    "cache_requests": "requests are built anew each time, as that takes less than reading them",
+    "rewrite_requests_cache": "requests are not cached",
+    "delete_requests_cache": "requests are not cached",
+    "check_integrity": "every run checks its tasks before the model is asked anything",
+    "evaluation_tracker": "write the dict that is returned, or run `lm-eval run --output_path DIR`",
+}
+"""Argument → what to know instead."""
+
+ABOUT_TASKS = (
+    *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
+    *("higher_is_better", "n-samples", "formats", "fingerprints", "interval_methods"),
+    *("notes", "samples"),
+)
+"""What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
+
+
+def simple_evaluate(
+    model: str | LM,
+    model_args: str | Mapping[str, Any] | None = None,
+    tasks: Sequence[Selector] | None = None,
+    num_fewshot: int | None = None,
+    batch_size: int | str | None = None,
+    max_batch_size: int | None = None,
+    device: str | None = None,
+    use_cache: str | None = None,
+    cache_requests: bool = False,
+    rewrite_requests_cache: bool = False,
+    delete_requests_cache: bool = False,
+    limit: float | None = None,
+    samples: Mapping[str, Sequence[int]] | None = None,
+    bootstrap_iters: int = 100_000,
+    check_integrity: bool = False,
+    write_out: bool = False,
+    log_samples: bool = True,
+    evaluation_tracker: Any = None,
+    system_instruction: str | None = None,
+    apply_chat_template: bool | str = False,
+    fewshot_as_multiturn: bool = True,
+    gen_kwargs: str | Mapping[str, Any] | None = None,
+    task_manager: TaskManager | None = None,
+    verbosity: str | None = None,
+    predict_only: bool = False,
+    random_seed: int | None = 0,
+    numpy_random_seed: int | None = 1234,
+    torch_random_seed: int | None = 1234,
+    fewshot_random_seed: int | None = 1234,
+    confirm_run_unsafe_code: bool = False,
+    metadata: Mapping[str, Any] | None = None,
+    parity: bool = False,
+) -> dict[str, Any]:
+    """Evaluate a model on tasks; the results as a dict.
+
+    ``tasks`` holds what ``--tasks`` takes (``"my_task@mcqa"``), mappings with the keys of a task file,
+    or task objects. ``model`` is a backend's name or an ``LM`` object, which is left open.
+    ``parity=True`` undoes the deliberate differences from EleutherAI's harness.
+    """
+    _refuse(
+        use_cache=use_cache,
+        cache_requests=cache_requests,
+        rewrite_requests_cache=rewrite_requests_cache,
+        delete_requests_cache=delete_requests_cache,
+        check_integrity=check_integrity,
+        evaluation_tracker=evaluation_tracker,
+    )
+    if not tasks:
+        raise UsageError('No tasks. Name some: simple_evaluate(…, tasks=["demo_mcq@mcqa"]).')
+    if verbosity is not None:
+        set_verbosity(verbosity)
+    arguments = parse_pairs(model_args, flag="model_args")
+    run = Run(
+        model=_checked_model(model, arguments),
+        model_args={} if isinstance(model, LM) else arguments,
+        batch_size=batch_size,
+        max_batch_size=max_batch_size,
+        device=device,
+        options=RunOptions(
+            prompt=PromptOptions(
+                num_fewshot=num_fewshot,
+                as_chat=_checked_chat(apply_chat_template),
+                multiturn=fewshot_as_multiturn,
+                system_instruction=system_instruction,
+                gen_kwargs=parse_pairs(gen_kwargs, flag="gen_kwargs"),
+            ),
+            limit=limit,
+            samples=samples,
+            fewshot_seed=1234 if fewshot_random_seed is None else fewshot_random_seed,
+            predict_only=predict_only,
+            bootstrap_iters=bootstrap_iters,
+            runs_unsafe_code=confirm_run_unsafe_code,
+        ),
+        seeds={
+            "random_seed": random_seed,
+            "numpy_seed": numpy_random_seed,
+            "torch_seed": torch_random_seed,
+            "fewshot_seed": fewshot_random_seed,
+        },
+        parity=parity or (task_manager is not None and task_manager.parity),
+    )
+    manager = task_manager
+    if manager is None:
+        known = {key: value for key, value in arguments.items() if not is_secret_name(key)}
+        manager = TaskManager(metadata={**known, **(metadata or {})}, parity=parity)
+    elif metadata or (parity and not manager.parity):
+        raise UsageError(
+            "metadata and parity=True belong to the TaskManager where one is given: "
+            "TaskManager(metadata=…, parity=True)."
+        )
+    loaded = manager.load(tasks)
+    return _results(run, loaded, write_out=write_out, log_samples=log_samples or predict_only)
+
+
+def evaluate(
+    lm: LM,
+    task_dict: Mapping[Any, Any],
+    limit: float | None = None,
+    samples: Mapping[str, Sequence[int]] | None = None,
+    cache_requests: bool = False,
+    rewrite_requests_cache: bool = False,
+    bootstrap_iters: int | None = 100_000,
+    write_out: bool = False,
+    log_samples: bool = True,
+    system_instruction: str | None = None,
+    apply_chat_template: bool | str = False,
+    fewshot_as_multiturn: bool = False,
+    verbosity: str | None = None,
+    confirm_run_unsafe_code: bool = False,
+) -> dict[str, Any]:
+    """Evaluate a model object on loaded tasks: what ``TaskManager.load`` or ``get_task_dict`` gave.
+
+    Few-shot examples, generation arguments and seeds are those of the tasks: see
+    ``ConfigurableTask.set_config`` and ``set_fewshot_seed``.
+    """
+    _refuse(cache_requests=cache_requests, rewrite_requests_cache=rewrite_requests_cache)
+    if verbosity is not None:
+        set_verbosity(verbosity)
+    model = _checked_model(lm, {})
+    loaded = gathered(_flat(task_dict))
+    if not loaded["tasks"]:
+        raise UsageError("No tasks: task_dict is empty.")
+    run = Run(
+        model=model,
+        options=RunOptions(
+            prompt=PromptOptions(
+                as_chat=_checked_chat(apply_chat_template),
+                multiturn=fewshot_as_multiturn,
+                system_instruction=system_instruction,
+            ),
+            limit=limit,
+            samples=samples,
+            fewshot_seed=None,
+            bootstrap_iters=bootstrap_iters or 0,
+            runs_unsafe_code=confirm_run_unsafe_code,
+        ),
+        seeds={**SEEDS, "fewshot_seed": None},
+        parity=any(task.parity for task in loaded["tasks"].values()),
+    )
+    results = _results(run, loaded, write_out=write_out, log_samples=log_samples)
+    return {key: results[key] for key in ABOUT_TASKS if key in results}
+
+
+def _results(
+    run: Run, loaded: Mapping[str, Any], *, write_out: bool, log_samples: bool
+) -> dict[str, Any]:
+    if run.options.limit is not None and run.options.samples is not None:
+        raise UsageError("limit and samples both choose docs. Give one of them.")
+    if run.options.limit is not None:
+        check_limit(run.options.limit)
+    kept: dict[str, list[dict[str, Any]]] = {}
+
+    def keep(name: str, sample: dict[str, Any]) -> None:
+        kept.setdefault(name, []).append(sample)
+
+    outcome: Outcome = execute(
+        run,
+        list(loaded["tasks"].values()),
+        list(loaded["groups"].values()),
+        on_sample=keep if log_samples else None,
+        on_prepared=print_prompts if write_out else None,
+    )
+    outcome.task_hashes = {name: task_hash(some) for name, some in kept.items()}
+    return {**outcome.as_dict(), **({"samples": kept} if log_samples else {})}
+
+
+def _refuse(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name} has no meaning here: {REFUSED[name]}. Leave it out.")
+
+
+def _checked_model(model: Any, model_args: Mapping[str, Any]) -> str | LM:
+    """The model as given, if it is a name or a model."""
+    if isinstance(model, LM) and model_args:
+        warnings.warn(
+            f"model is a {type(model).__name__} object, so model_args make no difference to it.",
+            LmEvalWarning,
+            stacklevel=3,
+        )
+    if isinstance(model, str | LM):
+        return model
+    raise UsageError(
+        f"model is a {type(model).__name__}. Give a backend's name, or an object whose class is a "
+        "subclass of lm_eval.api.model.LM."
+    )
+
+
+def _checked_chat(apply_chat_template: bool | str) -> bool:
+    if isinstance(apply_chat_template, str):
+        raise UsageError(
+            f"apply_chat_template={apply_chat_template!r}: models here have one template. Give True."
+        )
+    return apply_chat_template
+
+
+def _flat(task_dict: Mapping[Any, Any]) -> Iterator[ConfigurableTask | Group]:
+    """Every task and group of what ``TaskManager.load`` or ``get_task_dict`` gave."""
+    if not isinstance(task_dict, Mapping):
+        raise UsageError(
+            f"task_dict is a {type(task_dict).__name__}; expected what TaskManager.load returns."
+        )
+    if {"tasks", "groups"} <= task_dict.keys():
+        yield from [*task_dict["tasks"].values(), *task_dict["groups"].values()]
+        return
+    for key, value in task_dict.items():
+        if isinstance(key, Group):
+            yield key
+        elif isinstance(value, Mapping):
+            yield from _flat(value)
+        elif isinstance(value, ConfigurableTask | Group):
+            yield value
+        else:
+            raise UsageError(
+                f"task_dict holds a {type(value).__name__} under {key!r}; expected what "
+                "TaskManager.load or get_task_dict returns."
+            )
