@@ -24,7 +24,7 @@ from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, DataError, GoldError, LmEvalWarning, MissingExtraError
 from lm_eval.scoring import harness_errors
 from lm_eval.scoring.harness_aggregation import f1_score, mean, median
-from lm_eval.scoring.harness_errors import bootstrap_stderr, stderr_for_metric
+from lm_eval.scoring.harness_errors import bootstrap_stderr, stderr_for_metric, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
     score_generation,
     score_loglikelihood,
@@ -32,9 +32,9 @@ from lm_eval.scoring.harness_metrics import (
     score_rolling,
     softmax,
 )
-from lm_eval.scoring.harness_results import aggregate_group, aggregate_task
 from lm_eval.scoring.metric_functions import get_metric, get_metric_aggregation, is_higher_better
-from lm_eval.scoring.metric_list import MetricList, MetricSpec, parse_metric_list
+from lm_eval.scoring.metric_list import MetricSpec, parse_metric_list
+from lm_eval.stats.intervals import Estimate, pooled_estimate
 
 CORPUS = ("bleu", "chrf", "chrf++", "ter")
 
@@ -126,28 +126,24 @@ def test_corpus_scores_and_their_errors(cases, golden):
 
 
 def aggregated(cases, case):
-    metrics = MetricList([MetricSpec(case["metric"], get_aggregation(case["aggregation"]))])
-    values = {(case["metric"], "none"): cases.expand(case["values"])}
-    found, n = aggregate_task(values, metrics, bootstrap_iters=case["iters"])
-    assert list(found) == [f"{case['metric']},none", f"{case['metric']}_stderr,none"]
-    return [*found.values(), n]
+    values = cases.expand(case["values"])
+    aggregation = get_aggregation(case["aggregation"])
+    value, error = value_and_stderr(case["metric"], values, aggregation, case["iters"])
+    return [value, "N/A" if error is None else error, len(values)]
 
 
 def test_group_scores(cases, golden):
     for case, wanted in zip(cases.GROUPS, golden["groups"], strict=True):
-        results = {
-            f"t{i}": {"acc,none": score, "acc_stderr,none": error, "sample_len": size}
-            for i, (score, error, size) in enumerate(
-                zip(case["scores"], case["errors"], case["sizes"], strict=True)
+        members = [
+            Estimate(score, None if error == "N/A" else error, None, None, size, "normal")
+            for score, error, size in zip(
+                case["scores"], case["errors"], case["sizes"], strict=True
             )
-        }
-        entries = [SimpleNamespace(metric="acc", filter_list=None, weight_by_size=True)]
-        weighted = aggregate_group(entries, list(results), results)
-        entries[0].weight_by_size = False
-        plain = aggregate_group(entries, list(results), results)
-        found = [one[key] for one in (weighted, plain) for key in ("acc,none", "acc_stderr,none")]
-        assert same(found, wanted)
-        assert weighted["sample_count"] == {"acc,none": sum(case["sizes"])}
+        ]
+        pooled = [pooled_estimate(members, weight_by_size=weighted) for weighted in (True, False)]
+        found = [part for one in pooled for part in (one.value, one.stderr)]
+        assert same(["N/A" if part is None else part for part in found], wanted)
+        assert pooled[0].n == sum(case["sizes"])
 
 
 def test_utils(cases, golden):
@@ -195,14 +191,8 @@ def test_without_numpy_the_work_is_bounded(monkeypatch):
 def test_no_error_where_there_is_none():
     assert stderr_for_metric(mean, 0) is None
     assert stderr_for_metric(max, 100) is None
-    metrics = MetricList([])
-    found, n = aggregate_task({("x", "f"): [1.0]}, metrics)
-    assert (found, n) == ({"x,f": 1.0, "x_stderr,f": "N/A"}, 1)
-    found, n = aggregate_task(
-        {("x", "f"): [1.0, 0.0], ("y", "f"): [1, 2, 3]}, metrics, bootstrap_iters=0
-    )
-    assert found["x_stderr,f"] == "N/A"
-    assert n == 3
+    assert value_and_stderr("x", [1.0], mean, 100) == (1.0, None)
+    assert value_and_stderr("x", [1.0, 0.0], mean, 0) == (0.5, None)
 
 
 def test_corpus_scores_name_the_extra(monkeypatch):
@@ -210,12 +200,6 @@ def test_corpus_scores_name_the_extra(monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'lm-eval-formats\[metrics\]'"):
         AGGREGATIONS.get("bleu")([("a", "b")])
-
-
-def test_values_that_have_no_mean_are_explained():
-    metrics = MetricList([MetricSpec("likelihood")])
-    with pytest.raises(ConfigError, match=r"Task 't': the values of metric 'likelihood'.*by mean"):
-        aggregate_task({("likelihood", "none"): [(0, (1.0,))]}, metrics, task="t")
 
 
 def test_f1_of_more_classes_says_what_to_use():
@@ -405,29 +389,6 @@ def test_registered_metrics_and_aggregations():
     assert score_generation("ab", "cd", metrics.specs) == {"test_same_length": 1.0}
     assert metrics.aggregation_of("test_same_length") is largest
     assert HARNESS_METRICS.get("test_same_length").higher_is_better is True
-
-
-# Groups
-
-
-def test_groups_find_filters_and_leave_out_tasks_without_the_metric():
-    results = {
-        "a": {"acc,none": 0.5, "acc_stderr,none": 0.1, "sample_len": 10, "alias": "a"},
-        "b": {"acc,none": 1.0, "acc_stderr,none": "N/A", "acc,strict": 0.0, "sample_len": 30},
-        "c": {"em,none": 1.0, "sample_len": 5},
-    }
-    entries = [SimpleNamespace(metric="acc", filter_list=None, weight_by_size="truez")]
-    found = aggregate_group(entries, ["a", "b", "c"], results)
-    assert found == {
-        "sample_len": 45,
-        "acc,none": 0.875,
-        "acc_stderr,none": "N/A",
-        "acc,strict": 0.0,
-        "acc_stderr,strict": "N/A",
-        "sample_count": {"acc,none": 40, "acc,strict": 30},
-    }
-    entries[0].filter_list = "strict"
-    assert "acc,none" not in aggregate_group(entries, ["a", "b"], results)
 
 
 def test_addresses():
