@@ -171,6 +171,7 @@ class MissingExtraError(ModelError):
 
     def __init__(self, what: str, *, install: str) -> None:
         super().__init__(f"{what} Install it with:\n\n    {install}\n")
+        self.what = what
         self.install = install
 
 

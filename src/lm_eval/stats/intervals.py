@@ -161,9 +161,15 @@ def pooled_estimate(
     stderr = _pooled_stderr(members, weight_by_size)
     if stderr is None:
         return _bare(value, sum(sizes))
+    are_shares = all(member.method == "wilson" for member in members)
+    if are_shares and weight_by_size:  # all items together are one share again
+        low, high = _wilson(round(value * sum(sizes)), sum(sizes), _z(confidence))
+        return Estimate(value, stderr, low, high, sum(sizes), "wilson")
     half = _z(confidence) * stderr
+    if half == 0:  # members without any spread say nothing about how far off they may be
+        return Estimate(value, stderr, None, None, sum(sizes), "none")
     low, high = value - half, value + half
-    if all(member.method == "wilson" for member in members):
+    if are_shares:
         low, high = max(0.0, low), min(1.0, high)
     return Estimate(value, stderr, low, high, sum(sizes), "pooled")
 

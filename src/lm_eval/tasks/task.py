@@ -25,6 +25,7 @@ from lm_eval.errors import (
     FieldError,
     FormatError,
     LmEvalWarning,
+    MissingExtraError,
     UnsupportedError,
     did_you_mean,
     place,
@@ -492,6 +493,9 @@ class ConfigurableTask(HarnessMethods):
             yield
         except FieldError as error:
             raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
+        except MissingExtraError as error:
+            where = place(self.name, None, doc_id, what=what)
+            raise MissingExtraError(f"{where}{error.what}", install=error.install) from error
         except (FormatError, DataError, ConfigError) as error:
             where = place(self.name, None, doc_id, what=what)
             if str(error).startswith((where, "Task ")):

@@ -186,5 +186,16 @@ def test_a_group_with_a_member_without_stderr_has_none():
     assert pooled_estimate([share_estimate(1, 1), share_estimate(3, 4)]).stderr is None
 
 
-def test_a_group_of_right_and_wrong_stays_in_the_unit_interval():
-    assert pooled_estimate([share_estimate(99, 100), share_estimate(3, 3)]).high == 1.0
+def test_a_group_of_right_and_wrong_is_one_share_of_all_items():
+    group = pooled_estimate([share_estimate(99, 100), share_estimate(3, 3)])
+    whole = share_estimate(102, 103)
+    assert (group.low, group.high) == (whole.low, whole.high)
+    nothing = pooled_estimate([share_estimate(0, 3)])
+    assert nothing.high > 0.5, "three wrong answers do not prove a score of 0"
+
+
+def test_an_unweighted_group_stays_in_the_unit_interval():
+    members = [share_estimate(99, 100), share_estimate(3, 3)]
+    assert pooled_estimate(members, weight_by_size=False).high == 1.0
+    flat = pooled_estimate([share_estimate(3, 3)] * 2, weight_by_size=False)
+    assert (flat.low, flat.high, flat.method) == (None, None, "none")
