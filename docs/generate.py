@@ -491,8 +491,8 @@ KEY_TEXT = {
     "doc_to_text": "The question, a [field spec](fields.md).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
-    "doc_to_image": "Not supported: a task that sets it is refused.",
-    "doc_to_audio": "Not supported: a task that sets it is refused.",
+    "doc_to_image": "Images of a doc, for models that take them: a field, fields, or a `!function`.",
+    "doc_to_audio": "A doc's audio, likewise.",
     "use_prompt": "Not supported: a task that sets it is refused.",
     "unsafe_code": "Whether scoring executes what the model writes; it then needs "
     "`--confirm_run_unsafe_code`.",

@@ -316,6 +316,11 @@ def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> Non
     """Refuse a task that needs more than the backend can do, before anything is sent."""
     able = model.capabilities
     name = type(model).__name__
+    if task.has_media and not (able.media or getattr(model, "MULTIMODAL", False)):
+        raise ModelError(
+            f"Task {task.name!r} asks about images or audio, which model backend {name} cannot take. "
+            "Use a model whose `capabilities` say `media=True`."
+        )
     if options.prompt.as_chat and not able.chat_template:
         raise ModelError(
             f"Model backend {name} has no chat template. Run without --apply_chat_template, or use "

@@ -82,13 +82,17 @@ class LoglikelihoodRequest(_HarnessNames):
     continuation: str
     doc: Mapping[str, Any] = _doc_field()
     repeats: int = 1
+    media: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     kind: ClassVar[str] = "loglikelihood"
 
     @property
-    def args(self) -> tuple[str | list[dict[str, str]], str]:
-        """``(context, continuation)``, the shape that models written for the harness expect."""
-        return _plain(self.context), self.continuation
+    def args(self) -> tuple[Any, ...]:
+        """``(context, continuation)``, the shape that models written for the harness expect.
+
+        Images and audio are a third element: ``{"visual": …}``, ``{"audio": …}``.
+        """
+        return _with_media((_plain(self.context), self.continuation), self.media)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +126,13 @@ class GenerateRequest(_HarnessNames):
     doc: Mapping[str, Any] = _doc_field()
     repeats: int = 1
     """How often this request is sent, in a row; each sending has its own ``index``."""
+    media: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     kind: ClassVar[str] = "generate_until"
 
     @property
-    def args(self) -> tuple[str | list[dict[str, str]], dict[str, Any]]:
-        return _plain(self.context), dict(self.gen_kwargs)
+    def args(self) -> tuple[Any, ...]:
+        return _with_media((_plain(self.context), dict(self.gen_kwargs)), self.media)
 
 
 Request = Union[LoglikelihoodRequest, RollingRequest, GenerateRequest]
@@ -156,6 +161,10 @@ class Reply(str):
 
 
 Answer = Union[tuple[float, bool], float, Reply, str]
+
+
+def _with_media(arguments: tuple[Any, ...], media: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    return arguments if media is None else (*arguments, dict(media))
 
 
 def _plain(context: Context) -> str | list[dict[str, str]]:
@@ -216,6 +225,8 @@ def build_requests(
         else:
             given = Given(task.name, doc_id, task.eval_docs[doc_id])
             requests = ask_in(contexts, task, given, asked, gen_kwargs, options)
+        if task.has_media:
+            requests = _showing(requests, task.media(doc_id))
         repeats = _repeats(task)
         requests = _repeated(requests, repeats)
         yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
@@ -402,6 +413,14 @@ def _choice_requests(
     return tuple(
         LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
         for index, (context, text) in enumerate(scored)
+    )
+
+
+def _showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
+    """The requests with the doc's images or audio beside the text."""
+    return tuple(
+        request if isinstance(request, RollingRequest) else replace(request, media=media)
+        for request in requests
     )
 
 

@@ -172,7 +172,7 @@ def test_samples_outside_the_data(place: Workplace, given: str) -> None:
 # Keys and flags
 
 
-@pytest.mark.parametrize("key", ["doc_to_image", "doc_to_audio", "use_prompt"])
+@pytest.mark.parametrize("key", ["use_prompt"])
 def test_keys_that_are_not_supported(place: Workplace, key: str) -> None:
     path = place.task("tasks/t.yaml", **RAW, **{key: "question"})
     refused(place.run("--tasks", path), "'t'", key, "not supported")

@@ -34,6 +34,8 @@ class Capabilities:
     chat_template: bool = False
     prefill: bool = True
     """Whether a started assistant turn (``gen_prefix``) can be continued."""
+    media: bool = False
+    """Whether images and audio beside the text are taken (the third element of ``args``)."""
 
 
 @dataclass(frozen=True)

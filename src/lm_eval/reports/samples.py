@@ -88,8 +88,21 @@ def _arguments(requests: Sequence[Request], show: Show) -> list[tuple[Any, ...]]
             continue
         if request.context is not shown[0]:  # a doc's requests mostly share one context
             shown = (request.context, show(request.context))
-        arguments.append((shown[1], request.args[1]))
+        arguments.append((shown[1], *request.args[1:2], *_shown_media(request.media)))
     return arguments
+
+
+def _shown_media(media: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
+    """Images and audio as a file can hold them: texts (paths, names) as they are, else their kind."""
+    if media is None:
+        return ()
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [shown(one) for one in value]
+        return value if isinstance(value, str) else f"<{type(value).__name__}>"
+
+    return ({name: shown(value) for name, value in media.items()},)
 
 
 def _response(answer: Any) -> Any:

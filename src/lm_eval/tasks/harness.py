@@ -170,6 +170,19 @@ class HarnessPrompts:
         return lambda doc: Value(template(doc), is_printed=True)
 
 
+def media_of(doc: Doc, spec: Any) -> Any:
+    """A doc's images or audio: a field, several fields, a printed list read back, or a function's."""
+    if isinstance(spec, list):
+        return [media_of(doc, one) for one in spec]
+    if isinstance(spec, str) and spec in doc:
+        return doc[spec]
+    if isinstance(spec, str):
+        return _python_literal(_template(spec, "doc_to_image")(doc))
+    if callable(spec):
+        return _called(spec, doc, "doc_to_image")
+    raise FieldError(f"{shorten(spec)} names no image or audio of a doc.", field="doc_to_image")
+
+
 def _template(spec: Any, name: str) -> Callable[[Doc], str]:
     if not isinstance(spec, str) or not is_jinja(spec):
         text = str(spec)

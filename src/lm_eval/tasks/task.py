@@ -35,7 +35,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
 from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
-from lm_eval.tasks.harness import HarnessPrompts
+from lm_eval.tasks.harness import HarnessPrompts, media_of
 from lm_eval.tasks.overridable import HarnessMethods
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
@@ -352,8 +352,6 @@ class ConfigurableTask(HarnessMethods):
         """Refuse keys that would change the prompt, and that are not followed here."""
         config = self.config
         unsupported = {
-            "doc_to_image": (config.doc_to_image, "images in prompts"),
-            "doc_to_audio": (config.doc_to_audio, "audio in prompts"),
             "use_prompt": (config.use_prompt, "prompts of the promptsource library"),
         }
         for key, (value, what) in unsupported.items():
@@ -364,6 +362,24 @@ class ConfigurableTask(HarnessMethods):
                     key=key,
                     path=config.source,
                 )
+
+    # Images and audio
+
+    @property
+    def has_media(self) -> bool:
+        """Whether docs bring images or audio, which only some models can take."""
+        return self.config.doc_to_image is not None or self.config.doc_to_audio is not None
+
+    def media(self, doc_id: int) -> dict[str, Any]:
+        """A doc's images and audio, under the names that the harness's models read."""
+        specs = {"visual": self.config.doc_to_image, "audio": self.config.doc_to_audio}
+        doc = self.eval_docs[doc_id]
+        found = {}
+        for name, spec in specs.items():
+            if spec is not None:
+                with self._located(doc_id):
+                    found[name] = media_of(doc, spec)
+        return found
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
         """The processed docs of a split; none where the task does not name it."""
