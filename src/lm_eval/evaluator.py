@@ -223,7 +223,14 @@ def score_format_task(
     notes = []
     if task.format and task.format.gen_prefix is not None and not is_prefilled:
         notes.append("asked without gen_prefix: the model cannot continue a started answer")
-    return summarise(task, scored, metrics, num_fewshot=prepared.num_fewshot, notes=notes)
+    return summarise(
+        task,
+        scored,
+        metrics,
+        num_fewshot=prepared.num_fewshot,
+        is_prefilled=is_prefilled,
+        notes=notes,
+    )
 
 
 def ask(prepared: Prepared, model: LM, *, shows_progress: bool) -> list[list[Answer]]:

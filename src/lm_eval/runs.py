@@ -124,6 +124,8 @@ def execute(
             sink = _both(on_sample, writer)
             results = run_all(prepared, model, options, on_sample=sink)
             info = run_info(run, options, model_args, model, started)
+            for note in model.warnings:
+                warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=2)
         outcome = Outcome(results, group_results(groups, results), info)
         if writer is not None:
             outcome.task_hashes = writer.task_hashes()

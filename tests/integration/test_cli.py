@@ -798,3 +798,20 @@ def test_a_closed_pipe_is_silent_and_costs_no_results(place: Workplace, argv: li
     process.wait(timeout=60)
     if argv[0] == "run":
         assert len(place.results()["results"]) == 4
+
+
+def test_fingerprints_of_task_and_format(place: Workplace) -> None:
+    """The task's stays the same under every format and changes with its helper's code."""
+    place.write("utils.py", "def change(docs):\n    return docs\n")
+    path = place.task()
+    text = Path(path).read_text()
+    place.write("t.yaml", text[:-1] + ', "process_docs": !function utils.change}')
+    place.run("--tasks", f"{path}@mcqa,{path}@cloze", "--limit", "1")
+    first = place.results()["fingerprints"]
+    assert first["t@mcqa"]["task"] == first["t@cloze"]["task"]
+    assert first["t@mcqa"]["format"] != first["t@cloze"]["format"]
+    place.write("utils.py", "def change(docs):\n    return docs  # another\n")
+    place.run("--tasks", f"{path}@mcqa", "--limit", "1")
+    second = place.results()["fingerprints"]
+    assert second["t@mcqa"]["task"] != first["t@mcqa"]["task"]
+    assert second["t@mcqa"]["format"] == first["t@mcqa"]["format"]

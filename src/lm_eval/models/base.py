@@ -146,6 +146,11 @@ class LM:
         """Facts about the model for the results file: no secrets, nothing that takes long."""
         return {}
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know, such as prompts that were cut; said after a run."""
+        return []
+
     def close(self) -> None:
         """Give back what the backend holds. Called once, after the last request."""
 

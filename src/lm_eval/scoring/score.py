@@ -102,6 +102,7 @@ def summarise(
     metrics: Sequence[Metric],
     *,
     num_fewshot: int,
+    is_prefilled: bool = True,
     notes: Iterable[str] = (),
 ) -> TaskResult:
     """All docs of a task as one result."""
@@ -126,11 +127,20 @@ def summarise(
         readings=_reading_summary(scored) if fmt and fmt.reads_text else None,
         version=(task.config.metadata or {}).get("version"),
         config=_written_out(task.config.to_dict()),
-        fingerprints={"format": fmt.fingerprint} if fmt else {},
+        fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
         format_version=fmt.version if fmt else None,
         format_yaml=shortest_yaml(fmt) if fmt else None,
         notes=list(notes),
     )
+
+
+def _fingerprints(task: ConfigurableTask, *, is_prefilled: bool) -> dict[str, str]:
+    """Of task and format; a format asked without its gen_prefix is not the same measurement."""
+    found = {"task": task.fingerprint}
+    if task.format is not None:
+        left_out = task.format.gen_prefix is not None and not is_prefilled
+        found["format"] = task.format.fingerprint + ("-without-gen_prefix" if left_out else "")
+    return found
 
 
 def _written_out(value: Any) -> Any:

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -387,10 +388,11 @@ class ConfigurableTask(HarnessMethods):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex digits over everything in the task's YAML that changes what is asked or right."""
+        """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
         config = self.config
         content = {
-            key: str(getattr(config, key))
+            # Where a function lies in memory says nothing about what it does.
+            key: re.sub(r" at 0x[0-9a-f]+", "", str(getattr(config, key)))
             for key in (
                 *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
                 *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
@@ -398,7 +400,9 @@ class ConfigurableTask(HarnessMethods):
                 *("filter_list", "metric_list"),
             )
         }
-        text = json.dumps(content, sort_keys=True)
+        files = {function.file for _, function in config.functions()} - {None}
+        helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
+        text = json.dumps({**content, "helpers": helpers}, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     # What a subclass brings of its own
