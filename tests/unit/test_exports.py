@@ -58,7 +58,6 @@ DOCUMENTED = {
     "lm_eval.tasks": ["TaskManager", "get_task_dict"],
     "lm_eval.cli": ["main"],
 }
-# TODO(issue on API models, issue on nuggets): lm_eval.models.api_models, nugget_eval.
 
 
 @pytest.mark.parametrize(
