@@ -322,7 +322,7 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
         "--metadata",
         nargs="+",
         metavar="K=V",
-        help="facts for tasks whose data is made by code (custom_dataset), k=v,k=v or JSON",
+        help="added to the metadata of every task (a custom_dataset gets it), k=v,k=v or JSON",
     )
     parser.add_argument(
         "--confirm_run_unsafe_code",

@@ -46,7 +46,7 @@ class TaskManager:
 
     ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
     undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
-    is added to that of tasks with a ``custom_dataset``, which gets it. ``verbosity`` is the level of
+    is added to that of every task, and so reaches a ``custom_dataset``. ``verbosity`` is the level of
     the ``lm_eval`` logger, to which helper modules write.
 
     Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
@@ -276,8 +276,7 @@ class TaskManager:
 
     def _config(self, data: Mapping[str, Any], source: str) -> TaskConfig:
         metadata = data.get("metadata")
-        is_read = data.get("custom_dataset") is not None
-        if is_read and (metadata is None or isinstance(metadata, Mapping)):
+        if self._metadata and (metadata is None or isinstance(metadata, Mapping)):
             data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
         return _config(data, source)
 
