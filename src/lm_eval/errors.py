@@ -62,12 +62,23 @@ class UnknownModelError(UnknownNameError):
 
 
 class ConfigError(LmEvalError):
-    """A configuration that cannot be used. ``path`` and ``line`` say where, if known."""
+    """A configuration that cannot be used. ``path`` and ``line`` say where, if known.
 
-    def __init__(self, message: str, *, path: str | None = None, line: int | None = None) -> None:
+    ``key`` is the offending key, for whoever knows the file to find its line.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.path = path
         self.line = line
+        self.key = key
 
 
 class YamlSyntaxError(ConfigError):
@@ -100,10 +111,6 @@ class HelperError(ConfigError):
 
 class UnsupportedError(ConfigError):
     """A task that asks for something this release does not do. ``key`` is what asks for it."""
-
-    def __init__(self, message: str, *, key: str = "", path: str | None = None) -> None:
-        super().__init__(message, path=path)
-        self.key = key
 
 
 class DataError(LmEvalError):

@@ -128,6 +128,6 @@ def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> Finding:
     if isinstance(error, MissingExtraError):
         return Finding(name, Outcome.NEEDS_PACKAGE, error.install, message, kind=kind)
     if isinstance(error, UnsupportedError):
-        return Finding(name, Outcome.UNSUPPORTED, error.key, message, kind=kind)
+        return Finding(name, Outcome.UNSUPPORTED, error.key or "", message, kind=kind)
     cause = f"{error.path}: {error.reason}" if isinstance(error, HelperError) else ""
     return Finding(name, Outcome.ERROR, cause, message, kind=kind)

@@ -265,7 +265,8 @@ def _checked(key: Any, value: Any, where: str) -> Any:
     if key not in FORMAT_FIELDS:
         raise ConfigError(
             f"{where}: unknown format field {str(key)!r}.{did_you_mean(str(key), FORMAT_FIELDS)} "
-            f"Fields: {listing(FORMAT_FIELDS, 40)}."
+            f"Fields: {listing(FORMAT_FIELDS, 40)}.",
+            key=str(key),
         )
     if key == "choice_labels":
         return _labels(value, where)

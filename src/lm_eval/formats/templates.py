@@ -378,7 +378,8 @@ def _known(
         if name not in valid:
             raise ConfigError(
                 f"template: {style!r} has no setting {name!r}.{did_you_mean(name, valid)} "
-                f"Settings: {listing(valid, 40)}."
+                f"Settings: {listing(valid, 40)}.",
+                key=name,
             )
     defaults = {f.name: f.default for f in fields(template_class)}
     return {n: _fitting(n, v, defaults.get(n), style) for n, v in settings.items()}

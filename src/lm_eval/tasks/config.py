@@ -136,7 +136,9 @@ class TaskConfig:
         except ConfigError as error:
             if source is None or source in str(error):
                 raise
-            raise type(error)(f"{source}: {error}", path=source) from None
+            path, line = _place_within(source, error.key, keys)
+            where = f"{path}, line {line}" if line else path
+            raise type(error)(f"{where}: {error}", path=path, line=line) from None
         config.source = source
         return config
 
@@ -347,6 +349,19 @@ def _from_custom(method: Any, *specs: Any) -> Any:
         p for p in inspect.signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD
     ]
     return method(*specs[: len(takes)])
+
+
+def _place_within(
+    source: str, key: str | None, written: Mapping[str, Any]
+) -> tuple[str, int | None]:
+    """File and line of a key inside ``formats`` or ``template``; the task's file where not found."""
+    from lm_eval.config.yaml import locate_key
+
+    inner = written.get("formats")
+    names = list(inner) if isinstance(inner, Mapping) else []
+    routes = [("formats",), ("template",), *(("formats", str(name)) for name in names)]
+    found = [locate_key(source, (*route, key)) for route in routes] if key else []
+    return next((place for place in found if place), (source, None))
 
 
 def _place_of(source: str | None, key: str) -> tuple[str | None, int | None]:

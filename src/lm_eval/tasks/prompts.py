@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lm_eval.config.fields import Field, compile_field
-from lm_eval.errors import FieldError
+from lm_eval.config.fields import Field, compile_field, fields_read, shorten
+from lm_eval.errors import FieldError, listing
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.items import Item, build_item, choice_texts, question_text
 from lm_eval.formats.prompt_format import PromptFormat
@@ -72,9 +72,9 @@ class FormatPrompts:
 
     def item(self, doc: Doc) -> Item:
         """The doc's question, choices and gold."""
-        choices = None if self._choice is None else self._choice(doc)
+        choices = None if self._choice is None else self._choice.given(doc)
         return build_item(
-            doc, self._text(doc), choices, self._target(doc), answers=self.format.answers
+            doc, self._text.given(doc), choices, self._target(doc), answers=self.format.answers
         )
 
     def ask(self, doc: Doc) -> Asked:
@@ -120,6 +120,19 @@ class _Named:
             return self.compiled(doc)
         except FieldError as error:
             raise error.located(field=self.name) from error.__cause__
+
+    def given(self, doc: Doc) -> Any:
+        """The value, which must not be None: a doc that lacks the field is told so by name."""
+        value = self(doc)
+        if value is not None:
+            return value
+        lacking = [name for name in fields_read(self.compiled.spec) if doc.get(name) is None]
+        raise FieldError(
+            f"{shorten(self.compiled.spec)} gives None"
+            f"{f': the doc has no value for {listing(lacking)}' if lacking else ''}. "
+            f"The doc's fields: {listing(doc)}. Give it a value in the data.",
+            field=self.name,
+        )
 
 
 def _named(spec: Any, name: str) -> _Named:

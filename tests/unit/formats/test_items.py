@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
-from lm_eval.errors import FormatError, GoldError, LmEvalWarning
+from lm_eval.errors import FieldError, FormatError, GoldError, LmEvalWarning
 from lm_eval.formats.gold import resolve_gold
 from lm_eval.formats.items import build_item, choice_texts
 from lm_eval.formats.labels import joined, labels_for, letter
@@ -154,7 +154,6 @@ def test_order_names_every_choice_once() -> None:
     [
         ("x y z", "no list"),
         (5, "no list"),
-        (None, "no list"),
         ({"text": ["x", "y"]}, r"choices\.text"),
         ([], "is empty"),
         (["x"], "one choice only"),
@@ -166,6 +165,13 @@ def test_order_names_every_choice_once() -> None:
 def test_choices_that_cannot_be_used(choices: Any, says: str) -> None:
     with pytest.raises(FormatError, match=f"(?s)doc 0.*{says}"):
         task(doc(0, choices)).ask(0)
+
+
+@pytest.mark.parametrize("key", ["question", "choices"])
+def test_a_field_without_a_value_is_named_with_the_doc_s_fields(key: str) -> None:
+    says = f"doc 0.*'{key}' gives None: the doc has no value for {key}.*fields: question, choices"
+    with pytest.raises(FieldError, match=f"(?s){says}"):
+        task({**doc(0), key: None}).ask(0)
 
 
 def test_choices_become_texts() -> None:

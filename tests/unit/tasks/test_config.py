@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -9,7 +10,8 @@ import pytest
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.api.template import gpqa_template, mmlu_template
-from lm_eval.errors import FormatError
+from lm_eval.config.yaml import load_yaml
+from lm_eval.errors import ConfigError, FormatError
 
 DOC = {"question": "q", "other": "o", "choices": ["x", "y"], "answer": 1}
 
@@ -117,3 +119,22 @@ def test_to_dict_shows_what_was_set() -> None:
     assert shown["formats"] == "mcqa"
     assert "{{" in shown["doc_to_text"] or "{%" in shown["doc_to_text"]
     assert "template" not in shown
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "formats:\n  type: mcqa\n  instrution: x\n",
+        "formats:\n  mcqa:\n    instrution: x\n",
+        "template:\n  template_type: mcq\n  instrution: x\n",
+    ],
+)
+def test_a_misspelt_field_of_a_format_is_found_in_its_file(tmp_path: Path, written: str) -> None:
+    text = (
+        "task: t\ndoc_to_text: question\ndoc_to_choice: choices\ndoc_to_target: answer\n" + written
+    )
+    file = tmp_path / "t.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"line 7: .*'instrution'") as caught:
+        TaskConfig.from_mapping(load_yaml(file), source=str(file))
+    assert (caught.value.path, caught.value.line) == (str(file), 7)
