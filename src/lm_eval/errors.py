@@ -20,7 +20,10 @@ and exits with code 1; a traceback means a defect in this package.
     ├── FormatError                a format that does not fit its task or doc
     │   └── GoldError              a target that names no choice, or more than one
     ├── ModelError                 a backend that cannot answer
-    │   └── MissingExtraError      a package that is not installed; carries the pip line
+    │   ├── MissingExtraError      a package that is not installed; carries the pip line
+    │   └── RequestError           a request that failed for good; carries status and attempts
+    │       └── UnreachableError   no server answers at the address
+    ├── StoreError                 a file of kept answers that cannot be used
     └── OutputError                results that cannot be written
 """
 
@@ -180,6 +183,37 @@ class MissingExtraError(ModelError):
         super().__init__(f"{what} Install it with:\n\n    {install}\n")
         self.what = what
         self.install = install
+
+
+class RequestError(ModelError):
+    """A request over HTTP that failed for good.
+
+    ``status`` is the server's code, None where none came; ``attempts`` counts the sendings.
+    ``stops_run`` says that every other request would fail in the same way.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        attempts: int = 1,
+        stops_run: bool = False,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.attempts = attempts
+        self.stops_run = stops_run
+        self.retryable = retryable
+
+
+class UnreachableError(RequestError):
+    """Nothing answers at the address: wrong host or port, no network, or a server that is down."""
+
+
+class StoreError(LmEvalError):
+    """A file of kept answers that cannot be opened, read or written."""
 
 
 class OutputError(LmEvalError):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 from lm_eval.config.fields import shorten
-from lm_eval.errors import ConfigError, DataError, UsageError, listing
+from lm_eval.errors import ConfigError, DataError, RequestError, UsageError, listing
 from lm_eval.formats.assemble import (
     Context,
     Prompt,
@@ -161,6 +161,16 @@ class Reply(str):
 
 
 Answer = Union[tuple[float, bool], float, Reply, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRequest:
+    """Stands where an answer would: the request failed for good. Never scored, never kept."""
+
+    error: RequestError
+
+
+Answered = Union[Answer, FailedRequest]
 
 
 def _with_media(arguments: tuple[Any, ...], media: Mapping[str, Any] | None) -> tuple[Any, ...]:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.requests import (
-    Answer,
+    Answered,
+    FailedRequest,
     GenerateRequest,
     LoglikelihoodRequest,
     Request,
     RollingRequest,
     with_text,
 )
+from lm_eval.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,18 @@ class Capabilities:
     """What a backend can do. A format that needs more is refused before anything is sent."""
 
     loglikelihood: bool = True
+    """Whether given text can be scored: local models, and servers with log-probs of the prompt."""
     generation: bool = True
     chat_template: bool = False
+    """Whether the backend can turn a chat into the text that the model sees."""
+    chat_only: bool = False
+    """Whether every prompt goes out as messages, which the server renders."""
     prefill: bool = True
     """Whether a started assistant turn (``gen_prefix``) can be continued."""
+    top_logprobs: bool = False
+    """Whether one request can tell the log-probs of several next tokens."""
+    batch: bool = False
+    """Whether one request may carry several prompts."""
     media: bool = False
     """Whether images and audio beside the text are taken (the third element of ``args``)."""
 
@@ -95,6 +106,8 @@ class LM:
     """
 
     capabilities = Capabilities()
+    keeps_answers = True
+    """Whether answers are worth keeping on disk for a run that dies; not where they cost nothing."""
     cache_hook: Any = _NoCache()
     _infers_capabilities = True
 
@@ -126,13 +139,17 @@ class LM:
         """
         raise self._cannot("apply a chat template")
 
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        """``(place in requests, answer)`` as answers become ready; requests are all of one kind."""
-        if requests:
-            asked = (
-                with_text(requests, self.render) if self.capabilities.chat_template else requests
-            )
-            yield from enumerate(getattr(self, requests[0].kind)(list(asked)))
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+        """``(place in requests, answer)`` as answers become ready; requests are all of one kind.
+
+        Requests may be made as they are read: a backend that works on a few at a time should not
+        make a list of them.
+        """
+        asked = list(requests)
+        if asked:
+            if self.capabilities.chat_template:
+                asked = with_text(asked, self.render)
+            yield from enumerate(getattr(self, asked[0].kind)(asked))
 
     def render(self, context: Context) -> str:
         """A context as the text this model sees."""
@@ -141,6 +158,19 @@ class LM:
         return self.apply_chat_template(
             context.as_dicts(), add_generation_prompt=not context.continues_assistant
         )
+
+    def identity(self) -> Mapping[str, Any] | None:
+        """What decides this model's answers beside the request, for finding kept answers again.
+
+        None: the backend's name and all its arguments. No secrets; nothing that only changes how
+        fast answers come, such as ``num_concurrent``.
+        """
+        return None
+
+    @property
+    def usage(self) -> Mapping[str, Usage]:
+        """Task (with format) → what its requests cost so far; empty where nothing is counted."""
+        return {}
 
     def describe(self) -> dict[str, Any]:
         """Facts about the model for the results file: no secrets, nothing that takes long."""
@@ -223,7 +253,7 @@ class StreamingLM(LM):
     """A backend that yields answers as they are ready; the list methods follow from ``stream``."""
 
     @abstractmethod
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]: ...
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]: ...
 
     def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
         return self._in_order(requests)
@@ -237,8 +267,17 @@ class StreamingLM(LM):
     def _in_order(self, requests: Sequence[Any]) -> list[Any]:
         answers: list[Any] = [None] * len(requests)
         for place, answer in self.stream(requests):
+            if isinstance(answer, FailedRequest):
+                raise answer.error
             answers[place] = answer
         return answers
 
 
-__all__ = ["LM", "Capabilities", "Chat", "GenerationOptions", "StreamingLM"]
+def peek(requests: Iterable[Request]) -> tuple[Request | None, Iterator[Request]]:
+    """The first request, which tells the kind of all of them, and all of them; None of none."""
+    iterator = iter(requests)
+    first = next(iterator, None)
+    return first, iterator if first is None else chain([first], iterator)
+
+
+__all__ = ["LM", "Capabilities", "Chat", "GenerationOptions", "StreamingLM", "peek"]

@@ -6,7 +6,7 @@ models write, among them text that no reader can read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -37,6 +37,7 @@ class DummyLM(StreamingLM):
     """Answers from a hash of ``seed`` and the request; ``reply`` is a fixed text to generate."""
 
     capabilities = Capabilities(chat_template=True)
+    keeps_answers = False  # made anew in no time
     chat_template = "<|role|>\ncontent\n<|assistant|>\n"
 
     def __init__(self, reply: str | None = None, seed: int = 1234) -> None:
@@ -45,7 +46,7 @@ class DummyLM(StreamingLM):
         self._context: Context | None = None
         self._start = self._hash("")
 
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
         for place, request in enumerate(requests):
             yield place, self._answer(request)
 

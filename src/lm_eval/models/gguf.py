@@ -7,13 +7,13 @@ the default weights (``embedded``) are used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
-from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
+from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.embedded import default_weights
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
@@ -166,8 +166,9 @@ class GgufLM(StreamingLM):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def stream(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        if not requests:
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+        first, requests = peek(requests)
+        if first is None:
             return
         self._run += 1
         run = self._run
@@ -176,7 +177,7 @@ class GgufLM(StreamingLM):
             RollingRequest.kind: self._stream_texts,
             GenerateRequest.kind: self._stream_replies,
         }
-        for answer in answers[requests[0].kind](requests):
+        for answer in answers[first.kind](requests):
             yield answer
             if self._run != run:
                 raise ModelError(
@@ -185,7 +186,7 @@ class GgufLM(StreamingLM):
                 )
 
     def _stream_scores(
-        self, requests: Sequence[LoglikelihoodRequest]
+        self, requests: Iterable[LoglikelihoodRequest]
     ) -> Iterator[tuple[int, Answer]]:
         spans = (self._span(place, request) for place, request in enumerate(requests))
         for span in Scorer(self.engine).score(spans):
@@ -204,21 +205,21 @@ class GgufLM(StreamingLM):
         self.truncated += len(tokens) > self.n_ctx
         return Span(place, tokens[-self.n_ctx :], continuation)
 
-    def _stream_texts(self, requests: Sequence[RollingRequest]) -> Iterator[tuple[int, Answer]]:
-        sums = [0.0] * len(requests)
-        windows_left = [0] * len(requests)
+    def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
+        sums: dict[int, float] = {}
+        windows_left: dict[int, int] = {}
 
         def spans() -> Iterator[Span]:
             for place, request in enumerate(requests):
                 windows = list(self._windows(place, request.text))
-                windows_left[place] = len(windows)
+                sums[place], windows_left[place] = 0.0, len(windows)
                 yield from windows
 
         for span in Scorer(self.engine).score(spans()):
             sums[span.place] += span.logprob
             windows_left[span.place] -= 1
             if not windows_left[span.place]:
-                yield span.place, sums[span.place]
+                yield span.place, sums.pop(span.place)
 
     def _windows(self, place: int, text: str) -> Iterator[Span]:
         """Spans that score each token of the text once.
@@ -238,7 +239,7 @@ class GgufLM(StreamingLM):
                 targets=tokens[scored + 1 : end + 1],
             )
 
-    def _stream_replies(self, requests: Sequence[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
+    def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
         jobs = (self._job(place, request) for place, request in enumerate(requests))
         for job, reply in Generator(self.engine, self.n_parallel).generate(jobs):
             yield job.place, reply
