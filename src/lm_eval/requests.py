@@ -72,7 +72,7 @@ def _doc_field() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LoglikelihoodRequest(_HarnessNames):
-    """Score ``continuation`` after ``context``. Answered by ``(sum of log-probs, is_greedy)``."""
+    """Score ``continuation`` after ``context``. Answered by a ``Score``: ``(log-prob, is_greedy)``."""
 
     task: str
     doc_id: int
@@ -158,6 +158,24 @@ class Reply(str):
         reply.finish = finish
         reply.reasoning = reasoning
         return reply
+
+
+class Score(tuple[float, bool]):
+    """``(sum of log-probs, is_greedy)``, with how many tokens were summed where the backend knows.
+
+    A plain pair works wherever a score does; ``tokens`` is then unknown, and what is computed per
+    token cannot be had.
+    """
+
+    tokens: int | None
+
+    def __new__(cls, logprob: float, is_greedy: bool, *, tokens: int | None = None) -> Score:
+        score = super().__new__(cls, (logprob, is_greedy))
+        score.tokens = tokens
+        return score
+
+    def __getnewargs__(self) -> tuple[float, bool]:  # what __new__ takes, for copies
+        return self[0], self[1]
 
 
 Answer = Union[tuple[float, bool], float, Reply, str]

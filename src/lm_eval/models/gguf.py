@@ -25,6 +25,7 @@ from lm_eval.requests import (
     LoglikelihoodRequest,
     Request,
     RollingRequest,
+    Score,
 )
 
 _LARGEST_DEFAULT_WINDOW = 8192
@@ -190,7 +191,7 @@ class GgufLM(StreamingLM):
     ) -> Iterator[tuple[int, Answer]]:
         spans = (self._span(place, request) for place, request in enumerate(requests))
         for span in Scorer(self.engine).score(spans):
-            yield span.place, (span.logprob, span.is_greedy)
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
         context, continuation = self.encode_pair(self._text(request.context), request.continuation)
