@@ -437,11 +437,24 @@ def _choice_requests(
     many = contexts if asked.inputs else [contexts[0]] * len(texts)
     scored: list[tuple[Context, str]] = list(zip(many, texts, strict=True))
     if task.scores_without_question and not asked.inputs:
-        scored += [(Prompt(("",)), text) for text in texts]
+        alone = _without_question(task, asked, options)
+        scored += [(alone, text) for text in texts]
     return tuple(
         LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
         for index, (context, text) in enumerate(scored)
     )
+
+
+def _without_question(task: ConfigurableTask, asked: Asked, options: PromptOptions) -> Context:
+    """What stands before a choice that is scored alone: the words that ask for the answer.
+
+    Under a format, its ``answer_prompt`` (and ``gen_prefix``) without shots; by the harness's rules,
+    nothing.
+    """
+    if task.format is None or asked.item is None:
+        return Prompt(("",))
+    turn = task.format.questionless_turn(asked.item)
+    return _context(task, turn, (), "", replace(options, system_instruction=None))
 
 
 def _showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
