@@ -40,6 +40,7 @@ from lm_eval.scoring.score import ScoredDoc, score_doc, summarise, task_metrics
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.token_borders import warn_of_borders
 
 SampleSink = Callable[[str, dict[str, Any]], None]
 
@@ -70,6 +71,8 @@ class Prepared:
     task: ConfigurableTask
     docs: list[DocRequests]
     num_fewshot: int
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the results should know about how it was asked."""
 
 
 def __getattr__(name: str) -> Any:
@@ -156,6 +159,7 @@ def run_all(
     on_sample: SampleSink | None = None,
 ) -> list[TaskResult]:
     """Ask the model about one task after the other. A harness task has a result for each filter."""
+    warn_of_borders(prepared, model)
     results: list[TaskResult] = []
     for one in prepared:
         results += run_task(one, model, options, on_sample=on_sample)
@@ -197,6 +201,7 @@ def score_harness_task(
                 filtered,
                 num_fewshot=prepared.num_fewshot,
                 bootstrap_iters=options.bootstrap_iters,
+                notes=prepared.notes,
             )
         )
     return results
@@ -220,7 +225,7 @@ def score_format_task(
         scored.append(one)
         if on_sample is not None:
             on_sample(task.name, format_sample(task, one, shown_by(model)))
-    notes = []
+    notes = list(prepared.notes)
     if task.format and task.format.gen_prefix is not None and not is_prefilled:
         notes.append("asked without gen_prefix: the model cannot continue a started answer")
     return summarise(

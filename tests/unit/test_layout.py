@@ -72,6 +72,7 @@ LAYERS: dict[str, set[str]] = {
     "scoring": {"formats.*", "requests", "stats", "config", "config.fields", "tasks.*"},
     "reports": {"scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"},
     "store": {"requests", "usage", "formats.*"},
+    "token_borders": {"config.fields", "formats.*", "models", "models.*", "requests", "tasks.*"},
     "asking": {"*"},
     "evaluator": {"*"},
     "runs": {"*"},

@@ -7,7 +7,7 @@ the default weights (``embedded``) are used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +302,14 @@ class GgufLM(StreamingLM):
         if self.add_bos_token and bos is not None and tokens[:1] != [bos]:
             return [bos, *tokens]
         return tokens
+
+    @property
+    def encoder(self) -> Callable[[str], list[int]]:
+        return self.encode
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for."""
+        return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
 
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         """``(context, continuation)`` in tokens; the continuation is what follows the context's
