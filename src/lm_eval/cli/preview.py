@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,16 +87,17 @@ def _show(
     shots = f"{len(doc.shots)} {'shot' if len(doc.shots) == 1 else 'shots'}"
     print(f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {shots}")
     print("\n".join(prompt_lines(doc.context)))
-    facts = _facts(task, doc, options)
-    if model is not None:
-        facts += _token_facts(task, doc, options, model)
-    for label, text in facts:
+    tokens = _token_facts(task, doc, options, model) if model is not None else []
+    for label, text in _facts(task, doc, options, tokens):
         print(f"{label + ':':<10} {text}")
     print()
 
 
 def _facts(
-    task: ConfigurableTask, doc: DocRequests, options: PromptOptions
+    task: ConfigurableTask,
+    doc: DocRequests,
+    options: PromptOptions,
+    tokens: Sequence[tuple[str, str]],
 ) -> list[tuple[str, str]]:
     asked = doc.asked
     facts = []
@@ -108,6 +109,7 @@ def _facts(
             facts.append(("alone", _prior(doc.requests[count])))
     else:
         facts.append(("generates", f"until {_generation(task, options)}"))
+    facts += tokens
     fmt = task.format
     if fmt is not None and fmt.scorer is not None:
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))
