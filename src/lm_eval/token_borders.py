@@ -55,8 +55,8 @@ class DocBorders:
         found: dict[str, str] = {}
         for border in self.borders:
             if not border.is_own and border.continuation_text:
-                found.setdefault(border.kind, describe_border(border, decode))
-        for group in alike(self.borders):
+                found.setdefault(border.kind, _described(border, decode))
+        for group in () if "empty" in found else alike(self.borders):
             texts = listing([self._text(place) for place in group])
             found.setdefault("alike", f"{texts} are scored by the same tokens and always tie.")
         if self.are_labels and not found:
@@ -82,6 +82,17 @@ class DocBorders:
 
     def _text(self, place: int) -> str:
         return shorten(self.borders[place].continuation_text)
+
+
+def _described(border: Border, decode: Decode | None) -> str:
+    if border.kind != "empty" or not border.seam:
+        return describe_border(border, decode)
+    token = shorten(decode(border.seam)) if decode else f"token {border.seam[-1]}"
+    text, before = shorten(border.continuation_text), shorten(border.context_text[-20:])
+    return (
+        f"{text} after …{before} disappears in {token}, which covers the border; what is left to "
+        "score is nothing, and wins."
+    )
 
 
 @dataclass(slots=True)
