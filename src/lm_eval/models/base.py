@@ -164,8 +164,10 @@ class LM:
         """How the text of a prompt becomes tokens, special ones included; None where none can tell.
 
         Used to see whether choices are tokens of their own after their prompts, so it must be cheap
-        and send nothing.
+        and send nothing. In an encoder-decoder, prompt and choice never share a token: None.
         """
+        if getattr(self, "backend", None) == "seq2seq":
+            return None
         return getattr(self, "tok_encode", None)
 
     @property

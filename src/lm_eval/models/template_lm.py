@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from lm_eval.models.base import LM
@@ -39,11 +39,6 @@ class TemplateLM(LM, ABC):
         self, requests: list[EncodedPair], **kwargs: Any
     ) -> list[tuple[float, bool]]:
         """``(sum of log-probs of the continuation, whether it is the greedy choice)`` for each."""
-
-    @property
-    def encoder(self) -> Callable[[str], Sequence[int]] | None:
-        """None for an encoder-decoder, where context and continuation never share a token."""
-        return None if self.backend == "seq2seq" else self.tok_encode
 
     def loglikelihood(
         self, requests: Sequence[Any], disable_tqdm: bool = False
