@@ -18,10 +18,10 @@ from lm_eval.errors import LmEvalWarning, listing
 from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border, Encode, alike, describe_border, find_border
+from lm_eval.preparing import Prepared
 from lm_eval.requests import DocRequests, LoglikelihoodRequest
 
 if TYPE_CHECKING:
-    from lm_eval.evaluator import Prepared
     from lm_eval.tasks.task import ConfigurableTask
 
 CHECKED_DOCS = 50
@@ -147,7 +147,7 @@ def warn_of_borders(prepared: Sequence[Prepared], model: LM) -> None:
     """Warn of each task × format whose choices are not tokens of their own for this model."""
     for one in prepared:
         try:
-            report = report_borders(one.task, one.docs, model)
+            report = report_borders(one.task, one.asked(), one.num_docs, model)
         except Exception:  # advice must not end a run, whatever a stranger's tokenizer does
             continue
         if report:
@@ -161,13 +161,13 @@ def warn_of_borders(prepared: Sequence[Prepared], model: LM) -> None:
 
 
 def report_borders(
-    task: ConfigurableTask, docs: Sequence[DocRequests], model: LM
+    task: ConfigurableTask, docs: Iterable[DocRequests], total: int, model: LM
 ) -> BorderReport | None:
-    """What the first docs show; None where there are no tokens to look at, or no scored choices."""
+    """What the first of ``total`` docs show; None where there are no tokens or no scored choices."""
     tokenizer = tokenizer_of(model)
     if tokenizer is None or task.output_type not in ("multiple_choice", "loglikelihood"):
         return None
-    report = BorderReport(task.name, len(docs))
+    report = BorderReport(task.name, total)
     for doc in islice(docs, CHECKED_DOCS):
         seen = borders_of(task, doc, tokenizer)
         report.looked += 1

@@ -148,7 +148,7 @@ def _token_facts(
     shown = "  ".join(_shown_tokens(border, tokenizer.decode) for border in borders)
     task.set_fewshot_seed(task.seed)  # the sample begins where a run does
     sample = list(build_requests(task, range(min(CHECKED_DOCS, len(task.eval_docs))), options))
-    report = report_borders(task, sample, model)
+    report = report_borders(task, sample, len(sample), model)
     problems = [("warning", visible(one)) for one in report.sentences()] if report else []
     fine = f"in all of the {len(sample)} docs looked at, every choice is tokens of its own"
     return [("tokens", shown), *(problems or [("borders", fine)])]

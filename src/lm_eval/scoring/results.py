@@ -9,6 +9,7 @@ from typing import Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
 from lm_eval.stats.intervals import Estimate
+from lm_eval.usage import Usage
 
 
 @dataclass
@@ -61,6 +62,9 @@ class TaskResult:
     scores_choices: bool = False
     """Whether the score is that of choices compared by log-likelihood."""
     """The format as it was used, overrides included, as YAML."""
+    usage: Usage | None = None
+    """What the answers cost, those of an interrupted run that this one went on from included. The
+    filters of one task share it."""
 
     @property
     def normalisation(self) -> Normalisation | None:
