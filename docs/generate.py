@@ -165,6 +165,8 @@ FIELD_TEXT = {
     "`reader`, or a list tried in order.",
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
+    "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
+    "`token`, `pmi` (see [normalisations](#normalisations)). `null`: as the first metric says.",
 }
 
 
@@ -503,6 +505,8 @@ KEY_TEXT = {
     "and `doc_to_*` for the examples only.",
     "num_fewshot": "Examples before each question; `--num_fewshot` overrules it, except 0.",
     "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
+    "normalization": "How scored choice texts are compared for the score: "
+    "see [normalisations](formats.md#normalisations).",
     "output_type": "Without a format: `multiple_choice` or `generate_until`.",
     "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
     "repeats": "How many replies each doc gets; the first is scored, unless `filter_list` takes others.",

@@ -246,11 +246,13 @@ def model_parameters(name: str | None) -> list[str] | None:
     return None if takes_any else list(parameters)
 
 
-def load_model(name: str | None, model_args: Mapping[str, Any]) -> LM:
-    """The backend, ready to answer."""
+def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: bool = False) -> LM:
+    """The backend, ready to answer; ``for_tokens``: perhaps only its tokenizer."""
     backend = name or "gguf"
     try:
-        return model_class(name).from_args(model_args, name=backend)
+        found = model_class(name)
+        make = found.for_tokens if for_tokens else found.from_args
+        return make(model_args, name=backend)
     except (TypeError, ValueError) as error:
         given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
         raise UsageError(

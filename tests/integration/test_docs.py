@@ -48,6 +48,7 @@ PAGES = {
 SKIPS = {
     "README.md": ["installs packages", "needs the weights, takes minutes", "installs packages"],
     "docs/data.md": ["needs a network"],
+    "docs/formats.md": ["needs the weights"],
     "docs/harness.md": ["needs a library of task files"],
     "docs/models.md": ["installs packages", "needs the weights"],
 }

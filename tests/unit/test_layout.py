@@ -27,6 +27,7 @@ LAYERS: dict[str, set[str]] = {
     "formats.gold": {"config.fields"},
     "formats.items": {"config.fields", "formats.gold"},
     "formats.labels": set(),
+    "formats.normalisation": set(),
     "formats.prompt_format": {
         "config.fields",
         "formats.assemble",
@@ -37,6 +38,7 @@ LAYERS: dict[str, set[str]] = {
     "formats.compile": {
         "config.fields",
         "formats.labels",
+        "formats.normalisation",
         "formats.readers",
         "formats.prompt_format",
     },
@@ -84,6 +86,9 @@ LAYERS: dict[str, set[str]] = {
     "salvage": set(),
     "store": {"requests", "usage", "reports", "salvage"},
     "preparing": {"requests", "scoring", "tasks.*"},
+    "token_borders": {
+        *("config.fields", "formats.*", "models", "models.*", "preparing", "requests", "tasks.*"),
+    },
     "capable": {"*"},
     "asking": {"*"},
     "resuming": {"*"},

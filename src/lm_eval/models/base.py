@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -159,6 +159,22 @@ class LM:
             context.as_dicts(), add_generation_prompt=not context.continues_assistant
         )
 
+    @property
+    def encoder(self) -> Callable[[str], Sequence[int]] | None:
+        """How the text of a prompt becomes tokens, special ones included; None where none can tell.
+
+        Used to see whether choices are tokens of their own after their prompts, so it must be cheap
+        and send nothing. In an encoder-decoder, prompt and choice never share a token: None.
+        """
+        if getattr(self, "backend", None) == "seq2seq":
+            return None
+        return getattr(self, "tok_encode", None)
+
+    @property
+    def decoder(self) -> Callable[[Sequence[int]], str] | None:
+        """How tokens become text, for showing them; None where none can tell."""
+        return getattr(self, "tok_decode", None)
+
     def identity(self) -> Mapping[str, Any] | None:
         """What decides this model's answers beside the request, for finding kept answers again.
 
@@ -197,6 +213,11 @@ class LM:
                     f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
                 )
         return cls.create_from_arg_obj(dict(model_args))
+
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The backend as far as ``encoder`` and chat templates go; whole, where that costs little."""
+        return cls.from_args(model_args, name=name)
 
     @classmethod
     def create_from_arg_obj(

@@ -1,7 +1,7 @@
 """Results → the content of a results file, as a dict ready for JSON.
 
 The shape is the one that readers of EleutherAI's files know; our additions sit under keys of their
-own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``interval_methods``, ``notes``, ….
+own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``primary_metrics``, ``notes``, ….
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ def results_dict(
             for name, result in tasks.items()
         },
         "formats": {name: _format(r) for name, r in tasks.items() if r.format is not None},
+        "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
@@ -150,6 +151,14 @@ def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any
 
 def _methods(entry: TaskResult | GroupResult) -> dict[str, str]:
     return {metric_key(m, entry.filter): e.method for m, e in entry.metrics.items()}
+
+
+def _primary(result: TaskResult) -> dict[str, Any]:
+    """The score shown → how choices were compared for it; None where none were scored."""
+    if result.primary not in result.metrics:
+        return {}
+    found = result.normalisation
+    return {metric_key(result.primary, result.filter): found.name if found else None}
 
 
 def _version(entry: TaskResult | GroupResult) -> Any:

@@ -145,6 +145,8 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
         answer = doc.answers[0]
         if isinstance(answer, Reply):
             shown["finish"] = answer.finish
+    elif None not in outcome.tokens:
+        shown["tokens"] = list(outcome.tokens)
     return shown
 
 

@@ -194,7 +194,7 @@ def _task_row(result: TaskResult) -> _Row:
         name=visible(result.name),
         task=visible(result.alias or result.task),
         format=visible(result.format or ""),
-        metric=_metric_name(result.primary, result.filter),
+        metric=_metric_name(result.primary, _normalised(result), result.filter),
         n=str(result.num_docs),
         shots=str(result.num_fewshot),
         also=_others(result),
@@ -218,7 +218,7 @@ def _group_row(group: GroupResult) -> _Row:
         name=visible(group.name),
         task=visible(group.alias or group.name),
         format="",
-        metric=_metric_name(primary, group.filter),
+        metric=_metric_name(primary, "", group.filter),
         n=str(group.metrics[primary].n),
         shots="",
         also=_listed(others),
@@ -226,9 +226,15 @@ def _group_row(group: GroupResult) -> _Row:
     )
 
 
-def _metric_name(metric: str, filter_name: str) -> str:
-    name = metric if filter_name in ("", "none") else f"{metric} ({filter_name})"
-    return visible(name)
+def _metric_name(metric: str, *remarks: str) -> str:
+    said = "; ".join(remark for remark in remarks if remark not in ("", "none"))
+    return visible(f"{metric} ({said})" if said else metric)
+
+
+def _normalised(result: TaskResult) -> str:
+    """How choices were compared for the score, where that is not by their plain sums."""
+    found = result.normalisation
+    return "" if found is None or found.name == "none" else found.words
 
 
 def _score(estimate: Estimate | None) -> dict[str, str]:
