@@ -194,6 +194,8 @@ TASK_GROUPS: dict[str, list[str]] = {}
 
 MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
 MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
+MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
+MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 
 for _name, _target in {
     "regex": "extraction:RegexFilter",
