@@ -29,6 +29,8 @@ class Source:
     gguf_file: str | None = None
     revision: str | None = None
     is_local: bool = True
+    made_from: str | None = None
+    """The file that the folder was converted from."""
     only_cache: bool = False
     """Whether the hub cannot be reached, so that only files downloaded before are used."""
 
@@ -165,16 +167,20 @@ def digest_of(source: Source, config: Any = None) -> str:
     if not source.is_local:
         commit = getattr(config, "_commit_hash", None)
         return f"commit:{commit}" if commit else f"revision:{source.revision or 'main'}"
+    if source.made_from is not None:
+        return file_digest(Path(source.made_from))
     folder = Path(source.at)
     if source.gguf_file is not None:
         return file_digest(folder / source.gguf_file)
     return folder_digest(folder, ("config.json", *_WEIGHTS))
 
 
-def tokenizer_digest(source: Source) -> str | None:
-    """Identifies a tokenizer's files where they are local."""
-    if not source.is_local or source.gguf_file is not None:
-        return None
+def tokenizer_digest(source: Source) -> str:
+    """Identifies a tokenizer's files."""
+    if not source.is_local:
+        return f"revision:{source.revision or 'main'}"
+    if source.gguf_file is not None or source.made_from is not None:
+        return digest_of(source)
     return folder_digest(Path(source.at), _TOKENIZER_FILES)
 
 
