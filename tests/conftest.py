@@ -25,6 +25,9 @@ settings.register_profile(
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# Tests of models share the machine; threads that spin while they wait slow each other down.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 Write = Callable[..., Path]
 
 
