@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval.stats.intervals import Estimate
+from lm_eval.usage import Usage
 
 
 @dataclass
@@ -58,6 +59,8 @@ class TaskResult:
     format_version: Any = None
     format_yaml: str | None = None
     """The format as it was used, overrides included, as YAML."""
+    usage: Usage | None = None
+    """What asking cost; None where nothing was counted."""
 
 
 @dataclass
