@@ -64,11 +64,15 @@ LAYERS: dict[str, set[str]] = {
     "requests": {"config.fields", "formats.*"},
     "instances": {"formats.*", "requests"},
     "usage": set(),
+    "prices": {"usage", "config"},
     "models.transport": set(),  # knows no word of language models
     "models": {"models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"},
     "stats": set(),
-    "scoring": {"formats.*", "requests", "stats", "config", "config.fields", "tasks.*"},
-    "reports": {"scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"},
+    "scoring": {"formats.*", "requests", "usage", "stats", "config", "config.fields", "tasks.*"},
+    "reports": {
+        *("scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"),
+        *("usage", "prices"),
+    },
     "store": {"requests", "usage", "formats.*"},
     "asking": {"*"},
     "evaluator": {"*"},
