@@ -31,6 +31,7 @@ from lm_eval.evaluator import (
 )
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
+from lm_eval.prices import Prices
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
@@ -66,6 +67,8 @@ class Run:
     trust_remote_code: bool = False
     parity: bool = False
     """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
+    prices: Prices | None = None
+    """What the model charges, where that is known."""
 
     @property
     def model_name(self) -> str:
@@ -260,6 +263,7 @@ def run_info(
         chat_template=_chat_template(model) if prompt.as_chat else None,
         fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
         parity=run.parity,
+        prices=run.prices,
         start_time=started,
         end_time=time.time(),
         command=[hidden(part, secrets_in(model_args)) for part in run.command],

@@ -36,7 +36,7 @@ REFUSED = {
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
     *("higher_is_better", "n-samples", "formats", "fingerprints", "interval_methods"),
-    *("notes", "samples"),
+    *("notes", "accounting", "samples"),
 )
 """What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
 

@@ -77,6 +77,7 @@ LAYERS: dict[str, set[str]] = {
     "asking": {"*"},
     "evaluator": {"*"},
     "runs": {"*"},
+    "dry_run": {"*"},
     "simple": {"*"},
     "cli": {"*"},
     "api": {"*"},

@@ -100,13 +100,20 @@ def print_results(
     console.print(results_table(results, groups))
     for line in _note_lines(results):
         console.print(Paragraph("  ", line))
+    print_costs(results, console, prices)
+    for result in results if warn else ():
+        for renderable in _warning(result):
+            console.print(renderable)
+
+
+def print_costs(
+    results: Sequence[TaskResult], console: Console, prices: Prices | None = None
+) -> None:
+    """Print what asking cost, if anything was counted."""
     costs = cost_table(results, prices)
     if costs is not None:
         console.print()
         console.print(costs)
-    for result in results if warn else ():
-        for renderable in _warning(result):
-            console.print(renderable)
 
 
 def results_markdown(
