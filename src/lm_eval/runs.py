@@ -14,10 +14,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
 from lm_eval.evaluator import (
     Prepared,
@@ -31,7 +32,7 @@ from lm_eval.evaluator import (
 )
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
-from lm_eval.prices import Prices
+from lm_eval.prices import Prices, read_prices
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
@@ -134,6 +135,13 @@ def execute(
             outcome.task_hashes = writer.task_hashes()
             outcome.path = writer.finish(outcome.as_dict())
         return outcome
+
+
+def priced(run: Run, path: PathLike | None) -> Run:
+    """The run with its model's prices from a file; as it is where no file is given."""
+    if path is None:
+        return run
+    return replace(run, prices=read_prices(path).of(run.model_name))
 
 
 def _both(on_sample: SampleSink | None, writer: ResultWriter | None) -> SampleSink | None:

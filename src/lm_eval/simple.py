@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.config.pairs import parse_pairs
+from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.evaluator import RunOptions
 from lm_eval.models.base import LM
@@ -18,7 +19,7 @@ from lm_eval.reports.encode import task_hash
 from lm_eval.reports.prompts import write_out as print_prompts
 from lm_eval.reports.redact import is_secret_name
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import SEEDS, Outcome, Run, execute
+from lm_eval.runs import SEEDS, Outcome, Run, execute, priced
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
@@ -74,12 +75,14 @@ def simple_evaluate(
     confirm_run_unsafe_code: bool = False,
     metadata: Mapping[str, Any] | None = None,
     parity: bool = False,
+    prices: PathLike | None = None,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 
     ``tasks`` holds what ``--tasks`` takes (``"my_task@mcqa"``), mappings with the keys of a task file,
     or task objects. ``model`` is a backend's name or an ``LM`` object, which is left open.
-    ``parity=True`` undoes the deliberate differences from EleutherAI's harness.
+    ``parity=True`` undoes the deliberate differences from EleutherAI's harness; ``prices`` is a file
+    with what models charge, for the costs under ``accounting``.
     """
     _refuse(
         use_cache=use_cache,
@@ -123,6 +126,7 @@ def simple_evaluate(
         },
         parity=parity or (task_manager is not None and task_manager.parity),
     )
+    run = priced(run, prices)
     manager = task_manager
     if manager is None:
         known = {key: value for key, value in arguments.items() if not is_secret_name(key)}

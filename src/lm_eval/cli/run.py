@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from lm_eval.cli.arguments import (
     parse_batch_size,
@@ -17,7 +16,6 @@ from lm_eval.cli.arguments import (
 from lm_eval.dry_run import forecast
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.evaluator import Prepared, RunOptions
-from lm_eval.prices import Prices, read_prices
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
 from lm_eval.reports.encode import to_json
@@ -25,7 +23,7 @@ from lm_eval.reports.prompts import write_out
 from lm_eval.reports.redact import is_secret_name, redacted_text
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import Outcome, Run, add_formats, execute, hiding, name_of, secrets_in
+from lm_eval.runs import Outcome, Run, add_formats, execute, hiding, priced, secrets_in
 from lm_eval.tasks.loader import TaskManager
 
 
@@ -71,11 +69,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def prices_of(path: str | None, model: str | None, model_args: Mapping[str, Any]) -> Prices | None:
-    """What the model charges, from the file that ``--prices`` names."""
-    return None if path is None else read_prices(path).of(name_of(model, model_args))
-
-
 def warn_about_prices(outcome: Outcome) -> None:
     """Say so where prices were given and nothing was counted that they could apply to."""
     if outcome.info.prices is not None and cost_table(outcome.results) is None:
@@ -101,10 +94,9 @@ def check_output(args: argparse.Namespace) -> None:
 def run_of(args: argparse.Namespace) -> Run:
     """The run that the flags ask for."""
     seeds = parse_seeds(args.seed)
-    model_args = parse_pairs(args.model_args, flag="--model_args")
-    return Run(
+    run = Run(
         model=args.model,
-        model_args=model_args,
+        model_args=parse_pairs(args.model_args, flag="--model_args"),
         batch_size=parse_batch_size(args.batch_size),
         max_batch_size=args.max_batch_size,
         device=args.device,
@@ -112,10 +104,10 @@ def run_of(args: argparse.Namespace) -> Run:
         options=run_options(args, seeds),
         seeds=seeds,
         parity=args.parity,
-        prices=prices_of(args.prices, args.model, model_args),
         output_path=args.output_path,
         command=args.command_line,
     )
+    return priced(run, args.prices)
 
 
 def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> RunOptions:
