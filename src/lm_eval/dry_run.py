@@ -10,16 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.evaluator import (
-    Prepared,
-    RunOptions,
-    adapt,
-    check_groups,
-    check_samples,
-    check_unsafe,
-    prepare,
-)
+from lm_eval.evaluator import adapt, check_groups
 from lm_eval.models.base import LM
+from lm_eval.preparing import Prepared, prepare_all
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.runs import Run, backend_arguments, hiding, model_class, opened_model, secrets_in
 from lm_eval.tasks.groups import Group
@@ -33,31 +26,21 @@ def forecast(
     *,
     on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
 ) -> list[Forecast]:
-    """What each task would ask of the model. One task's requests are in memory at a time.
-
-    ``on_prepared`` gets each task once its requests are built.
-    """
+    """What each task would ask of the model. ``on_prepared`` gets the tasks with their requests."""
     model_args = backend_arguments(run)
     with hiding(secrets_in(model_args)):
-        check_samples(tasks, run.options)
-        check_unsafe(tasks, run.options)
+        prepared = prepare_all(tasks, run.options)
         check_groups([] if run.options.predict_only else groups)
         with _estimator(run, model_args) as model:
-            return [_forecast(task, model, run.options, on_prepared) for task in tasks]
+            prepared, _ = adapt(prepared, model, run.options)
+            if on_prepared is not None:
+                on_prepared(prepared)
+            return [_forecast(one, model) for one in prepared]
 
 
-def _forecast(
-    task: ConfigurableTask,
-    model: LM,
-    options: RunOptions,
-    on_prepared: Callable[[Sequence[Prepared]], None] | None,
-) -> Forecast:
-    prepared, _ = adapt([prepare(task, options)], model, options)
-    if on_prepared is not None:
-        on_prepared(prepared)
-    docs = prepared[0].docs
-    requests = (request for doc in docs for request in doc.requests)
-    return Forecast(task.name, len(docs), model.estimate(requests))
+def _forecast(prepared: Prepared, model: LM) -> Forecast:
+    requests = (request for doc in prepared.asked() for request in doc.requests)
+    return Forecast(prepared.task.name, prepared.num_docs, model.estimate(requests))
 
 
 @contextmanager

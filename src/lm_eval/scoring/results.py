@@ -60,7 +60,8 @@ class TaskResult:
     format_yaml: str | None = None
     """The format as it was used, overrides included, as YAML."""
     usage: Usage | None = None
-    """What asking cost; None where nothing was counted."""
+    """What the answers cost, those of an interrupted run that this one went on from included. The
+    filters of one task share it."""
 
 
 @dataclass
