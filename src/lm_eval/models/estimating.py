@@ -91,9 +91,15 @@ def _cost(
     )
 
 
-def _shared(same: Sequence[Request], alone: Usage, count: CountTokens) -> tuple[Usage, Usage]:
-    """From one request that tells the log-probs of all next tokens, to one for each choice."""
-    together = Usage(requests=1, tokens_in=count(_before(same[0])))
-    return together, Usage(
-        requests=alone.requests, tokens_in=alone.tokens_in, tokens_out=alone.requests
+def _shared(same: Sequence[Any], alone: Usage, count: CountTokens) -> tuple[Usage, Usage]:
+    """From one request for all choices to one for each.
+
+    Where every choice is one token, one prompt tells about all of them; otherwise each is a prompt.
+    """
+    one_prompt = len(same) > 1 and all(count(request.continuation) == 1 for request in same)
+    together = Usage(
+        requests=1,
+        tokens_in=count(_before(same[0])) if one_prompt else alone.tokens_in,
+        tokens_out=1 if one_prompt else len(same),
     )
+    return together, Usage(requests=alone.requests, tokens_in=alone.tokens_in, tokens_out=len(same))

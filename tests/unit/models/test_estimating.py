@@ -65,9 +65,17 @@ def test_a_server_may_score_all_choices_of_a_doc_in_one_request() -> None:
         counted_with="mine",
         shares_requests=True,
     )
-    assert found.least == Usage(requests=2, tokens_in=200)
+    assert found.least == Usage(requests=2, tokens_in=200, tokens_out=2)
     assert found.most == Usage(requests=8, tokens_in=808, tokens_out=8)
     assert found.is_exact
+
+
+def test_choices_of_several_tokens_are_prompts_of_their_own() -> None:
+    context = Prompt(("x" * 40,))
+    choices = [LoglikelihoodRequest("t", 0, n, context, " some words") for n in range(4)]
+    found = estimated(choices, max_reply=lambda request: 0, shares_requests=True)
+    assert found.least == Usage(requests=1, tokens_in=4 * 13, tokens_out=4)
+    assert found.most == Usage(requests=4, tokens_in=4 * 13, tokens_out=4)
 
 
 def test_a_context_is_counted_once_for_all_its_choices() -> None:
