@@ -1,8 +1,8 @@
 """What a server can do for log-likelihoods, found out by a few requests before the first score.
 
-Two texts that differ in their last word are scored. The log-probs of what they have in common must be
-equal, and those of the first token that differs must not: so a server that ignores ``echo``, or whose
-log-probs are shifted by a token, is found whatever its model.
+A few texts that differ in their last word are scored. The log-probs of what they have in common must
+be equal, and those of the first token that differs must not: so a server that ignores ``echo``, or
+whose log-probs are shifted by a token, is found whatever its model.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.api_replies import NextTokens
 from lm_eval.models.api_scoring import Ability
 
-# Many words could end this sentence, so no log-prob is close to 0.
-TEXTS = (
-    "Of all the words that could end this sentence I choose green",
-    "Of all the words that could end this sentence I choose seven",
-)
+# Many words could end this sentence, so no log-prob is close to 0; these four differ much in theirs.
+_START = "Of all the words that could end this sentence I choose"
+TEXTS = tuple(f"{_START} {word}" for word in ("green", "the", "seven", "quickly"))
 _TOP_SIZES = (100, 20, 5)
 _SAME = 0.2
 """Half-precision servers give a token slightly different log-probs in different batches."""
-_DIFFERENT = 1e-3
 _UNREADABLE = (ModelError, KeyError, IndexError, TypeError, ValueError, AttributeError)
 _REFUSED = (400, 413, 415, 422, 500, 501)
 NO_ECHO = (
@@ -70,10 +67,11 @@ class _Probe:
     prober: Prober
 
     def run(self, top_logprobs: int | None, can_top: bool) -> Ability:
-        self.one, self.other = self.prober.encode(TEXTS)
-        self.seam = _common(self.one, self.other)
+        self.texts = self.prober.encode(TEXTS)
+        self.seam = _common(self.texts)
         self.known: list[tuple[int, float]] = []
-        self.second: Any = None
+        self.others: list[Any] | None = None
+        self.is_misplaced = True
         ability = self._echo()
         if can_top and top_logprobs != 0:
             sizes = _TOP_SIZES if top_logprobs is None else (top_logprobs,)
@@ -84,23 +82,26 @@ class _Probe:
 
     def _echo(self) -> Ability:
         try:
-            self.alone = self.prober.echo([self.one])
+            self.alone = self.prober.echo(self.texts[:1])
         except RequestError as error:
             if error.status not in _REFUSED:
                 raise
-            return self._without(f"it refused the request: {error}{self._try_text()}")
-        self.both = self._tried([self.one, self.other])
+            return self._without(f"it refused the request: {error}")
+        self.together = self._tried(self.texts)
         problems = []
         for lead in (0,) if self.prober.sends_tokens else (0, 1):
             try:
-                alone = self._token_scores(self.alone, [self.one], lead)[0]
-                one, other, has_batch = self._pair(lead)
-                problem = self._misfit(alone, one, other)
+                alone = self._token_scores(self.alone, self.texts[:1], lead)
+                scores, has_batch = self._all_scores(lead)
+                problem = self._misfit(alone + scores)
             except _UNREADABLE as error:
                 problem = str(error).rstrip(".") or type(error).__name__
+                self.is_misplaced = False
             if problem is None:
                 return Ability(echo=True, batch=has_batch, lead=lead)
             problems.append(problem)
+        if self.is_misplaced:  # whatever else such a server gives is not to be trusted
+            raise ModelError(self._without(problems[0]).why_no_echo)
         return self._without(problems[0])
 
     def _tried(self, prompts: list[list[int]]) -> Any:
@@ -112,18 +113,17 @@ class _Probe:
                 raise
             return None
 
-    def _pair(self, lead: int) -> tuple[list[float], list[float], bool]:
-        """The scores of both texts, and whether one request gave them."""
-        if self.both is not None:
+    def _all_scores(self, lead: int) -> tuple[list[list[float]], bool]:
+        """The scores of all texts, and whether one request gave them."""
+        if self.together is not None:
             try:
-                one, other = self._token_scores(self.both, [self.one, self.other], lead)
-                return one, other, True
-            except _UNREADABLE:  # it answered one prompt of the two, or all in one
-                self.both = None
-        if self.second is None:
-            self.second = self.prober.echo([self.other])
-        one = self._token_scores(self.alone, [self.one], lead)[0]
-        return one, self._token_scores(self.second, [self.other], lead)[0], False
+                return self._token_scores(self.together, self.texts, lead), True
+            except _UNREADABLE:  # it answered the first prompt only, or took all as one
+                self.together = None
+        if self.others is None:
+            self.others = [self.prober.echo([text]) for text in self.texts[1:]]
+        replies = zip([self.alone, *self.others], self.texts, strict=True)
+        return [self._token_scores(reply, [text], lead)[0] for reply, text in replies], False
 
     def _token_scores(self, outputs: Any, prompts: list[list[int]], lead: int) -> list[list[float]]:
         """The log-prob of each token but the first, from the differences of sums."""
@@ -138,23 +138,22 @@ class _Probe:
             for n, prompt in enumerate(prompts)
         ]
 
-    def _misfit(self, alone: list[float], one: list[float], other: list[float]) -> str | None:
-        """What is wrong with the scores; None if nothing."""
+    def _misfit(self, scores: list[list[float]]) -> str | None:
+        """What is wrong with the scores of the first text, and then of all; None if nothing."""
         seam = self.seam - 1  # scores begin with the second token
-        numbers = [*alone, *one, *other]
-        if not all(math.isfinite(number) and number <= 1e-6 for number in numbers):
+        if not all(math.isfinite(number) and number <= 1e-6 for one in scores for number in one):
             return "some of its log-probs are no logarithms of probabilities"
-        same = [
-            abs(a - b) <= _SAME and abs(a - c) <= _SAME
-            for a, b, c in zip(alone[:seam], one[:seam], other[:seam], strict=True)
-        ]
-        if not all(same) or abs(one[seam] - other[seam]) <= _DIFFERENT:
+        spreads = [_spread([one[at] for one in scores]) for at in range(seam + 1)]
+        if max(spreads[:seam]) > _SAME or spreads[seam] <= _SAME:
             return (
-                "its log-probs do not stand at the tokens they belong to: two texts that differ in "
-                "one word only have other scores before that word, or none at it. Some servers are "
-                "one token off when a prompt has no BOS token; add_bos_token=True may help"
+                "its log-probs do not stand at the tokens they belong to: texts that differ in their "
+                "last word only have other scores before that word, or equal ones at it. Some "
+                "servers are one token off when a prompt has no BOS token; add_bos_token=True may "
+                "help"
             )
-        self.known = [(self.one[self.seam], one[seam]), (self.other[self.seam], other[seam])]
+        self.known = [
+            (text[self.seam], one[seam]) for text, one in zip(self.texts, scores[1:], strict=True)
+        ]
         return None
 
     def _without(self, problem: str) -> Ability:
@@ -164,18 +163,13 @@ class _Probe:
             f"{NO_ECHO}",
         )
 
-    def _try_text(self) -> str:
-        if not self.prober.sends_tokens:
-            return ""
-        return " (if it takes no token ids as prompts, set tokenized_requests=False)"
-
     # -- likeliest next tokens -------------------------------------------------------------------
 
     def _top(self, sizes: Sequence[int], ability: Ability) -> int:
         """How many likeliest tokens the server tells, if they agree with what is known."""
         for size in sizes:
             try:
-                found = self.prober.top(self.one[: self.seam], size)
+                found = self.prober.top(self.texts[0][: self.seam], size)
             except RequestError as error:
                 if error.status not in _REFUSED:
                     raise
@@ -194,7 +188,7 @@ class _Probe:
         if not ability.echo:
             return True
         compared = [self._compare(found, token, score) for token, score in self.known]
-        if compared == [None, None]:
+        if all(agrees is None for agrees in compared):
             compared = [self._compare_best(found, ability)]
         return all(agrees is not False for agrees in compared) and any(compared)
 
@@ -207,19 +201,25 @@ class _Probe:
         for text, number, _ in found.entries:
             tokens = self.prober.encode([text])[0] if number is None else [number]
             if len(tokens) == 1 and found.find(tokens[0], self.prober.only_text(tokens[0])):
-                prompt = [*self.one[: self.seam], tokens[0]]
+                prompt = [*self.texts[0][: self.seam], tokens[0]]
                 outputs = self.prober.echo([prompt])
                 ((score, _),) = self.prober.scores(outputs, [prompt], [self.seam], ability.lead)
                 return self._compare(found, tokens[0], score)
         return None
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The place of the first token that differs; the probe's texts always have one, past the first."""
-    for place, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b and place > 1:
-            return place
-    raise ModelError(
-        "The tokenizer gives the probe's two texts the same tokens, so the server's log-probs cannot "
-        "be checked. Is it the tokenizer of this model? Name it with tokenizer=…"
-    )
+def _spread(numbers: Sequence[float]) -> float:
+    return max(numbers) - min(numbers)
+
+
+def _common(texts: Sequence[Sequence[int]]) -> int:
+    """The place of the first token in which the texts differ; there must be two before it."""
+    places = enumerate(zip(*texts, strict=False))
+    seam = next((place for place, tokens in places if len(set(tokens)) > 1), 0)
+    if seam < 2:
+        raise ModelError(
+            "The tokenizer gives the probe's texts no tokens that they share and then differ in, so "
+            "the server's log-probs cannot be checked. Is it the tokenizer of this model? Name it "
+            "with tokenizer=…"
+        )
+    return seam

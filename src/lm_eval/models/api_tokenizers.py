@@ -31,6 +31,7 @@ class Tokenizer(ABC):
     name: str
     bos: int | None = None
     eos: int | None = None
+    eos_text: str | None = None
     template: ChatTemplate | None = None
 
     @abstractmethod
@@ -44,10 +45,6 @@ class Tokenizer(ABC):
     @abstractmethod
     def only_text(self, token: int) -> str | None:
         """The text of a token, or None where another token has the same text."""
-
-    @property
-    def eos_text(self) -> str | None:
-        return None if self.eos is None else self.decode([self.eos])
 
 
 class FileTokenizer(Tokenizer):
@@ -66,6 +63,7 @@ class FileTokenizer(Tokenizer):
         self._tokenizer.no_padding()
         texts = {key: token_text(config.get(key)) for key in ("bos_token", "eos_token")}
         self.bos, self.eos = (self._number(texts[key]) for key in ("bos_token", "eos_token"))
+        self.eos_text = texts["eos_token"] or None
         self.template = make_template(name, config, texts)
 
     def _number(self, text: str) -> int | None:
@@ -99,6 +97,7 @@ class TransformersTokenizer(Tokenizer):
         self._tokenizer = tokenizer
         self.bos, self.eos = tokenizer.bos_token_id, tokenizer.eos_token_id
         texts = {"bos_token": tokenizer.bos_token or "", "eos_token": tokenizer.eos_token or ""}
+        self.eos_text = texts["eos_token"] or None
         config = {"chat_template": getattr(tokenizer, "chat_template", None)}
         self.template = make_template(name, config, texts)
 
@@ -125,6 +124,7 @@ class TiktokenTokenizer(Tokenizer):
         self.name = name
         self._encoding = encoding
         self.eos = int(encoding.eot_token)
+        self.eos_text = self.decode([self.eos])
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         found = self._encoding.encode_batch(
@@ -162,6 +162,7 @@ class RemoteTokenizer(Tokenizer):
         self._texts: dict[int, str | None] = {}
         texts = {key: token_text(server.config.get(key)) for key in ("bos_token", "eos_token")}
         self.bos, self.eos = (self._number(texts[key]) for key in ("bos_token", "eos_token"))
+        self.eos_text = texts["eos_token"] or None
         self.template = make_template(server.name, server.config, texts)
 
     def _number(self, text: str) -> int | None:
