@@ -19,12 +19,8 @@ def thinks(body: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("task", ["t@generate", "t"])
 def test_reasoning_is_kept_and_never_read_as_the_answer(tmp_path: Path, task: str) -> None:
     place = Workplace(tmp_path)
-    plain = {
-        "formats": ...,
-        "output_type": "generate_until",
-        "doc_to_target": "{{ 'C' }}",
-        "doc_to_choice": ...,
-    }
+    plain = {"formats": ..., "doc_to_choice": ..., "output_type": "generate_until"}
+    plain["doc_to_target"] = "{{ 'C' }}"
     path = place.task(**({} if "@" in task else plain))
     with FaultyServer(ToyServer(chat=thinks)) as server:
         address = f"model=toy,base_url={server.url}/v1/chat/completions"

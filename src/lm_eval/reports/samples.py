@@ -46,7 +46,7 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
         "filter": doc.filter,
         "metrics": list(doc.values),
         **doc.values,
-        **_reasoning([answer for given in doc.responses for answer in given]),
+        **_reasoning(doc.answers),
         "fewshot_docs": list(doc.doc.shots),
     }
 
