@@ -64,7 +64,18 @@ LAYERS: dict[str, set[str]] = {
     "requests": {"config.fields", "formats.*"},
     "instances": {"formats.*", "requests"},
     "usage": set(),
-    "models.transport": set(),  # knows no word of language models
+    "models.stepping": set(),  # from here to transport: no word of language models
+    "models.pacing": set(),
+    "models.failures": {"models.pacing"},
+    "models.pool": {"models.failures"},
+    "models.retrying": {"models.failures"},
+    "models.transport": {
+        "models.failures",
+        "models.pacing",
+        "models.pool",
+        "models.retrying",
+        "models.stepping",
+    },
     "models": {"models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"},
     "stats": set(),
     "scoring": {"formats.*", "requests", "stats", "usage", "config", "config.fields", "tasks.*"},
