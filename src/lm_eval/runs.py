@@ -18,28 +18,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lm_eval.doc_scoring import SampleSink
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
-from lm_eval.evaluator import (
-    Prepared,
-    RunOptions,
-    SampleSink,
-    adapt,
-    check_groups,
-    group_results,
-    prepare_all,
-    run_all,
-)
+from lm_eval.evaluator import adapt, check_groups, group_results, run_all
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
+from lm_eval.preparing import Prepared, RunOptions, prepare_all
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
 from lm_eval.reports.samples import written_sample
+from lm_eval.resuming import (
+    Keeper,
+    model_identity,
+    opened_cache,
+    opened_run_store,
+    run_key,
+)
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 
 EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
+PARTIAL_FILES = "partial files"
 SEEDS: Mapping[str, int | None] = {
     "random_seed": 0,
     "numpy_seed": 1234,
@@ -61,6 +62,8 @@ class Run:
     options: RunOptions = field(default_factory=RunOptions)
     seeds: Mapping[str, int | None] = field(default_factory=lambda: dict(SEEDS))
     output_path: str | None = None
+    use_cache: str | None = None
+    """A file of answers that runs share; None: the run keeps its answers until it is finished."""
     command: Sequence[str] = ()
     """The command line, for repeating the run."""
     trust_remote_code: bool = False
@@ -121,8 +124,9 @@ def execute(
             prepared, options = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
+            keeper = stack.enter_context(_keeper(run, prepared, options, model, model_args, writer))
             sink = _both(on_sample, writer)
-            results = run_all(prepared, model, options, on_sample=sink)
+            results = run_all(prepared, model, options, on_sample=sink, kept=keeper.kept)
             info = run_info(run, options, model_args, model, started)
             for note in model.warnings:
                 warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=2)
@@ -130,7 +134,34 @@ def execute(
         if writer is not None:
             outcome.task_hashes = writer.task_hashes()
             outcome.path = writer.finish(outcome.as_dict())
+            writer.remove_partial(keeper.earlier(PARTIAL_FILES))
+        keeper.finish(is_complete=not any(result.missing for result in results))
         return outcome
+
+
+def _keeper(
+    run: Run,
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    model: LM,
+    model_args: Mapping[str, Any],
+    writer: ResultWriter | None,
+) -> Keeper:
+    """Where the answers of a run are kept."""
+    total = sum(one.num_requests for one in prepared)
+    backend = None if isinstance(run.model, LM) else run.backend
+    identity = model_identity(model, backend, model_args)
+    secrets = secrets_in(model_args)
+    if run.use_cache is not None:
+        return Keeper(opened_cache(run.use_cache, identity, model, secrets), total)
+    if identity is None or not model.keeps_answers:
+        return Keeper(None, total)
+    folder = None if writer is None else writer.folder
+    key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
+    keeper = Keeper(opened_run_store(folder, key, identity, secrets), total)
+    if writer is not None:
+        keeper.note(PARTIAL_FILES, writer.time)
+    return keeper
 
 
 def _both(on_sample: SampleSink | None, writer: ResultWriter | None) -> SampleSink | None:
@@ -254,6 +285,7 @@ def run_info(
         batch_size=run.batch_size,
         device=run.device,
         limit=options.limit,
+        use_cache=run.use_cache,
         bootstrap_iters=options.bootstrap_iters,
         gen_kwargs=dict(prompt.gen_kwargs) or None,
         system_instruction=prompt.system_instruction,

@@ -12,8 +12,8 @@ from typing import Any
 
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.evaluator import RunOptions
 from lm_eval.models.base import LM
+from lm_eval.preparing import RunOptions
 from lm_eval.reports.encode import task_hash
 from lm_eval.reports.prompts import write_out as print_prompts
 from lm_eval.reports.redact import is_secret_name
@@ -24,7 +24,6 @@ from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
 
 REFUSED = {
-    "use_cache": "answers are not kept between runs yet",
     "cache_requests": "requests are built anew each time, as that takes less than reading them",
     "rewrite_requests_cache": "requests are not cached",
     "delete_requests_cache": "requests are not cached",
@@ -82,7 +81,6 @@ def simple_evaluate(
     ``parity=True`` undoes the deliberate differences from EleutherAI's harness.
     """
     _refuse(
-        use_cache=use_cache,
         cache_requests=cache_requests,
         rewrite_requests_cache=rewrite_requests_cache,
         delete_requests_cache=delete_requests_cache,
@@ -100,6 +98,7 @@ def simple_evaluate(
         batch_size=batch_size,
         max_batch_size=max_batch_size,
         device=device,
+        use_cache=use_cache,
         options=RunOptions(
             prompt=PromptOptions(
                 num_fewshot=num_fewshot,
@@ -204,8 +203,16 @@ def _results(
         on_sample=keep if log_samples else None,
         on_prepared=print_prompts if write_out else None,
     )
+    for samples in kept.values():
+        _put_in_order(samples)
     outcome.task_hashes = {name: task_hash(some) for name, some in kept.items()}
     return {**outcome.as_dict(), **({"samples": kept} if log_samples else {})}
+
+
+def _put_in_order(samples: list[dict[str, Any]]) -> None:
+    """Filter by filter, by the docs: answers come in any order."""
+    filters = list(dict.fromkeys(sample["filter"] for sample in samples))
+    samples.sort(key=lambda sample: (filters.index(sample["filter"]), sample["doc_id"]))
 
 
 def _refuse(**given: Any) -> None:

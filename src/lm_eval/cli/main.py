@@ -110,8 +110,8 @@ def _run_safely(arguments: Sequence[str]) -> int:
             return int(_handler(args.command)(args))
     except LmEvalError as error:
         return _fail(str(error))
-    except KeyboardInterrupt:
-        return _fail("Stopped by Ctrl-C.", code=130)
+    except KeyboardInterrupt as stop:
+        return _fail(f"Stopped by Ctrl-C. {stop}".rstrip(), code=130)
     except BrokenPipeError:  # `lm-eval ls tasks | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -280,14 +280,12 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-LATER = "It is planned for a later release; until then every run asks the model anew."
 REFUSED = {
     "--wandb_args": "Log to Weights & Biases from the files that --output_path writes.",
     "--wandb_config_args": "Log to Weights & Biases from the files that --output_path writes.",
     "--trackio_args": "Log to Trackio from the files that --output_path writes.",
     "--hf_hub_log_args": "Upload the folder that --output_path writes: `hf upload REPO FOLDER`.",
-    "--use_cache": LATER,
-    "--cache_requests": LATER,
+    "--cache_requests": "Requests are built anew each time, which takes less than reading them.",
 }
 """Flags of EleutherAI's harness that are not here, and what to do instead."""
 
@@ -349,11 +347,9 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL",
         help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
     )
-    shorts = {"--use_cache": ["-c"]}
     for flag in REFUSED:
         parser.add_argument(
             flag,
-            *shorts.get(flag, []),
             nargs="*",
             action=_Refused,
             default=argparse.SUPPRESS,
@@ -415,6 +411,20 @@ def _add_run(commands: Any) -> None:
         help="put every prompt through the model's chat template",
     )
     parser.add_argument("--output_path", "-o", metavar="DIR", help="where results are written")
+    parser.add_argument(
+        "--use_cache",
+        "-c",
+        metavar="FILE",
+        help="keep answers in this file and take them from it, in this run and in others; without it, "
+        "a run that died goes on when the same command is given again",
+    )
+    parser.add_argument(
+        "--max_failed",
+        default="0",
+        metavar="N",
+        help="requests that may fail for good, as a number or a share such as 1%%; their docs are "
+        "missing from every score (default: 0, the first stops the run)",
+    )
     parser.add_argument(
         "--log_samples",
         "-s",

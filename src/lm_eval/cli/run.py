@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
+from lm_eval.asking import allowed_failures
 from lm_eval.cli.arguments import (
     parse_batch_size,
     parse_pairs,
@@ -13,7 +14,7 @@ from lm_eval.cli.arguments import (
     split_list,
 )
 from lm_eval.errors import UsageError
-from lm_eval.evaluator import Prepared, RunOptions
+from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.prompts import write_out
@@ -70,6 +71,8 @@ def check_output(args: argparse.Namespace) -> None:
         raise UsageError("--predict_only saves answers and so needs --output_path.")
     if args.log_samples and not args.output_path:
         raise UsageError("--log_samples writes files and so needs --output_path.")
+    if args.use_cache is not None and not args.use_cache.strip():
+        raise UsageError("--use_cache is empty. Name a file for the answers.")
     if args.model is not None and args.model not in MODELS:
         raise MODELS.unknown(args.model)
 
@@ -88,6 +91,7 @@ def run_of(args: argparse.Namespace) -> Run:
         seeds=seeds,
         parity=args.parity,
         output_path=args.output_path,
+        use_cache=args.use_cache,
         command=args.command_line,
     )
 
@@ -98,6 +102,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         raise UsageError("--limit and --samples both choose docs. Give one of them.")
     if args.limit is not None:
         check_limit(args.limit)
+    allowed_failures(args.max_failed, 0)
     prompt = prompt_options(args, as_chat=bool(args.apply_chat_template))
     seed = seeds["fewshot_seed"]
     return RunOptions(
@@ -107,6 +112,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         fewshot_seed=1234 if seed is None else seed,
         predict_only=args.predict_only,
         runs_unsafe_code=args.confirm_run_unsafe_code,
+        max_failed=args.max_failed,
     )
 
 

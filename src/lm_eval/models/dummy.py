@@ -64,6 +64,9 @@ class DummyLM(StreamingLM):
         # Without a generation prompt the last turn stays open: its closing newline goes.
         return f"{text}<|assistant|>\n" if add_generation_prompt else text[:-1]
 
+    def identity(self) -> dict[str, Any]:
+        return {"seed": self.seed, "reply": self.reply}
+
     def describe(self) -> dict[str, Any]:
         return {"model": "dummy", "seed": self.seed, "reply": self.reply}
 

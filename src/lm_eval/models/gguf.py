@@ -139,6 +139,11 @@ class GgufLM(StreamingLM):
             "empty_continuations": self.empty_continuations,
         }
 
+    def identity(self) -> dict[str, Any]:
+        facts = self.describe()
+        names = ("digest", "n_ctx", "add_bos_token", "max_gen_toks", "seed", "cyllama")
+        return {name: facts[name] for name in names}
+
     def close(self) -> None:
         if self._engine is not None:
             self._engine.close()

@@ -49,6 +49,21 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
     }
 
 
+def missing_sample(
+    task: ConfigurableTask, doc: DocRequests, answers: Sequence[Any], why: str, show: Show
+) -> dict[str, Any]:
+    """One doc that a request failed for: what was asked, and why there is no score."""
+    return {
+        **_asked(task, doc, show),
+        "resps": [[answer] for answer in answers if answer is not None],
+        "filtered_resps": [],
+        "filter": "none",
+        "metrics": [],
+        "missing": why,
+        "fewshot_docs": list(doc.shots),
+    }
+
+
 def written_sample(sample: Mapping[str, Any]) -> dict[str, Any]:
     """A sample as its file holds it: arguments by name, targets and responses as strings."""
     return {

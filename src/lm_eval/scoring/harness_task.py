@@ -7,7 +7,7 @@ For a task with neither ``formats`` nor ``template``: its ``filter_list``, ``met
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from lm_eval.errors import ConfigError, LmEvalError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.columns import Column
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
@@ -45,6 +46,44 @@ class FilteredDoc:
     values: Mapping[str, Any]
 
 
+class FilterScores:
+    """What docs scored under one filter, as they come in; nothing of a doc is held."""
+
+    def __init__(self, filter_name: str) -> None:
+        self.filter = filter_name
+        self._columns: dict[str, Column] = {}
+        self._named: dict[str, tuple[int, int]] = {}
+        self._total = 0
+        self._unmatched = 0
+
+    def add(self, place: int, doc: FilteredDoc) -> None:
+        """Count the doc at ``place`` among the docs asked."""
+        self._total += 1
+        # The harness counts a reply that no pattern matched as wrong and says nothing.
+        self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
+        for order, (name, value) in enumerate(doc.values.items()):
+            if name not in self._columns:
+                self._columns[name] = Column()
+                self._named[name] = (place, order)
+            elif place < self._named[name][0]:
+                self._named[name] = (place, order)
+            self._columns[name].add(place, value)
+
+    def values(self) -> Iterator[tuple[str, list[Any]]]:
+        """Each metric with its values, as the docs in order name them."""
+        for name in sorted(self._columns, key=self._named.__getitem__):
+            yield name, self._columns[name].in_order()
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores should know."""
+        if not self._unmatched:
+            return []
+        return [
+            f"filter {self.filter}: {self._unmatched} of {self._total} replies matched no pattern "
+            f"({INVALID}) and count as wrong"
+        ]
+
+
 class HarnessScorer:
     """Scores one harness task. Making one checks its filters and metrics.
 
@@ -67,16 +106,19 @@ class HarnessScorer:
         )
         self._score = self._scoring()
 
-    def check_gold(self, docs: Iterable[DocRequests]) -> None:
+    def check_gold(self, doc: DocRequests) -> None:
         """Refuse a gold answer outside the choices, before anything is asked about it."""
         if self.task.output_type != "multiple_choice" or self.task.own_process_results is not None:
             return
-        if self.task.parity:
-            return
-        for doc in docs:
+        if not self.task.parity:
             resolve_gold(
                 _gold(doc), doc.asked.choices, strict=True, where=self._place(doc).rstrip(": ")
             )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every filter looks at one doc at a time, so that docs can be scored in parts."""
+        return all(pipeline.is_local for pipeline in self.pipelines)
 
     def score(
         self, docs: Sequence[DocRequests], answers: Sequence[Sequence[Answer]]
@@ -85,19 +127,19 @@ class HarnessScorer:
         responses = [self._responses(doc, given) for doc, given in zip(docs, answers, strict=True)]
         return [self._filtered(pipeline, docs, responses) for pipeline in self.pipelines]
 
-    def summarise(
+    def result(
         self,
-        filtered: Sequence[FilteredDoc],
+        scores: FilterScores,
         *,
         num_fewshot: int,
         bootstrap_iters: int | None = DEFAULT_ITERS,
         notes: Iterable[str] = (),
+        missing: int = 0,
     ) -> TaskResult:
         """One filter's docs as a result."""
         task = self.task
         estimates: dict[str, Estimate] = {}
-        for name in self._metric_names(filtered):
-            values = [doc.values[name] for doc in filtered if name in doc.values]
+        for name, values in scores.values():
             estimates[name] = self._estimate(name, values, bootstrap_iters)
         higher = {
             name: True if better is None else better
@@ -117,8 +159,9 @@ class HarnessScorer:
             version=(task.config.metadata or {}).get("version", task.VERSION),
             config=task.config.to_dict(),
             fingerprints={"task": task.fingerprint},
-            notes=[*notes, *_invalid_note(filtered)],
-            filter=filtered[0].filter if filtered else "none",
+            notes=[*notes, *scores.notes()],
+            filter=scores.filter,
+            missing=missing,
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:
@@ -229,12 +272,6 @@ class HarnessScorer:
 
     # Estimates
 
-    def _metric_names(self, filtered: Sequence[FilteredDoc]) -> list[str]:
-        names: dict[str, None] = {}
-        for doc in filtered:
-            names.update(dict.fromkeys(doc.values))
-        return list(names)
-
     def _higher_is_better(self) -> Mapping[str, bool | None]:
         if self.task.overrides("higher_is_better") and not self.only_predicts:
             return self.task.higher_is_better()
@@ -275,14 +312,3 @@ def _gold(doc: DocRequests) -> Any:
 
 def _plain(answer: Answer) -> Any:
     return str(answer) if isinstance(answer, str) else answer
-
-
-def _invalid_note(filtered: Sequence[FilteredDoc]) -> list[str]:
-    """How many replies no pattern matched: the harness counts them as wrong and says nothing."""
-    missed = sum(1 for doc in filtered if doc.filtered and doc.filtered[0] == INVALID)
-    if not missed:
-        return []
-    return [
-        f"filter {filtered[0].filter}: {missed} of {len(filtered)} replies matched no pattern "
-        f"({INVALID}) and count as wrong"
-    ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval.stats.intervals import Estimate
+from lm_eval.usage import Usage
 
 
 @dataclass
@@ -58,6 +59,9 @@ class TaskResult:
     format_version: Any = None
     format_yaml: str | None = None
     """The format as it was used, overrides included, as YAML."""
+    usage: Usage | None = None
+    """What the answers cost, those of an interrupted run that this one went on from included. The
+    filters of one task share it."""
 
 
 @dataclass
