@@ -574,7 +574,10 @@ def cli_help() -> str:
         positional = [_metavar(a) for a in given if not a.option_strings]
         usage = " ".join(["lm-eval", name, *positional, "[options]"])
         parts.append(f"### `lm-eval {name}`\n\n{parser.description or about}\n\n{fenced(usage)}\n")
-        rows = [(_flags(a), cell(a.help or _choices(a)).replace("*", "\\*")) for a in given]
+        rows = [
+            (_flags(a), cell((a.help or _choices(a)).replace("%%", "%")).replace("*", "\\*"))
+            for a in given
+        ]
         parts.append(table(("Argument", "Meaning"), rows) + "\n")
     return "".join(parts)
 

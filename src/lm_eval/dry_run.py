@@ -14,6 +14,8 @@ from lm_eval.evaluator import adapt, check_groups
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, prepare_all
 from lm_eval.reports.forecasts import Forecast
+from lm_eval.reports.progress import Progress
+from lm_eval.requests import Request
 from lm_eval.runs import Run, backend_arguments, hiding, model_class, opened_model, secrets_in
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
@@ -35,12 +37,20 @@ def forecast(
             prepared, _ = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
-            return [_forecast(one, model) for one in prepared]
+            return [_forecast(one, model, run.options.shows_progress) for one in prepared]
 
 
-def _forecast(prepared: Prepared, model: LM) -> Forecast:
-    requests = (request for doc in prepared.asked() for request in doc.requests)
-    return Forecast(prepared.task.name, prepared.num_docs, model.estimate(requests))
+def _forecast(prepared: Prepared, model: LM, shows_progress: bool) -> Forecast:
+    name = prepared.task.name
+    with Progress(name, prepared.num_requests, enabled=shows_progress) as progress:
+        return Forecast(name, prepared.num_docs, model.estimate(_requests(prepared, progress)))
+
+
+def _requests(prepared: Prepared, progress: Progress) -> Iterator[Request]:
+    """The requests, counted as they are read."""
+    for doc in prepared.asked():
+        yield from doc.requests
+        progress.advance(len(doc.requests))
 
 
 @contextmanager

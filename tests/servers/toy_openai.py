@@ -7,6 +7,7 @@ follow from a hash of the last tokens, in ``gguf_server`` a real one.
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import random
@@ -31,13 +32,20 @@ class Scored(Protocol):
 
     bos: int
     eos: int
+    chat_template: str
 
     def encode(self, text: str) -> list[int]: ...
 
     def decode(self, tokens: Sequence[int]) -> str: ...
 
-    def rows(self, tokens: Sequence[int], first: int) -> list[list[float]]:
+    def rows(self, tokens: Sequence[int], first: int) -> list[Any]:
         """The log-probs of every next token, after each of the tokens from ``first`` on."""
+
+    def best(self, row: Any, count: int) -> list[int]:
+        """The likeliest tokens, best first."""
+
+    def render(self, messages: list[dict[str, str]]) -> str:
+        """A chat as text."""
 
 
 def toy_tokenizer() -> Tokenizer:
@@ -65,6 +73,8 @@ def write_tokenizer(folder: Path, *, template: str | None = CHAT_TEMPLATE) -> Pa
 class ToyModel:
     """Log-probs from a hash of the last six tokens."""
 
+    chat_template = CHAT_TEMPLATE
+
     def __init__(self) -> None:
         self.tokenizer = toy_tokenizer()
         self.bos, self.eos = self.tokenizer.token_to_id(BOS), self.tokenizer.token_to_id(EOS)
@@ -76,8 +86,14 @@ class ToyModel:
     def decode(self, tokens: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=False))
 
-    def rows(self, tokens: Sequence[int], first: int) -> list[list[float]]:
+    def rows(self, tokens: Sequence[int], first: int) -> list[Any]:
         return [_row(tuple(tokens[: at + 1][-6:]), self.size) for at in range(first, len(tokens))]
+
+    def best(self, row: list[float], count: int) -> list[int]:
+        return heapq.nlargest(count, range(len(row)), key=row.__getitem__)
+
+    def render(self, messages: list[dict[str, str]]) -> str:
+        return "".join(f"<{one['role']}>{one['content']}\n" for one in messages) + "<assistant>"
 
 
 @lru_cache(maxsize=50_000)
@@ -130,7 +146,8 @@ class ToyServer:
 
     def _info(self) -> dict[str, Any]:
         texts = [self.model.decode([token]) for token in (self.model.bos, self.model.eos)]
-        return {"bos_token": texts[0], "eos_token": texts[1], "chat_template": CHAT_TEMPLATE}
+        template = self.model.chat_template
+        return {"bos_token": texts[0], "eos_token": texts[1], "chat_template": template}
 
     # -- completions -------------------------------------------------------------------------
 
@@ -162,7 +179,7 @@ class ToyServer:
         generated, finish = self._continue(tokens, wanted, body)
         if echoes and not self.generates:
             generated = []
-        text = self.model.decode(generated)
+        text = self._text(generated)
         choice = {"index": place, "text": text, "finish_reason": finish}
         if body.get("logprobs") and self.most_logprobs:
             choice["logprobs"] = self._logprobs(tokens, generated, body["logprobs"], bool(echoes))
@@ -177,15 +194,17 @@ class ToyServer:
         numbers = random.Random(f"{body.get('seed')} {tokens}")
         while len(made) < wanted:
             row = self.model.rows([*tokens, *made], len(tokens) + len(made) - 1)[0]
-            weights = [math.exp(score) for score in row]
             if body.get("temperature"):
-                made += numbers.choices(range(len(row)), weights)
+                made += numbers.choices(range(len(row)), [math.exp(score) for score in row])
             else:
-                made.append(row.index(max(row)))
+                made.append(self.model.best(row, 1)[0])
             text = self.model.decode(made)
             if made[-1] == self.model.eos or any(stop in text for stop in stops):
                 return made, "stop"
         return made, "length"
+
+    def _text(self, generated: list[int]) -> str:
+        return self.model.decode([token for token in generated if token != self.model.eos])
 
     def _logprobs(
         self, tokens: list[int], generated: list[int], count: int, echoes: bool
@@ -195,39 +214,33 @@ class ToyServer:
         rows = self.model.rows(whole[:-1], max(start - 1, 0))
         scored = [None] if start == 0 else []
         tops: list[Any] = [None] if start == 0 else []
+        ids = [self.model.best(row, count) for row in rows] if self.chat_shape else [[]]
         for token, row in zip(whole[max(start, 1) :], rows, strict=True):
-            scored.append(row[token])
+            scored.append(float(row[token]))
             tops.append(self._top(row, count, echoes))
         if echoes and self.shift:
             scored, tops = [*scored[self.shift :], 0.0], [*tops[self.shift :], {}]
         texts = [self.model.decode([token]) for token in whole[start:]]
         if self.chat_shape:
-            return {"content": [self._entry(texts[0], scored[0], tops[0], rows[0])]}
+            return {"content": [_entry(texts[0], scored[0], tops[0], ids[0])]}
         return {"tokens": texts, "token_logprobs": scored, "top_logprobs": tops}
 
     def _top(self, row: list[float], count: int, echoes: bool) -> dict[str, float]:
-        best = sorted(range(len(row)), key=lambda token: -row[token])[:count]
+        best = self.model.best(row, count)
         if self.top_after_sampling and not echoes:
             return {self.model.decode([best[0]]): 0.0}
-        return {self.model.decode([token]): row[token] for token in best}
-
-    def _entry(self, text: str, score: Any, top: dict[str, float], row: list[float]) -> Any:
-        entries = [
-            {"id": row.index(value), "token": name, "logprob": value} for name, value in top.items()
-        ]
-        return {"token": text, "logprob": score, "top_logprobs": entries}
+        return {self.model.decode([token]): float(row[token]) for token in best}
 
     # -- chat --------------------------------------------------------------------------------
 
     def _chat(self, body: dict[str, Any]) -> tuple[int, Any]:
-        said = "".join(f"<{one['role']}>{one['content']}\n" for one in body["messages"])
-        tokens = self.model.encode(said + "<assistant>")
+        tokens = self.model.encode(self.model.render(body["messages"]))
         if self.chat is not None:
             choice = {"index": 0, "finish_reason": "stop", **self.chat(body)}
         else:
             limit = body.get("max_tokens") or body.get("max_completion_tokens") or 16
             made, finish = self._continue(tokens, limit, body)
-            message = {"role": "assistant", "content": self.model.decode(made)}
+            message = {"role": "assistant", "content": self._text(made)}
             choice = {"index": 0, "message": message, "finish_reason": finish}
         return 200, self._with_usage({"choices": [choice]}, len(tokens), 1)
 
@@ -237,6 +250,12 @@ class ToyServer:
             counts = {"prompt_tokens": given, "completion_tokens": made}
             reply["usage"] = {**counts, "prompt_tokens_details": details}
         return reply
+
+
+def _entry(text: str, score: float | None, top: dict[str, float], ids: list[int]) -> Any:
+    found = zip(top.items(), ids, strict=True)
+    entries = [{"id": token, "token": name, "logprob": value} for (name, value), token in found]
+    return {"token": text, "logprob": score, "top_logprobs": entries}
 
 
 def _refusal(message: str) -> tuple[int, Any]:

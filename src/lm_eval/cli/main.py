@@ -416,9 +416,9 @@ def _add_run(commands: Any) -> None:
     parser.add_argument(
         "--max_failed",
         default="0",
-        metavar="N|N%%",
-        help="requests that may fail for good, as a number or a share of all; their docs are missing "
-        "from every score (default: 0, the first stops the run)",
+        metavar="N",
+        help="requests that may fail for good, as a number or a share such as 1%%; their docs are "
+        "missing from every score (default: 0, the first stops the run)",
     )
     parser.add_argument(
         "--log_samples",

@@ -152,17 +152,16 @@ class Caller:
         *,
         generate: bool,
         gen_kwargs: Mapping[str, Any] | None = None,
-        seed: int | None = None,
         ctxlens: list[int] | None = None,
+        **more: Any,
     ) -> Any:
-        """The server's reply, or what a subclass has made of it."""
+        """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
         counts = _COUNTS.get()
         before = counts.requests
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
         try:
             if self._style == "own":
-                seed = self._model.seed if seed is None else seed
-                outputs = await self._model.amodel_call(messages, seed=seed, **options)
+                outputs = await self._model.amodel_call(messages, **options, **more)
             else:
                 outputs = await self._ask_subclass(messages, ctxlens, options)
         except RequestError as error:
@@ -351,7 +350,8 @@ class Caller:
 
     async def _top(self, prompts: list[Any], size: int) -> list[NextTokens | None]:
         wanted = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
-        outputs = await self._ask(prompts, generate=True, gen_kwargs=wanted)
+        # No stop string: a reply that ends before its first token may come without log-probs.
+        outputs = await self._ask(prompts, generate=True, gen_kwargs=wanted, eos=None)
         return self._read(outputs, "parse_top_logprobs", self._model.parse_top_logprobs)
 
     def probe(self, task: str) -> Ability:

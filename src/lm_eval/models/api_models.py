@@ -275,7 +275,7 @@ class TemplateAPI(StreamingLM, ServerTokens):
             generate=generate,
             gen_kwargs=dict(gen_kwargs or {}),
             seed=kwargs.pop("seed", self.seed),
-            eos=self.eos_string,
+            eos=kwargs.pop("eos", self.eos_string),
             **kwargs,
         )
         received = await self.transport.post(
