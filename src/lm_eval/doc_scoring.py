@@ -73,7 +73,7 @@ class FormatScoring(Scoring):
 
     def results(self) -> list[TaskResult]:
         fmt = self.task.format
-        notes = []
+        notes = list(self.prepared.notes)
         if fmt and fmt.gen_prefix is not None and not self._is_prefilled:
             notes.append("asked without gen_prefix: the model cannot continue a started answer")
         return [
@@ -111,6 +111,7 @@ class HarnessScoring(Scoring):
                 scores,
                 num_fewshot=self.prepared.num_fewshot,
                 bootstrap_iters=self._iters,
+                notes=self.prepared.notes,
                 missing=self.missing,
             )
             for scores in self._scores

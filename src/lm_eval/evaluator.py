@@ -22,6 +22,7 @@ from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.token_borders import warn_of_borders
 
 __all__ = [
     "Prepared",
@@ -95,6 +96,7 @@ def run_all(
     ``on_sample`` gets the samples in the order in which docs are complete; ``kept`` is where answers
     are looked for before they are asked for, and stay.
     """
+    warn_of_borders(prepared, model)
     show = shown_by(model)
     scorings = [scoring(one, options, show, on_sample) for one in prepared]
     usage = ask_all(

@@ -63,6 +63,8 @@ class Prepared:
     seed: int
     counts: Mapping[str, int]
     """Kind of request → how many of them there are."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the results should know about how it was asked."""
 
     @property
     def num_docs(self) -> int:

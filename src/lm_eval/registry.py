@@ -201,6 +201,8 @@ for _name, _class in {
     "openai-chat-completions": "OpenAIChatCompletion",
 }.items():
     MODELS.register(_name, f"lm_eval.models.openai_completions:{_class}")
+MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
+MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 
 for _name, _target in {
     "regex": "extraction:RegexFilter",

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.reports.redact import HIDDEN, environment_secrets
-from lm_eval.requests import Answer, Reply
+from lm_eval.requests import Answer, Reply, Score
 from lm_eval.salvage import checksum, is_whole, salvage
 from lm_eval.usage import Usage
 
@@ -267,6 +267,10 @@ def encode(answer: Answer) -> str:
     if isinstance(answer, Reply):
         more = {"finish": answer.finish, "reasoning": answer.reasoning}
         return json.dumps({"text": str(answer)} | {k: v for k, v in more.items() if v is not None})
+    if isinstance(answer, Score):
+        return json.dumps(
+            {"score": [_number(part) for part in answer], "tokens": _number(answer.tokens)}
+        )
     if isinstance(answer, tuple | list):
         return json.dumps([_number(part) for part in answer])
     return json.dumps(_number(answer))
@@ -275,6 +279,8 @@ def encode(answer: Answer) -> str:
 def decode(text: str) -> Answer:
     """What ``encode`` made a text of."""
     value: Any = json.loads(text)
+    if isinstance(value, dict) and "score" in value:
+        return Score(*value["score"], tokens=value["tokens"])
     if isinstance(value, dict):
         return Reply(value["text"], finish=value.get("finish"), reasoning=value.get("reasoning"))
     return tuple(value) if isinstance(value, list) else value
@@ -282,7 +288,7 @@ def decode(text: str) -> Answer:
 
 def _is_plain(answer: Any) -> bool:
     """Whether ``decode`` gives back the very same."""
-    if type(answer) is tuple:
+    if type(answer) in (tuple, Score):
         return all(type(part) in _PLAIN for part in answer)
     return type(answer) in _PLAIN
 

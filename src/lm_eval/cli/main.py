@@ -364,14 +364,9 @@ def _add_run(commands: Any) -> None:
         description="Evaluate a model on tasks, each under one or more formats.",
     )
     _add_tasks(parser)
-    parser.add_argument(
-        "--model",
-        "-M",
-        metavar="NAME",
-        help="model backend (default: the embedded SmolLM2-135M-Instruct); see `lm-eval ls models`",
-    )
-    parser.add_argument(
-        "--model_args", "-a", nargs="+", metavar="K=V", help="arguments of the backend, k=v,k=v"
+    _add_model(
+        parser,
+        "model backend (default: the embedded SmolLM2-135M-Instruct); see `lm-eval ls models`",
     )
     _add_prompting(parser)
     parser.add_argument(
@@ -438,6 +433,16 @@ def _add_run(commands: Any) -> None:
         help="only save the answers, without scoring (needs --output_path)",
     )
     parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="a YAML file with what models charge per million tokens; costs stand in the table",
+    )
+    parser.add_argument(
+        "--dry_run",
+        action="store_true",
+        help="print what the run would ask and cost; nothing is sent, no file is written",
+    )
+    parser.add_argument(
         "--write_out", "-w", action="store_true", help="print the first prompt of each task"
     )
     parser.add_argument(
@@ -482,6 +487,13 @@ def _add_validate(commands: Any) -> None:
     )
 
 
+def _add_model(parser: argparse.ArgumentParser, about: str) -> None:
+    parser.add_argument("--model", "-M", metavar="NAME", help=about)
+    parser.add_argument(
+        "--model_args", "-a", nargs="+", metavar="K=V", help="arguments of the backend, k=v,k=v"
+    )
+
+
 def _add_preview(commands: Any) -> None:
     parser = commands.add_parser(
         "preview",
@@ -495,6 +507,9 @@ def _add_preview(commands: Any) -> None:
         "--doc", type=_whole_number, default=0, metavar="N", help="which doc (default: 0)"
     )
     parser.add_argument("--chat", action="store_true", help="as chat messages")
+    _add_model(
+        parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
+    )
     parser.add_argument(
         "--run_code", action="store_true", help="run the Python functions that the task brings"
     )

@@ -7,7 +7,7 @@ the default weights (``embedded``) are used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from lm_eval.requests import (
     LoglikelihoodRequest,
     Request,
     RollingRequest,
+    Score,
 )
 
 _LARGEST_DEFAULT_WINDOW = 8192
@@ -195,7 +196,7 @@ class GgufLM(StreamingLM):
     ) -> Iterator[tuple[int, Answer]]:
         spans = (self._span(place, request) for place, request in enumerate(requests))
         for span in Scorer(self.engine).score(spans):
-            yield span.place, (span.logprob, span.is_greedy)
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
         context, continuation = self.encode_pair(self._text(request.context), request.continuation)
@@ -306,6 +307,14 @@ class GgufLM(StreamingLM):
         if self.add_bos_token and bos is not None and tokens[:1] != [bos]:
             return [bos, *tokens]
         return tokens
+
+    @property
+    def encoder(self) -> Callable[[str], list[int]]:
+        return self.encode
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for."""
+        return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
 
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         """``(context, continuation)`` in tokens; the continuation is what follows the context's

@@ -14,6 +14,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalError, place
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.columns import Column
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
@@ -25,7 +26,7 @@ from lm_eval.scoring.harness_metrics import (
     score_multiple_choice,
     score_rolling,
 )
-from lm_eval.scoring.metric_list import MetricList, parse_metric_list
+from lm_eval.scoring.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
@@ -44,6 +45,8 @@ class FilteredDoc:
     """All responses of each request, as they came."""
     filtered: Sequence[Any]
     values: Mapping[str, Any]
+    answers: Sequence[Answer] = ()
+    """What the model gave: the responses, with what a ``Reply`` tells beside its text."""
 
 
 class FilterScores:
@@ -96,7 +99,7 @@ class HarnessScorer:
         self.only_predicts = only_predicts
         config = task.config
         self.metrics: MetricList = parse_metric_list(
-            [{"metric": "bypass"}] if only_predicts else config.metric_list,
+            [{"metric": "bypass"}] if only_predicts else self._metric_list(),
             task.output_type,
             task=task.name,
             has_process_results=config.process_results is not None or task.has_own_scoring,
@@ -125,7 +128,7 @@ class HarnessScorer:
     ) -> list[list[FilteredDoc]]:
         """For each filter, every doc in order."""
         responses = [self._responses(doc, given) for doc, given in zip(docs, answers, strict=True)]
-        return [self._filtered(pipeline, docs, responses) for pipeline in self.pipelines]
+        return [self._filtered(pipeline, docs, responses, answers) for pipeline in self.pipelines]
 
     def result(
         self,
@@ -150,7 +153,7 @@ class HarnessScorer:
             task=task.task_name,
             alias=task.config.task_alias or task.name,
             format=None,
-            primary=next(iter(estimates), "none"),
+            primary=self._primary(estimates),
             metrics=estimates,
             higher_is_better=higher,
             num_docs=max((estimate.n for estimate in estimates.values()), default=0),
@@ -162,12 +165,30 @@ class HarnessScorer:
             notes=[*notes, *scores.notes()],
             filter=scores.filter,
             missing=missing,
+            scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:
         """Metric → value for a doc given by its data, as Python tasks call it."""
         asked = self.task.prompts.ask(data)
         return self._score(DocRequests(-1, asked, (), Prompt(()), ()), left)
+
+    def _metric_list(self) -> Any:
+        """The task's list, with the metric of its own ``normalization`` where that is not in it."""
+        given, metric = self.task.config.metric_list, self._own_metric
+        if metric is None or (given is not None and not isinstance(given, list)):
+            return given
+        entries = DEFAULT_METRICS[self.task.output_type] if given is None else given
+        listed = [{"metric": one} if isinstance(one, str) else one for one in entries]
+        is_there = any(isinstance(e, Mapping) and e.get("metric") == metric for e in listed)
+        return listed if is_there else [*listed, {"metric": metric}]
+
+    @property
+    def _own_metric(self) -> str | None:
+        """The metric that the task's ``normalization`` makes the score."""
+        name = self.task.normalization
+        has_own = self.task.own_process_results is not None
+        return None if name is None or has_own else NORMALISATIONS[name].metric
 
     # Responses
 
@@ -181,6 +202,7 @@ class HarnessScorer:
         pipeline: FilterPipeline,
         docs: Sequence[DocRequests],
         responses: Sequence[list[list[Any]]],
+        answers: Sequence[Sequence[Answer]],
     ) -> list[FilteredDoc]:
         flat = [one for given in responses for one in given]
         owners = [
@@ -190,9 +212,10 @@ class HarnessScorer:
         ]
         kept = iter(pipeline.apply(flat, owners))
         found = []
-        for doc, given in zip(docs, responses, strict=True):
+        for doc, given, said in zip(docs, responses, answers, strict=True):
             left = [next(kept) for _ in given]
-            found.append(FilteredDoc(doc, pipeline.name, given, left, self._values(doc, left)))
+            values = self._values(doc, left)
+            found.append(FilteredDoc(doc, pipeline.name, given, left, values, said))
         return found
 
     def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
@@ -248,6 +271,7 @@ class HarnessScorer:
             asked.choices,
             _gold(doc),
             unconditional_lls=[ll for ll, _ in left[count:]] or None,
+            tokens=[getattr(pair, "tokens", None) for pair in left[:count]],
             metrics=self.metrics.names,
             strict=not self.task.parity,
         )
@@ -271,6 +295,10 @@ class HarnessScorer:
         )
 
     # Estimates
+
+    def _primary(self, estimates: Mapping[str, Estimate]) -> str:
+        own = self._own_metric
+        return own if own is not None and own in estimates else next(iter(estimates), "none")
 
     def _higher_is_better(self) -> Mapping[str, bool | None]:
         if self.task.overrides("higher_is_better") and not self.only_predicts:

@@ -14,8 +14,16 @@ from typing import Any
 from lm_eval import registry
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import (
+    ConfigError,
+    LmEvalError,
+    LmEvalWarning,
+    ModelError,
+    did_you_mean,
+    listing,
+)
 from lm_eval.formats.compile import shortest_yaml
+from lm_eval.formats.normalisation import leading
 from lm_eval.formats.readers import Reading
 from lm_eval.registry import METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
@@ -50,7 +58,8 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     if task.format is None:
         names = own or HARNESS_METRICS.get(task.output_type, ())
         return [get_metric(name, reads_text=reads_text, where=where) for name in names]
-    metrics = [get_metric(n, reads_text=reads_text, where=where) for n in task.format.metrics]
+    names = leading(task.format.metrics, task.normalization)
+    metrics = [get_metric(n, reads_text=reads_text, where=where) for n in names]
     known = {metric.name for metric in metrics}
     for name in own:
         if name not in METRICS:
@@ -66,12 +75,16 @@ def outcome_of(
     """What a model's answers to one doc's requests amount to."""
     asked = doc.asked
     if isinstance(doc.requests[0], LoglikelihoodRequest):
-        pairs: Sequence[Any] = answers
+        count = len(asked.continuations)
+        pairs: Sequence[Any] = answers[:count]
+        alone: Sequence[Any] = answers[count:]
         return ChoiceOutcome(
             tuple(float(logprob) for logprob, _ in pairs),
             tuple(bool(is_greedy) for _, is_greedy in pairs),
             asked.continuations,
             asked.gold,
+            tokens=tuple(getattr(pair, "tokens", None) for pair in pairs),
+            alone=tuple(float(logprob) for logprob, _ in alone),
         )
     reply = str(answers[0])
     if task.format is None or asked.item is None:
@@ -94,7 +107,10 @@ def score_doc(
 ) -> ScoredDoc:
     """One doc, scored."""
     outcome = outcome_of(task, doc, answers, is_prefilled=is_prefilled)
-    values = {metric.name: metric.value(outcome) for metric in metrics}
+    try:
+        values = {metric.name: metric.value(outcome) for metric in metrics}
+    except ModelError as error:
+        raise ModelError(f"Task {task.name!r}: {error}") from None
     return ScoredDoc(doc, answers, outcome, values)
 
 
@@ -151,6 +167,7 @@ class FormatScores:
             format_yaml=shortest_yaml(fmt) if fmt else None,
             notes=list(notes),
             missing=missing,
+            scores_choices=task.output_type == "multiple_choice",
         )
 
 
