@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 _PAGES_AT = 28
 _SIZE_AT = 16
@@ -57,7 +59,7 @@ def salvage(path: Path, schema: Sequence[str], stamp: Callable[[sqlite3.Connecti
             for statement in schema:
                 db.execute(statement)
             stamp(db)
-        db.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", readable(path))
+        db.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", readable(path))
         count = int(db.execute("SELECT count(*) FROM answers").fetchone()[0])
         db.execute("COMMIT")
     if fresh.exists():  # else the other process was faster
@@ -68,7 +70,7 @@ def salvage(path: Path, schema: Sequence[str], stamp: Callable[[sqlite3.Connecti
     return count
 
 
-def readable(path: Path) -> Iterator[tuple[bytes, str]]:
+def readable(path: Path) -> Iterator[tuple[bytes, str, int]]:
     """Every answer that can be read, some of them twice.
 
     A page that is lost ends a walk through the keys, so each small range of keys is walked from
@@ -84,10 +86,18 @@ def readable(path: Path) -> Iterator[tuple[bytes, str]]:
         return
 
 
-def _walk(db: sqlite3.Connection, first: int, order: str) -> Iterator[tuple[bytes, str]]:
+def _walk(db: sqlite3.Connection, first: int, order: str) -> Iterator[tuple[bytes, str, int]]:
     low, high = bytes([first]), bytes([first + 1]) if first < 255 else b"\xff" * 64
     with suppress(sqlite3.DatabaseError):
-        yield from db.execute(
-            f"SELECT key, answer FROM answers WHERE key >= ? AND key < ? ORDER BY key {order}",
+        rows = db.execute(
+            f"SELECT key, answer, checksum FROM answers WHERE key >= ? AND key < ? ORDER BY key {order}",
             (low, high),
         )
+        # The rest of a page that was cut reads as zeros.
+        yield from (row for row in rows if row[2] == checksum(row[0], row[1]))
+
+
+def checksum(key: bytes, answer: Any) -> int:
+    """Tells an answer that is whole from one that lost a part."""
+    text = answer if isinstance(answer, str) else ""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"), zlib.crc32(key))

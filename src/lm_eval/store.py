@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.reports.redact import HIDDEN, environment_secrets
 from lm_eval.requests import Answer, Reply, Score
-from lm_eval.salvage import is_whole, salvage
+from lm_eval.salvage import checksum, is_whole, salvage
 from lm_eval.usage import Usage
 
 APPLICATION_ID = 0x6C6D6576
@@ -29,7 +29,8 @@ BUSY_S = 60.0
 
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = (
-    "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, checksum INTEGER NOT NULL) "
+    "WITHOUT ROWID",
     "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE usage (process TEXT, task TEXT, requests INTEGER, retries INTEGER, "
     "tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, wall_s REAL, "
@@ -66,7 +67,9 @@ class AnswerStore:
     def get(self, key: bytes) -> Answer | None:
         """The answer that is kept under this key; None where there is none."""
         found = self._do(_SELECT, (key,)).fetchone()
-        return None if found is None else decode(found[0])
+        return (
+            decode(found[0]) if found is not None and found[1] == checksum(key, found[0]) else None
+        )
 
     def put(
         self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
@@ -82,7 +85,7 @@ class AnswerStore:
             return answer
         text = self._clean(written)
         with self._transaction():
-            self._do(_INSERT, (key, text))
+            self._do(_INSERT, (key, text, checksum(key, text)))
             if task is not None and usage is not None:
                 self._do(_COUNT, (self._process, task, *_columns(usage)))
         return answer if text == written and _is_plain(answer) else decode(text)
@@ -212,8 +215,8 @@ class AnswerStore:
         return text
 
 
-_SELECT = "SELECT answer FROM answers WHERE key = ?"
-_INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?)"
+_SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
+_INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _ADVICE = {
     "full": "Free some space; what is there already stays, and the same command goes on from it.",
