@@ -164,8 +164,9 @@ def report_borders(
     task: ConfigurableTask, docs: Iterable[DocRequests], total: int, model: LM
 ) -> BorderReport | None:
     """What the first of ``total`` docs show; None where there are no tokens or no scored choices."""
-    tokenizer = tokenizer_of(model)
-    if tokenizer is None or task.output_type not in ("multiple_choice", "loglikelihood"):
+    is_scored = task.output_type in ("multiple_choice", "loglikelihood")
+    tokenizer = tokenizer_of(model) if is_scored else None
+    if tokenizer is None:
         return None
     report = BorderReport(task.name, total)
     for doc in islice(docs, CHECKED_DOCS):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from command_line import Workplace
+from faulty import FaultyServer
+from toy_openai import ToyServer, write_tokenizer
 
 from lm_eval.api.model import LM, Score
 from lm_eval.api.registry import register_model
@@ -207,3 +209,17 @@ def test_preview_shows_where_choices_are_scored_alone(place: Workplace) -> None:
     out = place.cli("preview", "t.yaml").out
     assert "alone:     each once more after 'Answer:', for acc_mutual_info" in out
     assert out.count("' four'") == 1
+
+
+@pytest.mark.parametrize("fmt", ["cloze", "mcqa"])
+def test_models_behind_a_server_count_tokens_too(place: Workplace, fmt: str) -> None:
+    tokenizer = write_tokenizer(place.folder / "toy")
+    place.task(formats={"type": fmt, "normalization": "token", "choice_labels": CUSTOM[fmt]})
+    with FaultyServer(ToyServer()) as server:
+        arguments = f"model=toy,base_url={server.url}/v1/completions,tokenizer={tokenizer}"
+        run(place, "t.yaml", "--model_args", arguments, model="local-completions")
+    sizes = [len(f" {text}".encode()) for text in CHOICES]  # a byte is a token there
+    assert place.samples("t")[0]["tokens"] == (sizes if fmt == "cloze" else [1, 1, 1, 1, 3])
+
+
+CUSTOM = {"cloze": None, "mcqa": ["A", "B", "C", "D", "no"]}

@@ -245,3 +245,42 @@ def test_smollm2_splits_ten_into_one_and_zero(place: Workplace) -> None:
     assert place.results()["primary_metrics"] == {"t": {"acc_tokens,none": "token"}}
     scores = [float(logprob) for ((logprob, _),) in sample["resps"]]
     assert scores[9] < scores[0]
+
+
+# A tokenizer of transformers, without a model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model folder that lacks nothing but the weights; its tokenizer joins ``: A``."""
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    pieces = [*map(chr, range(32, 127)), "\n", "<s>", ": ", ": A", "(A"]
+    merges = [(":", " "), (": ", "A"), ("(", "A")]
+    model = tokenizers.models.BPE({piece: n for n, piece in enumerate(pieces)}, merges)
+    made = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizers.Tokenizer(model), bos_token="<s>", eos_token="<s>"
+    )
+    made.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}bot:"
+    folder = tmp_path / "model"
+    made.save_pretrained(folder)
+    config = transformers.GPT2Config(
+        vocab_size=len(pieces), n_embd=8, n_layer=1, n_head=1, bos_token_id=0, eos_token_id=0
+    )
+    config.save_pretrained(folder)
+    return folder
+
+
+def test_preview_needs_the_tokenizer_of_hf_alone(place: Workplace, folder: Path) -> None:
+    place.task(formats="mcqa")
+    found = place.cli("preview", "t.yaml", "--model", "hf", "-a", f"pretrained={folder}")
+    assert found.code == 0, found.err
+    assert "tokens:    nothing  'B'  'C'  'D'" in found.out
+    assert "Answer:' disappears in ': A', which covers the border" in found.out
+    assert "warning:   in 20 of 20 docs a choice is not tokens of its own" in found.out
+    assert "Answer:' begins inside ': ', which covers the border" in found.out
+    assert 'With `target_delimiter: "\\n"` they are tokens of their own.' in found.out
+    chat = place.cli("preview", "t.yaml", "--chat", "--model", "hf", "-a", f"pretrained={folder}")
+    assert "tokens:    'A'  'B'  'C'  'D'" in chat.out
+    wrong = place.cli("preview", "t.yaml", "--model", "hf", "-a", "pretrianed=x")
+    assert "Did you mean 'pretrained'?" in wrong.err

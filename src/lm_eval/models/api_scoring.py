@@ -16,6 +16,7 @@ from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Context
 from lm_eval.models.api_replies import NextTokens
 from lm_eval.requests import LoglikelihoodRequest, RollingRequest
+from lm_eval.requests import Score as Counted
 
 _DOCS_AHEAD = 64
 CHOICES_PER_REQUEST = 32
@@ -270,7 +271,8 @@ class Scorer:
         done += [(span.place, (0.0, True)) for span in left if span.is_empty]
         left = [span for span in left if not span.is_empty]
         done += zip([span.place for span in left], await self._echoed(left), strict=True)
-        return done
+        counts = {s.place: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
+        return [(place, Counted(*score, tokens=counts[place])) for place, score in done]
 
     async def _likeliest(self, groups: Sequence[Group]) -> list[NextTokens | None]:
         size = max(self.batch_size, 1) if self.ability.batch else 1

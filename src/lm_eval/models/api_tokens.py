@@ -7,7 +7,7 @@ token ids. It sends nothing itself; a tokenizer is loaded when it is first neede
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -96,6 +96,12 @@ class ServerTokens(TemplateLM, ABC):
             first = self.prefix_token_id
             tokens = [ids if ids[:1] == [first] else [first, *ids] for ids in tokens]
         return tokens[0] if isinstance(string, str) else tokens
+
+    @property
+    def encoder(self) -> Callable[[str], Sequence[int]] | None:
+        """None where only the server could tell: each text would cost a request."""
+        is_here = self.tokenizer_backend in ("huggingface", "tiktoken")
+        return self.tok_encode if is_here else None
 
     def only_text(self, token: int) -> str | None:
         """The text of a token, or None where another token has the same text."""

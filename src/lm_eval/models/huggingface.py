@@ -7,6 +7,7 @@ Requests become token spans or prompts here; how these go through the model is i
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
 from lm_eval.models.auto_batch import AutoBatch
-from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
+from lm_eval.models.base import LM, Capabilities, GenerationOptions, StreamingLM, peek
 from lm_eval.models.borders import Border, BorderTally
 from lm_eval.models.gguf_generation import Sample, sampler
 from lm_eval.models.hf_forward import PairScorer, PlainScorer
@@ -38,6 +39,7 @@ from lm_eval.requests import (
     LoglikelihoodRequest,
     Request,
     RollingRequest,
+    Score,
 )
 
 _ENCODED_TOGETHER = 256
@@ -247,6 +249,19 @@ class HFLM(StreamingLM):
     def tok_decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         return self.tokens.decode(tokens, keeps_special=not skip_special_tokens)
 
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The tokenizer alone: weights may take long to load, and are not needed to encode."""
+        from lm_eval.models.hf_vocabulary import HFVocabulary
+
+        cls.check_args(model_args, name=name)
+        wanted = inspect.signature(HFVocabulary.__init__).parameters
+        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
+        return HFVocabulary(
+            **{key: value for key, value in model_args.items() if key in wanted},
+            chat_arguments=_chat_arguments(*chat),
+        )
+
     # -- requests ----------------------------------------------------------------------------
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
@@ -269,7 +284,7 @@ class HFLM(StreamingLM):
         self, requests: Iterable[LoglikelihoodRequest]
     ) -> Iterator[tuple[int, Answer]]:
         for span in self._score(self._spans(requests)):
-            yield span.place, (span.logprob, span.is_greedy)
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
         encode = self.tokens.separate if self.backend == "seq2seq" else self.tokens.borders
