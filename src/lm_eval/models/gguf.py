@@ -18,7 +18,8 @@ from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.embedded import default_weights
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
-from lm_eval.models.gguf_scoring import Scorer, Span
+from lm_eval.models.gguf_scoring import Scorer
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
     Answer,
     GenerateRequest,

@@ -10,39 +10,12 @@ the first, because its cells lie in the order of its tokens, which keeps results
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, Entry
+from lm_eval.models.token_tree import Span, common_length
 
 _WORTH_KEEPING = 16
 """Tokens of cached beginning for which a smaller batch is a good trade."""
-
-
-@dataclass(eq=False, slots=True)
-class Span:
-    """Score ``targets``, the tokens that follow the last ``len(targets)`` places of ``inputs``."""
-
-    place: int
-    inputs: list[int]
-    targets: list[int]
-    logprob: float = 0.0
-    is_greedy: bool = True
-    missing: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.missing = len(self.targets)
-
-    @property
-    def first_read(self) -> int:
-        """The first place whose logits are needed."""
-        return len(self.inputs) - len(self.targets)
-
-    def add(self, logprob: float, is_top: bool) -> bool:
-        """Take one token's score; True when it was the last."""
-        self.logprob += logprob
-        self.is_greedy = self.is_greedy and is_top
-        self.missing -= 1
-        return self.missing == 0
 
 
 class Scorer:
@@ -50,7 +23,7 @@ class Scorer:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._kept: list[int] = []
+        self._kept: Sequence[int] = []
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
@@ -220,15 +193,3 @@ class Tree:
         for node in reversed(order):
             node.leaves += sum(child.leaves for child in node.children.values())
         return order
-
-
-def common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two texts have in common at the start."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:  # comparing slices is far faster than comparing tokens in a loop
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -234,6 +234,24 @@ def _cells(job: Job) -> int:
     return len(job.prompt) + job.max_gen_toks
 
 
+_KEPT_SETTINGS = ("decoder_start_token_id", "forced_bos_token_id", "bos_token_id")
+
+
+def drop_settings(model: Any) -> dict[str, Any]:
+    """Leave a model only those settings for generation that it cannot do without; the others.
+
+    ``generate`` fills in what a request does not say from them, such as a ``repetition_penalty``
+    that then changes greedy replies unseen.
+    """
+    from transformers import GenerationConfig
+
+    own = model.generation_config.to_diff_dict()
+    kept = {name: own[name] for name in _KEPT_SETTINGS if name in own}
+    model.generation_config = GenerationConfig(**kept)
+    silent = (*_KEPT_SETTINGS, "transformers_version", "eos_token_id", "pad_token_id")
+    return {name: value for name, value in own.items() if name not in silent and name[0] != "_"}
+
+
 def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     """The tokens that end a text or a turn, by the model and by its tokenizer."""
     found: set[Any] = set()

@@ -20,7 +20,7 @@ from lm_eval.models.base import LM, Capabilities, GenerationOptions, StreamingLM
 from lm_eval.models.borders import Border, BorderTally
 from lm_eval.models.gguf_generation import Sample, sampler
 from lm_eval.models.hf_forward import PairScorer, PlainScorer
-from lm_eval.models.hf_generation import Endings, Generator, Job
+from lm_eval.models.hf_generation import Endings, Generator, Job, drop_settings
 from lm_eval.models.hf_loading import Wanted, load, window_of
 from lm_eval.models.hf_sources import adapter_digest, digest_of, tokenizer_digest
 from lm_eval.models.hf_tokens import Tokens
@@ -141,6 +141,7 @@ class HFLM(StreamingLM):
         )
         self._chat_arguments = chat_arguments
         self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
+        self._dropped = drop_settings(loaded.model)
         self._scoring = _auto_batch(rows, max_batch_size, loaded.device)
         self._generating = _auto_batch(rows, max_batch_size, loaded.device)
         self._last: tuple[Context, str] | None = None
@@ -225,6 +226,7 @@ class HFLM(StreamingLM):
             "batch_rows": self._scoring.rows,
             "batch_tokens": self._scoring.tokens,
             "prefix_cache": self.prefix_cache,
+            "generation_config_not_used": self._dropped,
             "torch": torch.__version__,
             "transformers": transformers.__version__,
             "chat_template_sha256": template and hashlib.sha256(template.encode()).hexdigest(),

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from lm_eval.errors import ModelError
-from lm_eval.models.gguf_scoring import Span
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ import pytest
 
 from lm_eval.models.gguf_engine import _byte_alphabet
 from lm_eval.models.gguf_generation import GrowingText
-from lm_eval.models.gguf_scoring import Span, Tree, common_length
+from lm_eval.models.gguf_scoring import Tree
+from lm_eval.models.token_tree import Span, common_length
 
 
 def test_tree_shares_beginnings_and_numbers_leaves() -> None:
