@@ -44,6 +44,8 @@ class GgufLM(StreamingLM):
     ``n_threads``      by default all cores this process may use
     ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 252
     ``n_parallel``     how many texts are generated at a time
+    ``kv_budget``      bytes for the keys and values of texts in work, by default 1 GiB; a single text
+                       takes what it needs
     ``add_bos_token``  by default what the file says; never a second BOS
     ``max_gen_toks``   the limit for generated tokens where a task gives none
     ``seed``           for sampling
@@ -61,12 +63,14 @@ class GgufLM(StreamingLM):
         add_bos_token: bool | None = None,
         max_gen_toks: int = 256,
         seed: int = 1234,
+        kv_budget: int | None = None,
     ) -> None:
         self._engine: Engine | None = None
         self._engine = Engine(
             Path(path).expanduser() if path is not None else default_weights(),
             n_threads=_positive("n_threads", n_threads) or available_cores(),
             n_batch=_tokens_per_call(batch_size),
+            kv_budget=_positive("kv_budget", kv_budget),
         )
         trained = self._engine.n_ctx_train or _LARGEST_DEFAULT_WINDOW
         self.n_ctx = _positive("n_ctx", n_ctx) or min(trained, _LARGEST_DEFAULT_WINDOW)
@@ -132,6 +136,7 @@ class GgufLM(StreamingLM):
             "n_batch": engine.n_batch,
             "n_ubatch": TOKENS_AT_ONCE,
             "n_parallel": self.n_parallel,
+            "kv_budget": engine.kv_budget,
             "add_bos_token": self.add_bos_token,
             "max_gen_toks": self.max_gen_toks,
             "seed": self.seed,
