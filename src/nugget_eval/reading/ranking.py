@@ -17,7 +17,8 @@ from nugget_eval.reading.spellings import LABELS
 _REACH = 200
 _LEAD_END = " \t\r\n`~<>()[]{}*_#\"'“”"
 _EXAMPLE = re.compile(
-    r"\be\.\s?g\b|\beg[.:,]|\bi\.\s?e\.|\bfor\s+instance\b|(?<!this )(?<!given )\bexamples?\b|\bsuch\s+as\b"
+    r"\be\.\s?g\b|\beg[.:,]|\bi\.\s?e\.|\bfor\s+instance\b|(?<!this )(?<!given )\bexamples?\b"
+    r"|\bsuch\s+as\b"
     r"|\bsamples?\s*(?:answer|output|response|:)|\b(?:looks?|written|formatted)\s+like\b"
     r"|\blike\s+(?:this|so)\b"
     r"|\bone\s+of\b|\b(?:valid|allowed|possible|available|permitted|following|three)\s+(?:labels?|values?"
@@ -40,8 +41,8 @@ _QUOTE = re.compile(
     re.IGNORECASE,
 )
 _FINAL = re.compile(
-    r"(?<!not )(?<!non-)(?<!before the )\b(?:final(?:ly)?|corrected|correction|revised|revision|updated|amended"
-    r"|conclusion|in\s+summary|endgültig\w*|respuesta\s+final|最终)\b|最终",
+    r"(?<!not )(?<!non-)(?<!before the )\b(?:final(?:ly)?|corrected|correction|revised|revision|updated"
+    r"|amended|conclusion|in\s+summary|endgültig\w*|respuesta\s+final|最终)\b|最终",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
@@ -93,8 +94,6 @@ def _exclusion(text: str, one: Candidate, lead: str) -> str | None:
         return "example"
     if is_definitions(one):
         return "definitions"
-    if one.format == "pipe" and text[one.span[0] - 1 : one.span[0]] == "<":
-        return "menu"
     return None
 
 
