@@ -39,8 +39,9 @@ _LABEL_WORD = (
 _LEADING_LABEL = re.compile(
     rf"[\"'“‘`*_(\[]{{0,4}}(?P<label>{_LABEL_WORD})(?![\w-])", re.IGNORECASE
 )
+_OR = re.compile(r"\W{0,4}or\b", re.IGNORECASE)
 _HEDGE = re.compile(
-    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in part|or)\b", re.I
+    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in part)\b", re.I
 )
 _DENIAL = re.compile(r"\b(?:not|no|un\w+|n't|never|contradict\w*|absent)\b", re.IGNORECASE)
 _REACH = 60
@@ -310,9 +311,11 @@ def _first_label(body: str, words: Words) -> Label | None:
 def _takes_back(label: Label, explanation: str) -> bool:
     """True if the first words of an explanation speak for another label."""
     first = re.split(r"[.;\n]", explanation, maxsplit=1)[0][:_REACH]
+    if _OR.match(first):
+        return True
     if label == "support":
         return bool(_HEDGE.search(first) or _DENIAL.search(first))
-    return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly|or)\b", first, re.I))
+    return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly)\b", first, re.I))
 
 
 def _last_label(body: str, words: Words) -> Label | None:

@@ -59,13 +59,17 @@ class _Collector:
         self.words = words
         self.found: list[Candidate] = []
         self.run: _Run | None = None
-        self.fence: str | None = None
 
     def take(self, line: Line) -> None:
         if line.kind == "fence":
             self.finish()
             return
-        self.fence = line.fence
+        if (
+            self.run is not None
+            and self.run.lines
+            and self.run.lines[-1].is_quoted != line.is_quoted
+        ):
+            self.finish()
         if line.kind == "rule" and self.run is not None and self.run.kind == "row":
             return
         inline = _inline_numbered(line, self.words)

@@ -26,7 +26,7 @@ from nugget_eval.reading.candidates import (
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
 _ATTRIBUTE = re.compile(r"([\w.:-]{1,40})\s{0,4}=\s{0,4}(?:\"([^\"<>]{0,200})\"|'([^'<>]{0,200})')")
 _ANSWER_TAG = re.compile(
-    r"</?(?:[\w.-]{1,20}:)?(?:answers?|final(?:[_-]?answer)?|output)(?:\s[^<>]{0,500}?)?/?>",
+    r"</?(?:[\w.-]{1,20}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
     re.IGNORECASE,
 )
 _COMMENT = re.compile(r"<!--|-->|<\?|\?>|<!\[CDATA\[|\]\]>")
@@ -111,11 +111,18 @@ def answer_spans(text: str) -> list[Span]:
     opened: dict[str, int] = {}
     for found in _ANSWER_TAG.finditer(text):
         tag = _Tag(*_parsed(found[0]), found.span())
+        if tag.name == "labels":
+            continue
         if tag.kind == "open":
             opened[tag.name] = tag.span[1]
         elif tag.kind == "close" and tag.name in opened:
             spans.append((opened.pop(tag.name), tag.span[0]))
     return spans
+
+
+def without_answer_tags(text: str) -> str:
+    """``text`` of equal length, blank where ``<answer>`` and its like stood."""
+    return _ANSWER_TAG.sub(lambda tag: " " * len(tag[0]), text) if "<" in text else text
 
 
 def _without_comments(text: str) -> str:
@@ -183,14 +190,14 @@ def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: Words) -> N
     index = _index(tag)
     by_attribute = _label_attribute(tag)
     label = words(by_attribute if by_attribute is not None else content)
+    if label is None and tag.name in INDEX_KEYS and index_of(content.strip()) is not None:
+        group.index = index_of(content.strip())
+        return
     if tag.name in DRAFT_KEYS or not (tag.name in _SLOT_NAMES or by_attribute is not None):
         return
-    if label is None and by_attribute is None:
-        if tag.name in INDEX_KEYS and index_of(content.strip()) is not None:
-            group.index = index_of(content.strip())
-            return
-        if tag.name in _WRAPPERS or tag.name not in LABEL_KEYS:
-            return  # a wrapper of another format, or the nugget's own text
+    is_other = tag.name in _WRAPPERS or tag.name not in LABEL_KEYS
+    if label is None and by_attribute is None and is_other:
+        return  # a wrapper of another format, or the nugget's own text
     chosen = index if index is not None else group.index
     group.add(Slot(label, chosen, span), span)
     group.index = None

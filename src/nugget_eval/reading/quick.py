@@ -25,7 +25,7 @@ _WHOLE: tuple[tuple[str, re.Pattern[str], FormatUsed, str], ...] = (
     ("", re.compile(rf"{_ONE}(?:[ ]?\|[ ]?{_ONE})+"), "pipe", "row"),
 )
 _LABEL = re.compile(_ONE)
-_MENU = "support|partial_support|not_support"
+MENU = "support|partial_support|not_support"
 
 
 def quick_labels(response: str, count: int, format_type: str | None) -> LabelReading | None:
@@ -43,7 +43,7 @@ def quick_labels(response: str, count: int, format_type: str | None) -> LabelRea
 def _reading(
     response: str, text: str, count: int, name: FormatUsed, rule: str, format_type: str | None
 ) -> LabelReading | None:
-    is_menu = text == _MENU and format_type not in (None, "pipe", "adaptive")
+    is_menu = text == MENU and format_type not in (None, "pipe", "adaptive")
     start = response.find(text[0])
     places: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
     if len(places) != count or is_menu or (name == "numbered" and not _counts_up(text)):

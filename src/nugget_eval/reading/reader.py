@@ -12,10 +12,10 @@ from lm_eval.formats.readers.text import blanked, fold
 from nugget_eval.reading.candidates import Candidate, Slot, Span, Words
 from nugget_eval.reading.channels import Channel, answer_channel, is_json
 from nugget_eval.reading.lists import listed
-from nugget_eval.reading.markup import answer_spans, tagged
+from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
 from nugget_eval.reading.placing import Placed, place
 from nugget_eval.reading.prose import stated
-from nugget_eval.reading.quick import quick_labels
+from nugget_eval.reading.quick import MENU, quick_labels
 from nugget_eval.reading.ranking import is_revised, rank
 from nugget_eval.reading.result import ErrorType, FormatUsed, LabelReading, LabelTuple
 from nugget_eval.reading.spellings import STEM, Label
@@ -64,17 +64,11 @@ def read_labels(
     takes yes, true, no, false, none and maybe as well, where each slot holds one word.
     """
     count = expected_count if type(expected_count) is int and expected_count > 0 else 0
-    if not count:
-        return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
-    if not isinstance(response, str) or not response.strip():
-        return _unread(count, "empty", "empty", "the reply is empty")
-    if len(response) > LONGEST_REPLY:
-        return _unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
     words = Words(case_sensitive, plain_words)
-    quick = quick_labels(response, count, format_type) if not plain_words else None
-    if quick is not None:
-        return _with_conformity(quick, format_type)
-    return _with_conformity(_read(response, count, words, format_type), format_type)
+    reading = _checked(response, count, words, format_type)
+    if format_type is None or format_type == "adaptive":
+        return reading
+    return replace(reading, conforms=_conforms(reading.format_used, format_type))
 
 
 def parse_labels_multi_format(
@@ -93,6 +87,18 @@ def parse_labels_multi_format(
 # --------------------------------------------------------------------------------------- steps
 
 
+def _checked(response: object, count: int, words: Words, format_type: str | None) -> LabelReading:
+    """The reading of anything: what is no reply, or too long, says so."""
+    if not count:
+        return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
+    if not isinstance(response, str) or not response.strip():
+        return _unread(count, "empty", "empty", "the reply is empty")
+    if len(response) > LONGEST_REPLY:
+        return _unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
+    quick = None if words.plain_words else quick_labels(response, count, format_type)
+    return quick if quick is not None else _read(response, count, words, format_type)
+
+
 def _read(response: str, count: int, words: Words, format_type: str | None) -> LabelReading:
     text, offsets = _visible(response)
     # Tags inside the strings of valid JSON are text.
@@ -101,6 +107,8 @@ def _read(response: str, count: int, words: Words, format_type: str | None) -> L
     found = _ranked(masked, words)
     if len(found) > MOST_CANDIDATES:
         return _unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
+    if format_type not in (None, "pipe", "adaptive"):
+        found = [_menu_excluded(masked, one) for one in found]
     if channel.is_unclosed and not _usable(found):
         found = _after_unclosed(text, channel, words, count)
     if not _usable(found) and "&lt;" in masked:
@@ -138,7 +146,7 @@ def _candidates(text: str, words: Words) -> list[Candidate]:
     found += own
     rest = blanked(rest, _separate(own))
     if words.plain_words or STEM.search(rest):
-        found += listed(rest, words)
+        found += listed(without_answer_tags(rest), words)
         if not found:
             found += stated(rest, words)
     return sorted(found, key=lambda one: one.span)
@@ -158,6 +166,12 @@ def _separate(found: Sequence[Candidate]) -> Iterator[Span]:
         if one.span[0] >= at:
             yield one.span
             at = one.span[1]
+
+
+def _menu_excluded(text: str, one: Candidate) -> Candidate:
+    """The labels with pipes between are in the prompt: no answer where no pipes were asked for."""
+    is_menu = one.format == "pipe" and text[slice(*one.span)].strip(" \t\"'`") == MENU
+    return replace(one, excluded="menu") if is_menu else one
 
 
 def _usable(found: Sequence[Candidate]) -> list[Candidate]:
@@ -284,12 +298,6 @@ def _conforms(format_used: str, format_type: str | None) -> bool:
     if format_type is None or format_type == "adaptive":
         return False
     return format_used in _CONFORMING.get(format_type, {format_type})
-
-
-def _with_conformity(reading: LabelReading, format_type: str | None) -> LabelReading:
-    if format_type is None or format_type == "adaptive":
-        return reading
-    return replace(reading, conforms=_conforms(reading.format_used, format_type))
 
 
 def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
