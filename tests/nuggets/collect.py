@@ -74,8 +74,8 @@ WRITTEN = {
     "adaptive": "1: support\n2: partial_support",
 }
 SHOT = (
-    "Query: where do storks winter\n\nPassage: Most storks of the region winter in West Africa.\n\n\
-Nuggets:\n1. Storks winter in Africa\n2. All storks winter in Mali"
+    "Query: where do storks winter\n\nPassage: Most storks of the region winter in West Africa.\n\
+\nNuggets:\n1. Storks winter in Africa\n2. All storks winter in Mali"
 )
 SHOT_REASONING = """<reasoning>
 1.
@@ -115,8 +115,8 @@ TOPICS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "effect of the drug on blood pressure",
-        "In the trial, systolic pressure fell by 8 mmHg in the treated group and by 2 mmHg in the control "
-        "group. No serious side effects were reported in twelve weeks.",
+        "In the trial, systolic pressure fell by 8 mmHg in the treated group and by 2 mmHg in the "
+        "control group. No serious side effects were reported in twelve weeks.",
         ("The drug lowers systolic blood pressure", "The drug has no side effects at all"),
     ),
     (

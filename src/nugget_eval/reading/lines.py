@@ -6,11 +6,12 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nugget_eval.reading.candidates import LABEL_KEYS, Span, Words, index_of, key_of
 from nugget_eval.reading.spellings import STEM, Label
 
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_LINE = re.compile(r"[^\n]+")
 FENCE = re.compile(r"\s{0,12}(?:>\s?)?(?:`{3,}|~{3,})\s{0,4}([\w+-]{0,20})")
 _QUOTE = re.compile(r"\s{0,8}>\s?(?![\w/])|\s{0,8}>\s")
 _ITEM = re.compile(
@@ -25,7 +26,7 @@ _FIELD = re.compile(
     r"[ \t]*(?:[-*+•][ \t]+)?[*_`\"]{0,3}(?P<key>[A-Za-z][A-Za-z _-]{0,30}?)[*_`\"]{0,3}[ \t]?"
     r"(?:[:→]|=(?![\"'“<])|->|=>)[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-{2,}:?[ \t]*)*\|?[ \t]*")
+_TABLE_RULE_MARKS = frozenset(" \t|:-")
 _SEPARATOR = re.compile(r"[ \t]*(?:[:;–—→]|->|=>|[ \t]-[ \t]|[ \t]=[ \t])[ \t]*")
 _EXPLANATION = re.compile(
     r"[*_`\"'”’\])]{0,3}[ \t]*(?:[:;.,–—(→/#]|-{1,2}[ \t]|//|because\b|since\b|as\b|due\b)[ \t]*",
@@ -38,8 +39,9 @@ _LABEL_WORD = (
 _LEADING_LABEL = re.compile(
     rf"[\"'“‘`*_(\[]{{0,4}}(?P<label>{_LABEL_WORD})(?![\w-])", re.IGNORECASE
 )
+_OR = re.compile(r"\W{0,4}or\b", re.IGNORECASE)
 _HEDGE = re.compile(
-    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in part|or)\b", re.I
+    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in part)\b", re.I
 )
 _DENIAL = re.compile(r"\b(?:not|no|un\w+|n't|never|contradict\w*|absent)\b", re.IGNORECASE)
 _REACH = 60
@@ -51,7 +53,8 @@ _LONGEST_LINE = 20_000
 class Line:
     """One line that is not blank.
 
-    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``fence``, ``rule`` or ``text``. ``label`` is
+    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``fence``, ``rule`` or ``text``.
+    ``label`` is
     what an item, field or bare line says; ``cells`` belong to a row.
     """
 
@@ -70,6 +73,7 @@ class Line:
     key: str = ""
     delimiter: str = ""
     cells: tuple[str, ...] = ()
+    is_menu: bool = False
 
 
 def read_lines(text: str, words: Words) -> Iterator[Line]:
@@ -78,6 +82,8 @@ def read_lines(text: str, words: Words) -> Iterator[Line]:
     last_end = 0
     for found in _LINE.finditer(text):
         source = found[0].rstrip()
+        if not source:
+            continue
         line = Line("text", source, (found.start(), found.start() + len(source)))
         line.after_blank = text.count("\n", last_end, found.start()) > 1
         line.fence = fence
@@ -92,6 +98,30 @@ def read_lines(text: str, words: Words) -> Iterator[Line]:
 
 
 def _classify(line: Line, words: Words) -> None:
+    """Fill in what the line is; lines come again and again, so this is remembered."""
+    known = _known(line.text, words) if len(line.text) <= 200 else None
+    if known is None:
+        _fill(line, words)
+        return
+    for name in _FILLED:
+        setattr(line, name, getattr(known, name))
+    line.span = (line.span[0] + known.span[0], line.span[1])
+
+
+_FILLED = (
+    *("kind", "indent", "is_quoted", "bullet", "index", "body", "label", "explained", "key"),
+    *("delimiter", "cells", "is_menu"),
+)
+
+
+@lru_cache(maxsize=8192)
+def _known(text: str, words: Words) -> Line:
+    line = Line("text", text, (0, len(text)))
+    _fill(line, words)
+    return line
+
+
+def _fill(line: Line, words: Words) -> None:
     source = line.text
     if source.lstrip()[:1] == ">" and _QUOTE.match(source):
         line.is_quoted = True
@@ -99,7 +129,7 @@ def _classify(line: Line, words: Words) -> None:
     line.indent = len(source) - len(source.lstrip())
     if len(source) > _LONGEST_LINE:
         return
-    if _TABLE_RULE.fullmatch(source):
+    if "--" in source and _TABLE_RULE_MARKS.issuperset(source):
         line.kind = "rule"
         return
     has_stem = STEM.search(source) is not None or words.plain_words
@@ -107,12 +137,30 @@ def _classify(line: Line, words: Words) -> None:
         _item(line, source, words)
         return
     label = words(source)
+    if label is None and ":" in source and _group(line, source, words):
+        return
     if label is not None:
         line.kind, line.label = "label", label
         _bullet(line, source, words)
         return
     if not _row(line, source, words) and not _field(line, source, words):
         _item(line, source, words)
+
+
+_NUMBER_WORDS = frozenset(("nugget", "nuggets", "item", "items", "and", "none"))
+_NUMBER_TOKEN = re.compile(r"[a-z]+|\d+|[^\s\w,;.&#()\[\]*]")
+
+
+def _group(line: Line, source: str, words: Words) -> bool:
+    """True for ``support: 1, 3``: a label and the numbers of its nuggets."""
+    head, _, tail = source.partition(":")
+    label = words(head.strip(" \t-•+"), strict_slot=False)
+    tokens = _NUMBER_TOKEN.findall(tail.lower()) if label is not None and tail.strip() else []
+    if not tokens or not all(len(t) < 5 if t.isdigit() else t in _NUMBER_WORDS for t in tokens):
+        return False
+    line.kind, line.label = "group", label
+    line.cells = tuple(token for token in tokens if token.isdigit())
+    return True
 
 
 def _bullet(line: Line, source: str, words: Words) -> None:
@@ -158,11 +206,22 @@ def _row(line: Line, source: str, words: Words) -> bool:
             continue
         cells, lead = _without_lead(split_cells(source, delimiter), words)
         cells = [part for cell in cells for part in _and_parts(cell, words)]
-        if len(cells) > 1 and _is_plausible(cells, words):
+        line.is_menu = _is_menu(source, delimiter, cells, words)
+        if line.is_menu or (len(cells) > 1 and _is_plausible(cells, words)):
             line.kind, line.delimiter, line.cells = "row", delimiter, tuple(cells)
             line.span = (line.span[0] + lead, line.span[1])
             return True
     return False
+
+
+def _is_menu(source: str, delimiter: str, cells: list[str], words: Words) -> bool:
+    """``support, partial_support, or not_support`` and ``<support|…>`` show what is allowed."""
+    last = cells[-1].strip()
+    if last[:3].lower() == "or " and words(last[3:]):
+        cells[-1] = last[3:]
+        return True
+    bare = source.strip()
+    return delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
 
 
 _LEAD = re.compile(r".{0,200}?(?:[:=]|\b(?:is|are)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)")
@@ -170,7 +229,7 @@ _LEAD = re.compile(r".{0,200}?(?:[:=]|\b(?:is|are)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)
 
 def _without_lead(cells: list[str], words: Words) -> tuple[list[str], int]:
     """``Final answer: support, …`` without the words before the first label, and their length."""
-    if words(cells[0]) is not None:
+    if len(cells[0]) > 300 or words(cells[0]) is not None:
         return cells, 0
     lead = _LEAD.match(cells[0])
     if lead is None or words(cells[0][lead.end() :]) is None or index_of(lead[0].rstrip(" :=")):
@@ -252,9 +311,11 @@ def _first_label(body: str, words: Words) -> Label | None:
 def _takes_back(label: Label, explanation: str) -> bool:
     """True if the first words of an explanation speak for another label."""
     first = re.split(r"[.;\n]", explanation, maxsplit=1)[0][:_REACH]
+    if _OR.match(first):
+        return True
     if label == "support":
         return bool(_HEDGE.search(first) or _DENIAL.search(first))
-    return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly|or)\b", first, re.I))
+    return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly)\b", first, re.I))
 
 
 def _last_label(body: str, words: Words) -> Label | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nugget_eval.reading.candidates import (
@@ -22,7 +22,6 @@ _INLINE_NUMBER = re.compile(
     r"(?:\A|(?<=[\s,;(]))(?:nugget[ \t]{0,2}#?)?\(?#?(\d{1,4})[ \t]?(?:[.):=]|->|→|-(?=[ \t]))[ \t]*",
     re.IGNORECASE,
 )
-_GROUP_NUMBERS = re.compile(r"(?:(?:nuggets?|items?|#|and|&)?[\s,;]*\d{1,4}[\s,;.]*){1,400}", re.I)
 _FENCE_FORMATS = {
     "json": "json",
     "yaml": "yaml",
@@ -60,13 +59,17 @@ class _Collector:
         self.words = words
         self.found: list[Candidate] = []
         self.run: _Run | None = None
-        self.fence: str | None = None
 
     def take(self, line: Line) -> None:
         if line.kind == "fence":
             self.finish()
             return
-        self.fence = line.fence
+        if (
+            self.run is not None
+            and self.run.lines
+            and self.run.lines[-1].is_quoted != line.is_quoted
+        ):
+            self.finish()
         if line.kind == "rule" and self.run is not None and self.run.kind == "row":
             return
         inline = _inline_numbered(line, self.words)
@@ -118,6 +121,13 @@ class _Collector:
             run = self._start("field")
         run.lines.append(line)
         run.slots.append(Slot(line.label, None, line.span, line.explained))
+
+    def _group(self, line: Line) -> None:
+        run = self.run
+        if run is None or run.kind != "group" or run.has_text_after_blank:
+            run = self._start("group")
+        run.lines.append(line)
+        run.slots += (Slot(line.label, int(number), line.span) for number in line.cells)
 
     def _complete(self, line: Line) -> None:
         """Give the last item its label; a second, different one makes it unknown."""
@@ -210,9 +220,6 @@ def _of_slots(run: _Run) -> Candidate | None:
     name = _FENCE_FORMATS.get(run.lines[0].fence or "")
     excluded = "quote" if all(line.is_quoted for line in run.lines) else None
     kind, rule = _style(run)
-    if _is_grouped(run):
-        slots = tuple(_group_slots(run))
-        return make("yaml", "grouped", span, slots, excluded=excluded)
     return make(
         name if name in ("yaml", "markdown") else kind, rule, span, run.slots, excluded=excluded
     )
@@ -230,31 +237,9 @@ def _style(run: _Run) -> tuple[str, str]:
         return "csv", "lines"
     if run.kind == "field":
         return "prose", "fields"
+    if run.kind == "group":
+        return "yaml", "grouped"
     return ("yaml" if run.kind == "bullet-" else "markdown"), "bullets"
-
-
-# ------------------------------------------------------------------------------- grouped lines
-
-
-def _numbers_behind(line: Line) -> list[int] | None:
-    """The numbers in ``support: 1, 3``; None if something else stands there."""
-    _, separator, tail = line.text.partition(":")
-    if not separator or len(tail) > 2000 or not tail.strip():
-        return None
-    tail = tail.strip().strip("[]()")
-    if not _GROUP_NUMBERS.fullmatch(tail):
-        return None
-    return [int(number) for number in re.findall(r"\d{1,4}", tail)]
-
-
-def _is_grouped(run: _Run) -> bool:
-    return all(line.explained and _numbers_behind(line) is not None for line in run.lines)
-
-
-def _group_slots(run: _Run) -> Iterator[Slot]:
-    for line in run.lines:
-        for number in _numbers_behind(line) or ():
-            yield Slot(line.label, number, line.span)
 
 
 # ------------------------------------------------------------------------------- one line
@@ -289,6 +274,7 @@ def _grid(lines: list[Line], words: Words) -> Candidate | None:
     """A table or rows of cells: the column that holds labels, or one row that is the answer."""
     span = (lines[0].span[0], lines[-1].span[1])
     excluded = "quote" if all(line.is_quoted for line in lines) else None
+    excluded = "menu" if any(line.is_menu for line in lines) else excluded
     is_table = len(lines) > 1 and lines[0].delimiter == "|"
     name = "markdown" if is_table else DELIMITERS[lines[0].delimiter]
     header = lines[0].cells if not any(words(cell) for cell in lines[0].cells) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from nugget_eval.reading.candidates import (
     DRAFT_KEYS,
@@ -24,6 +25,10 @@ from nugget_eval.reading.candidates import (
 
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
 _ATTRIBUTE = re.compile(r"([\w.:-]{1,40})\s{0,4}=\s{0,4}(?:\"([^\"<>]{0,200})\"|'([^'<>]{0,200})')")
+_ANSWER_TAG = re.compile(
+    r"</?(?:[\w.-]{1,20}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
+    re.IGNORECASE,
+)
 _COMMENT = re.compile(r"<!--|-->|<\?|\?>|<!\[CDATA\[|\]\]>")
 _SLOT_NAMES = LABEL_KEYS | {"item", "li", "nugget", "entry", "element", "l", "n", "claim", "fact"}
 # These wrap an answer of any format; only a bare label in them is a slot.
@@ -102,17 +107,22 @@ def tagged(text: str, words: Words) -> list[Candidate]:
 
 def answer_spans(text: str) -> list[Span]:
     """Where ``<answer>``, ``<final_answer>`` and their like hold something, in order."""
-    if "</" not in text:
-        return []
-    spans, opened = [], {}
-    for tag in _tags(text):
-        if tag.name not in ("answer", "answers", "finalanswer", "final", "output"):
+    spans: list[Span] = []
+    opened: dict[str, int] = {}
+    for found in _ANSWER_TAG.finditer(text):
+        tag = _Tag(*_parsed(found[0]), found.span())
+        if tag.name == "labels":
             continue
         if tag.kind == "open":
             opened[tag.name] = tag.span[1]
         elif tag.kind == "close" and tag.name in opened:
             spans.append((opened.pop(tag.name), tag.span[0]))
     return spans
+
+
+def without_answer_tags(text: str) -> str:
+    """``text`` of equal length, blank where ``<answer>`` and its like stood."""
+    return _ANSWER_TAG.sub(lambda tag: " " * len(tag[0]), text) if "<" in text else text
 
 
 def _without_comments(text: str) -> str:
@@ -135,12 +145,19 @@ def _without_comments(text: str) -> str:
 
 def _tags(text: str) -> Iterator[_Tag]:
     for found in _TAG.finditer(text):
-        local = found[2].rpartition(":")[2]
-        numbered = _TRAILING_NUMBER.match(local) if local[-1:].isdigit() else None
-        number = int(numbered[2]) if numbered else None
-        kind = "close" if found[1] else "empty" if found[4] else "open"
-        attributes = _attributes(found[3]) if found[3] and not found[1] else {}
-        yield _Tag(key_of(local), number, attributes, kind, found.span())
+        yield _Tag(*_parsed(found[0]), found.span())
+
+
+@lru_cache(maxsize=4096)
+def _parsed(source: str) -> tuple[str, int | None, dict[str, str], str]:
+    """Name, number, attributes and kind of a tag; the same tags come again and again."""
+    found = _TAG.match(source)
+    assert found is not None
+    local = found[2].rpartition(":")[2]
+    numbered = _TRAILING_NUMBER.match(local) if local[-1:].isdigit() else None
+    kind = "close" if found[1] else "empty" if found[4] else "open"
+    attributes = _attributes(found[3]) if found[3] and not found[1] else {}
+    return key_of(local), int(numbered[2]) if numbered else None, attributes, kind
 
 
 def _attributes(source: str) -> dict[str, str]:
@@ -173,14 +190,14 @@ def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: Words) -> N
     index = _index(tag)
     by_attribute = _label_attribute(tag)
     label = words(by_attribute if by_attribute is not None else content)
+    if label is None and tag.name in INDEX_KEYS and index_of(content.strip()) is not None:
+        group.index = index_of(content.strip())
+        return
     if tag.name in DRAFT_KEYS or not (tag.name in _SLOT_NAMES or by_attribute is not None):
         return
-    if label is None and by_attribute is None:
-        if tag.name in INDEX_KEYS and index_of(content.strip()) is not None:
-            group.index = index_of(content.strip())
-            return
-        if tag.name in _WRAPPERS or tag.name not in LABEL_KEYS:
-            return  # a wrapper of another format, or the nugget's own text
+    is_other = tag.name in _WRAPPERS or tag.name not in LABEL_KEYS
+    if label is None and by_attribute is None and is_other:
+        return  # a wrapper of another format, or the nugget's own text
     chosen = index if index is not None else group.index
     group.add(Slot(label, chosen, span), span)
     group.index = None

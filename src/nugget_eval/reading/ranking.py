@@ -17,7 +17,8 @@ from nugget_eval.reading.spellings import LABELS
 _REACH = 200
 _LEAD_END = " \t\r\n`~<>()[]{}*_#\"'“”"
 _EXAMPLE = re.compile(
-    r"\be\.\s?g\b|\beg[.:,]|\bi\.\s?e\.|\bfor\s+instance\b|(?<!this )(?<!given )\bexamples?\b|\bsuch\s+as\b"
+    r"\be\.\s?g\b|\beg[.:,]|\bi\.\s?e\.|\bfor\s+instance\b|(?<!this )(?<!given )\bexamples?\b"
+    r"|\bsuch\s+as\b"
     r"|\bsamples?\s*(?:answer|output|response|:)|\b(?:looks?|written|formatted)\s+like\b"
     r"|\blike\s+(?:this|so)\b"
     r"|\bone\s+of\b|\b(?:valid|allowed|possible|available|permitted|following|three)\s+(?:labels?|values?"
@@ -40,8 +41,8 @@ _QUOTE = re.compile(
     re.IGNORECASE,
 )
 _FINAL = re.compile(
-    r"(?<!not )(?<!non-)(?<!before the )\b(?:final(?:ly)?|corrected|correction|revised|revision|updated|amended"
-    r"|conclusion|in\s+summary|endgültig\w*|respuesta\s+final|最终)\b|最终",
+    r"(?<!not )(?<!non-)(?<!before the )\b(?:final(?:ly)?|corrected|correction|revised|revision|updated"
+    r"|amended|conclusion|in\s+summary|endgültig\w*|respuesta\s+final|最终)\b|最终",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
@@ -60,9 +61,15 @@ _REVISION = re.compile(
 
 
 def rank(text: str, candidates: Sequence[Candidate], answers: Sequence[Span]) -> list[Candidate]:
-    """``candidates`` with why each is excluded, or its rank."""
+    """``candidates``, in order, with why each is excluded, or its rank."""
     starts = [start for start, _ in answers]
-    return [_ranked(text, one, starts, answers) for one in candidates]
+    ranked: list[Candidate] = []
+    for one in candidates:
+        last = ranked[-1] if ranked else None
+        at = bisect_right(starts, one.span[0]) - 1
+        is_answer = at >= 0 and one.span[0] < answers[at][1]
+        ranked.append(_ranked(text, one, last, is_answer=is_answer))
+    return ranked
 
 
 def is_revised(text: str, earlier: Candidate, later: Candidate) -> bool:
@@ -71,18 +78,30 @@ def is_revised(text: str, earlier: Candidate, later: Candidate) -> bool:
     return _REVISION.search(between) is not None
 
 
-def _ranked(text: str, one: Candidate, starts: Sequence[int], answers: Sequence[Span]) -> Candidate:
+def _ranked(text: str, one: Candidate, last: Candidate | None, *, is_answer: bool) -> Candidate:
     if one.excluded:
         return one
-    at = bisect_right(starts, one.span[0]) - 1
-    is_answer = at >= 0 and one.span[0] < answers[at][1]
-    lead = _lead(text, one.span[0])
+    # What stands before another candidate is about that one, unless both are in one enumeration.
+    floor = last.span[1] if last is not None else 0
+    lead = _lead(text, one.span[0], _line_end(text, floor, one.span[0]) if last else 0)
     excluded = None if is_answer else _exclusion(text, one, lead)
+    if last is not None and last.excluded and _is_enumerated(text[floor : one.span[0]]):
+        excluded = last.excluded
     if excluded is not None:
         return replace(one, excluded=excluded)
     if is_answer or _FINAL.search(lead):
         return replace(one, rank=3)
     return replace(one, rank=2 if _stands_alone(text, one.span) else 1)
+
+
+def _line_end(text: str, start: int, stop: int) -> int:
+    """Where the line of ``start`` ends; ``start`` itself if that is behind ``stop``."""
+    end = text.find("\n", start, stop)
+    return end if end >= 0 else start
+
+
+def _is_enumerated(between: str) -> bool:
+    return len(between) < 12 and "\n" not in between and ":" not in between
 
 
 def _exclusion(text: str, one: Candidate, lead: str) -> str | None:
@@ -91,36 +110,46 @@ def _exclusion(text: str, one: Candidate, lead: str) -> str | None:
             return why
     if _AFTER.match(text, one.span[1]):
         return "example"
-    if is_definitions(one):
+    start = text.rfind("\n", max(0, one.span[0] - _REACH), one.span[0]) + 1
+    if text[start : one.span[0]].lstrip()[:1] == ">":
+        return "quote"
+    if is_definitions(text, one):
         return "definitions"
-    if one.format == "pipe" and text[one.span[0] - 1 : one.span[0]] == "<":
-        return "menu"
     return None
 
 
-def is_definitions(one: Candidate) -> bool:
-    """The three labels once each, every one with words behind it: the prompt's own definitions."""
+_DEFINING = (
+    "explicitly and sufficiently",
+    "directly relevant but",
+    "is absent",
+    "external knowledge",
+)
+
+
+def is_definitions(text: str, one: Candidate) -> bool:
+    """The three labels once each, every one with words behind it: the prompt's own definitions.
+
+    Where they are numbered, the words must be those of the prompt.
+    """
     labels = [slot.label for slot in one.slots]
-    return (
-        len(labels) == len(LABELS)
-        and set(labels) == set(LABELS)
-        and all(slot.explained and slot.index is None for slot in one.slots)
-    )
+    if len(labels) != len(LABELS) or set(labels) != set(LABELS):
+        return False
+    if not all(slot.explained for slot in one.slots):
+        return False
+    source = text[slice(*one.span)].lower() if one.is_numbered else ""
+    return not one.is_numbered or sum(words in source for words in _DEFINING) > 1
 
 
-def _lead(text: str, start: int) -> str:
+def _lead(text: str, start: int, floor: int) -> str:
     """What leads up to a candidate: the rest of its line before it, else the line before that."""
-    before = text[max(0, start - 3 * _REACH) : start]
+    before = text[max(floor, start - 3 * _REACH) : start]
     line = before.rpartition("\n")[2]
     if line.strip(_LEAD_END + "-+•0123456789.:="):
         return _last_sentence(line)
     above = before.rstrip().split("\n")
-    while above and not above[-1].strip(_LEAD_END):
+    while above and (not above[-1].strip(_LEAD_END) or above[-1].lstrip()[:3] in ("```", "~~~")):
         above.pop()
-    lead = above[-1].strip() if above else ""
-    if lead.startswith(("```", "~~~")):
-        lead = above[-2].strip() if len(above) > 1 else ""
-    return _last_sentence(lead)
+    return _last_sentence(above[-1].strip()) if above else ""
 
 
 def _last_sentence(line: str) -> str:

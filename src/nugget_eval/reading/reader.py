@@ -10,12 +10,12 @@ from typing import cast
 
 from lm_eval.formats.readers.text import blanked, fold
 from nugget_eval.reading.candidates import Candidate, Slot, Span, Words
-from nugget_eval.reading.channels import Channel, answer_channel
+from nugget_eval.reading.channels import Channel, answer_channel, is_json
 from nugget_eval.reading.lists import listed
-from nugget_eval.reading.markup import answer_spans, tagged
+from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
 from nugget_eval.reading.placing import Placed, place
 from nugget_eval.reading.prose import stated
-from nugget_eval.reading.quick import quick_labels
+from nugget_eval.reading.quick import MENU, quick_labels
 from nugget_eval.reading.ranking import is_revised, rank
 from nugget_eval.reading.result import ErrorType, FormatUsed, LabelReading, LabelTuple
 from nugget_eval.reading.spellings import STEM, Label
@@ -24,6 +24,10 @@ from nugget_eval.reading.structured import bracketed
 LONGEST_REPLY = 8_000_000
 """Characters; a longer reply is not read."""
 
+MOST_CANDIDATES = 5_000
+"""A reply with more possible answers than this has none."""
+
+_LONGEST_FINAL = 50_000
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _REASONING_FIELD = re.compile(
     r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
@@ -60,17 +64,11 @@ def read_labels(
     takes yes, true, no, false, none and maybe as well, where each slot holds one word.
     """
     count = expected_count if type(expected_count) is int and expected_count > 0 else 0
-    if not count:
-        return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
-    if not isinstance(response, str) or not response.strip():
-        return _unread(count, "empty", "empty", "the reply is empty")
-    if len(response) > LONGEST_REPLY:
-        return _unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
     words = Words(case_sensitive, plain_words)
-    quick = quick_labels(response, count, format_type) if not plain_words else None
-    if quick is not None:
-        return _with_conformity(quick, format_type)
-    return _with_conformity(_read(response, count, words, format_type), format_type)
+    reading = _checked(response, count, words, format_type)
+    if format_type is None or format_type == "adaptive":
+        return reading
+    return replace(reading, conforms=_conforms(reading.format_used, format_type))
 
 
 def parse_labels_multi_format(
@@ -89,14 +87,28 @@ def parse_labels_multi_format(
 # --------------------------------------------------------------------------------------- steps
 
 
+def _checked(response: object, count: int, words: Words, format_type: str | None) -> LabelReading:
+    """The reading of anything: what is no reply, or too long, says so."""
+    if not count:
+        return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
+    if not isinstance(response, str) or not response.strip():
+        return _unread(count, "empty", "empty", "the reply is empty")
+    if len(response) > LONGEST_REPLY:
+        return _unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
+    quick = None if words.plain_words else quick_labels(response, count, format_type)
+    return quick if quick is not None else _read(response, count, words, format_type)
+
+
 def _read(response: str, count: int, words: Words, format_type: str | None) -> LabelReading:
     text, offsets = _visible(response)
-    whole = _candidates(text, words) if text.lstrip()[:1] in ("[", "{") and "<" in text else []
-    channel = answer_channel(text)
-    if whole and any(_is_all(text, one, count) for one in whole):
-        channel = Channel(text)  # tags inside the strings of valid JSON are text
+    # Tags inside the strings of valid JSON are text.
+    channel = Channel(text) if "<" in text and is_json(text) else answer_channel(text)
     masked = _without_reasoning_fields(channel.text)
     found = _ranked(masked, words)
+    if len(found) > MOST_CANDIDATES:
+        return _unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
+    if format_type not in (None, "pipe", "adaptive"):
+        found = [_menu_excluded(masked, one) for one in found]
     if channel.is_unclosed and not _usable(found):
         found = _after_unclosed(text, channel, words, count)
     if not _usable(found) and "&lt;" in masked:
@@ -134,7 +146,7 @@ def _candidates(text: str, words: Words) -> list[Candidate]:
     found += own
     rest = blanked(rest, _separate(own))
     if words.plain_words or STEM.search(rest):
-        found += listed(rest, words)
+        found += listed(without_answer_tags(rest), words)
         if not found:
             found += stated(rest, words)
     return sorted(found, key=lambda one: one.span)
@@ -142,7 +154,9 @@ def _candidates(text: str, words: Words) -> list[Candidate]:
 
 def _ranked(text: str, words: Words) -> list[Candidate]:
     found = _candidates(text, words)
-    return rank(text, found, answer_spans(text)) if found else []
+    if not found or len(found) > MOST_CANDIDATES:
+        return found
+    return rank(text, found, answer_spans(text))
 
 
 def _separate(found: Sequence[Candidate]) -> Iterator[Span]:
@@ -154,10 +168,10 @@ def _separate(found: Sequence[Candidate]) -> Iterator[Span]:
             at = one.span[1]
 
 
-def _is_all(text: str, one: Candidate, count: int) -> bool:
-    """True if a candidate is the whole reply, and complete."""
-    outside = text[: one.span[0]] + text[one.span[1] :]
-    return one.format == "json" and not outside.strip() and one.known == count == len(one.slots)
+def _menu_excluded(text: str, one: Candidate) -> Candidate:
+    """The labels with pipes between are in the prompt: no answer where no pipes were asked for."""
+    is_menu = one.format == "pipe" and text[slice(*one.span)].strip(" \t\"'`") == MENU
+    return replace(one, excluded="menu") if is_menu else one
 
 
 def _usable(found: Sequence[Candidate]) -> list[Candidate]:
@@ -166,7 +180,8 @@ def _usable(found: Sequence[Candidate]) -> list[Candidate]:
 
 def _after_unclosed(text: str, channel: Channel, words: Words, count: int) -> list[Candidate]:
     """A complete answer that is marked final and ends a reply whose thinking never closed."""
-    tail = " " * channel.open_at + text[channel.open_at :]
+    start = max(channel.open_at, len(text) - _LONGEST_FINAL)
+    tail = " " * start + text[start:]
     found = _ranked(_without_reasoning_fields(tail), words)
     last = found[-1] if found else None
     is_end = last is not None and not text[last.span[1] :].strip(" \t\r\n`.")
@@ -215,7 +230,9 @@ def _agreed(text: str, complete: Sequence[Choice], format_type: str | None) -> L
     is_asked_for = _conforms(one.format, format_type) and not any(
         _conforms(other.format, format_type) for other in differing
     )
-    if is_asked_for or all(is_revised(text, other, one) for other in differing):
+    if is_asked_for or (
+        len(differing) < 20 and all(is_revised(text, other, one) for other in differing)
+    ):
         return _reading(one, result)
     return replace(
         _unread(len(result.labels), one.format, "ambiguous", "two answers that differ"),
@@ -281,12 +298,6 @@ def _conforms(format_used: str, format_type: str | None) -> bool:
     if format_type is None or format_type == "adaptive":
         return False
     return format_used in _CONFORMING.get(format_type, {format_type})
-
-
-def _with_conformity(reading: LabelReading, format_type: str | None) -> LabelReading:
-    if format_type is None or format_type == "adaptive":
-        return reading
-    return replace(reading, conforms=_conforms(reading.format_used, format_type))
 
 
 def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
