@@ -18,8 +18,9 @@ from statsmodels.stats.multitest import multipletests
 
 from lm_eval.errors import DataError, UsageError
 from nugget_eval.bootstrap import Resampling
-from nugget_eval.comparing import compare_runs, holm, rank_runs, sign_flip_p_values
+from nugget_eval.comparing import compare_runs, rank_runs
 from nugget_eval.measures import MEASURES, TREC_MEASURES
+from nugget_eval.paired import holm, sign_flip_p_values
 from nugget_eval.records import Nugget, Topic
 from nugget_eval.scores import score_run, score_runs, score_topic
 
