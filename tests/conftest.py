@@ -12,7 +12,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lm_eval.formats import compile as compiling
-from lm_eval.registry import FORMATS, METRICS, MODELS, READERS, TEMPLATES
+from lm_eval.registry import FORMATS, MODELS, READERS, TEMPLATES
+from lm_eval.scoring.metrics import (
+    METRICS,  # filled by then, or a test would take its metrics along
+)
 
 # No deadline: a loaded machine is no defect. On CI the same examples every time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

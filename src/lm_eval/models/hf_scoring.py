@@ -14,7 +14,15 @@ from typing import Any
 from lm_eval.models.auto_batch import is_out_of_memory
 from lm_eval.models.hf_cache import bytes_per_token, free_memory
 from lm_eval.models.hf_tree import TreeForward, refusal, vocabulary_size
-from lm_eval.models.token_tree import Chunk, Limits, Span, TokenTree, chunks, trees
+from lm_eval.models.token_tree import (
+    Chunk,
+    Limits,
+    Span,
+    TokenTree,
+    chunks,
+    set_aside_empty,
+    trees,
+)
 
 TOKENS_AT_ONCE = 512
 """Tokens per forward pass: enough to keep a processor busy, few enough for attention to be cheap."""
@@ -91,7 +99,7 @@ class TreeScorer:
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready, in an order of their own."""
         without_targets: list[Span] = []
-        for tree in trees(_set_aside(spans, without_targets)):
+        for tree in trees(set_aside_empty(spans, without_targets)):
             self.tokens_needed += tree.size
             yield from self._score_tree(tree)
         yield from without_targets
@@ -224,14 +232,6 @@ class TreeScorer:
 
 class _TreeError(Exception):
     """A tree could not be scored as one."""
-
-
-def _set_aside(spans: Iterable[Span], without_targets: list[Span]) -> Iterator[Span]:
-    for span in spans:
-        if span.targets:
-            yield span
-        else:
-            without_targets.append(span)
 
 
 def _node(span: Span) -> object:

@@ -7,14 +7,15 @@ Requests become token spans or prompts here; how these go through the model is i
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Context
-from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
-from lm_eval.models.borders import Border, BorderTally
+from lm_eval.models.base import LM, Capabilities, GenerationOptions, StreamingLM, peek
+from lm_eval.models.borders import Border
 from lm_eval.models.gguf_generation import Sample, sampler
 from lm_eval.models.hf_forward import PairScorer, PlainScorer
 from lm_eval.models.hf_generation import Endings, Generator, Job, drop_settings
@@ -45,6 +46,7 @@ from lm_eval.requests import (
     LoglikelihoodRequest,
     Request,
     RollingRequest,
+    Score,
 )
 
 _ENCODED_TOGETHER = 256
@@ -131,7 +133,6 @@ class HFLM(StreamingLM):
         self.seed = int(seed)
         self.truncated = 0
         self.empty_continuations = 0
-        self.borders = BorderTally()
         self.tokens = Tokens(
             loaded.tokenizer,
             model_name=loaded.source.given,
@@ -182,7 +183,7 @@ class HFLM(StreamingLM):
     @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        notes = self.borders.warnings(lambda tokens: self.tokens.decode(tokens, keeps_special=True))
+        notes = []
         if self.truncated:
             notes.append(
                 f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
@@ -267,6 +268,19 @@ class HFLM(StreamingLM):
     def tok_decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         return self.tokens.decode(tokens, keeps_special=not skip_special_tokens)
 
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The tokenizer alone: weights may take long to load, and are not needed to encode."""
+        from lm_eval.models.hf_vocabulary import HFVocabulary
+
+        cls.check_args(model_args, name=name)
+        wanted = inspect.signature(HFVocabulary.__init__).parameters
+        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
+        return HFVocabulary(
+            **{key: value for key, value in model_args.items() if key in wanted},
+            chat_arguments=chat_arguments(*chat),
+        )
+
     # -- requests ----------------------------------------------------------------------------
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
@@ -288,14 +302,13 @@ class HFLM(StreamingLM):
         self, requests: Iterable[LoglikelihoodRequest]
     ) -> Iterator[tuple[int, Answer]]:
         for span in self._score(self._spans(requests)):
-            yield span.place, (span.logprob, span.is_greedy)
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
         encode = self.tokens.separate if self.backend == "seq2seq" else self.tokens.borders
         for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
             pairs = [(self._text(request.context), request.continuation) for _, request in some]
             for (place, request), border in zip(some, encode(pairs), strict=True):
-                self.borders.add(request.task, [border])
                 yield self._span(place, request, border)
 
     def _span(self, place: int, request: LoglikelihoodRequest, border: Border) -> Span:

@@ -253,6 +253,15 @@ def trees(spans: Iterable[Span], most_tokens: int = MOST_TOKENS_HELD) -> Iterato
         yield tree
 
 
+def set_aside_empty(spans: Iterable[Span], empty: list[Span]) -> Iterator[Span]:
+    """The spans that have something to score; the others are appended to ``empty``."""
+    for span in spans:
+        if span.targets:
+            yield span
+        else:
+            empty.append(span)
+
+
 def _note_readers(tree: TokenTree) -> None:
     """Let each node know the spans that read logits at one of its tokens."""
     for node in tree.nodes():
