@@ -8,6 +8,7 @@ each result as it comes. Behind it ``pool`` sends, ``retrying`` sends again, ``p
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import weakref
 from collections import deque
@@ -78,7 +79,7 @@ class Transport:
         self.options = options
         self.sent = 0
         self.retries = 0
-        self._answers = 0
+        self._answered_at = -math.inf
         self._redact = describe_secret
         self._pace = Pace(options.num_concurrent)
         self._stepper = Stepper()
@@ -155,12 +156,13 @@ class Transport:
             failure = of_status(target.shown, status, replied, content, self._redact)
             self._slow_down(failure)
             return failure
-        self._pace.answered(time.monotonic() - begun_at, replied)
+        now = time.monotonic()
+        self._pace.answered(now - begun_at, replied)
         try:
             value = decode(content)
         except _BROKEN as error:
             return of_body(target.shown, status, content, error, self._redact)
-        self._answers += 1
+        self._answered_at = now
         return value
 
     async def _send_again(
@@ -173,9 +175,9 @@ class Transport:
         schedule = Schedule(
             self.options.max_retries,
             begun_at=begun_at,
-            connect_s=CONNECT_S,
-            answers=lambda: self._answers,
-            was_answered=lambda: self._pool.was_answered,
+            timeout_s=self.options.timeout_s,
+            idle_s=lambda: time.monotonic() - self._answered_at,
+            connect_s=lambda: None if self._pool.was_answered else CONNECT_S,
         )
         return await send_again(send_and_count, first, schedule, asyncio.sleep)
 
@@ -216,7 +218,7 @@ class Transport:
             flight.cancel()
 
     def _room(self) -> int:
-        return self._pace.size if self._answers else 1
+        return 1 if self._answered_at == -math.inf else self._pace.size
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""
