@@ -234,6 +234,7 @@ class _Flight(Generic[J, R]):
         self._stepper = stepper
         self._jobs = jobs
         self._work = work
+        self._waiting: deque[J] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._done: deque[tuple[J, R | Exception]] = deque()
         self._has_more = True
@@ -241,11 +242,15 @@ class _Flight(Generic[J, R]):
 
     @property
     def is_over(self) -> bool:
-        return not (self._has_more or self._tasks or self._done)
+        return not (self._has_more or self._under_way or self._done)
+
+    @property
+    def _under_way(self) -> int:
+        return len(self._waiting) + len(self._tasks)
 
     def fill(self, room: Callable[[], int]) -> None:
         """Start jobs until there is no room, or none is left."""
-        while self._has_more and len(self._tasks) + len(self._done) < room():
+        while self._has_more and self._under_way + len(self._done) < room():
             job = next(self._jobs, _END)
             if job is _END:
                 self._has_more = False
@@ -255,7 +260,7 @@ class _Flight(Generic[J, R]):
 
     def land(self, room: Callable[[], int]) -> Iterator[tuple[J, R | RequestError]]:
         """Wait for at least one job, then hand over all that are done."""
-        while self._tasks and not self._done:
+        while self._under_way and not self._done:
             self._stepper.step()
         while self._done:
             job, outcome = self._done.popleft()
@@ -269,10 +274,18 @@ class _Flight(Generic[J, R]):
             raise self._stop
 
     def cancel(self) -> None:
+        self._waiting.clear()
         self._stepper.cancel(self._tasks)
 
     def _start(self, job: J) -> None:
-        self._tasks.add(self._stepper.loop.create_task(self._carry(job)))
+        # The task is made inside the loop, where Ctrl-C cannot come between it and its coroutine.
+        if not self._waiting:
+            self._stepper.loop.call_soon(self._launch)
+        self._waiting.append(job)
+
+    def _launch(self) -> None:
+        while self._waiting:
+            self._tasks.add(self._stepper.loop.create_task(self._carry(self._waiting.popleft())))
 
     async def _carry(self, job: J) -> None:
         try:
