@@ -7,7 +7,11 @@ import re
 from nugget_eval.reading.candidates import Words
 from nugget_eval.reading.spellings import STEM, Label
 
-_SEPARATOR = re.compile(r"[ \t]*(?:[:;–—→]|->|=>|[ \t]-[ \t]|[ \t]=[ \t])[ \t]*")
+_SEPARATOR = re.compile(
+    r"[ \t]*(?:[:;–—→]|->|=>|[ \t]-[ \t]|[ \t]=[ \t]|\b(?:label|decision|verdict|answer)"
+    r"[ \t]is\b)[ \t]*",
+    re.IGNORECASE,
+)
 _EXPLANATION = re.compile(
     r"[*_`\"'”’\])]{0,3}[ \t]*(?:[:;.,–—(→/#]|-{1,2}[ \t]|//|because\b|since\b|as\b|due\b)[ \t]*",
     re.IGNORECASE,

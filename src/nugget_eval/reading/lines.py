@@ -19,7 +19,8 @@ _ITEM = re.compile(
     r"[ \t]*(?:#{1,6}[ \t]+)?(?P<bullet>[-*+•‣·–—○●▪◦](?=[ \t]))?[ \t]*(?:\[[ xX✓]\][ \t]+)?"
     r"(?P<number>[*_`]{0,3}(?P<word>(?:nugget|item|claim|fact|statement|label|answer|number|no\.?|id)"
     r"[ \t_#-]{0,3})?[(\[#]?(?P<index>\d{1,4})(?!\d)[*_`\"]{0,3}[ \t]?"
-    r"(?:\.(?!\d)|[):\]=]{1,2}|->|=>|[→–—]|-(?=[ \t]))[*_`]{0,3}(?![\w.]*\d[.:]\d))?"
+    r"(?:\.(?!\d)|[):\]=]{1,2}|->|=>|[→–—]|-(?=[ \t])|(?(word)(?=[ \t*_`]{0,4}\Z)|(?!)))"
+    r"[*_`]{0,3}(?![\w.]*\d[.:]\d))?"
     r"[ \t]*(?P<body>.*)",
     re.IGNORECASE,
 )
@@ -142,6 +143,7 @@ def _group(line: Line, source: str, words: Words) -> bool:
     if not tokens or not all(len(t) < 5 if t.isdigit() else t in _NUMBER_WORDS for t in tokens):
         return False
     line.kind, line.label = "group", label
+    line.explained = "nugget" in tail.lower() or "item" in tail.lower() or "[" in tail
     line.cells = tuple(token for token in tokens if token.isdigit())
     return True
 
@@ -170,7 +172,7 @@ def _field(line: Line, source: str, words: Words) -> bool:
         return False
     key = key_of(found["key"])
     line.key = key
-    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS:
+    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS or words(found["key"]):
         return False
     label, explained = body_label(found["value"].strip(), words)
     if label is None:
@@ -204,7 +206,8 @@ def _is_menu(source: str, delimiter: str, cells: list[str], words: Words) -> boo
         cells[-1] = last[3:]
         return True
     bare = source.strip()
-    return delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
+    is_placeholder = delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
+    return is_placeholder and any(words(cell) for cell in cells)
 
 
 _LEAD = re.compile(r".{0,200}?(?:[:=]|\b(?:is|are)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)")

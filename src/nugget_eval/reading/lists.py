@@ -87,6 +87,8 @@ class _Collector:
         run, self.run = self.run, None
         if run is None or not run.lines:
             return
+        if run.kind == "group" and not _is_of_numbers(run):
+            return
         candidate = grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
         if candidate is not None:
             self.found.append(candidate)
@@ -98,6 +100,10 @@ class _Collector:
 
     def _item(self, line: Line) -> None:
         run = self.run
+        if run is not None and run.kind == "numbered" and _is_below(run, line):
+            if line.label is not None:
+                self._complete(line)
+            return
         if run is None or not _fits(run, line):
             run = self._start("numbered" if line.index is not None else f"bullet{line.bullet}")
         run.has_text_after_blank = False
@@ -192,6 +198,11 @@ class _Collector:
             run.has_text_after_blank = True
 
 
+def _is_of_numbers(run: _Run) -> bool:
+    """False where ``support: 2`` may be a count: each label has one number and no word says *nugget*."""
+    return any(line.explained or len(line.cells) > 1 for line in run.lines)
+
+
 def _is_row_like(last: Line, line: Line) -> bool:
     """A row whose label is not known keeps its place in the table."""
     cells = split_cells(line.text, last.delimiter)
@@ -199,6 +210,15 @@ def _is_row_like(last: Line, line: Line) -> bool:
         return False
     line.cells, line.delimiter = tuple(cells), last.delimiter
     return True
+
+
+def _is_below(run: _Run, line: Line) -> bool:
+    """True for a bullet under a numbered item: it says more about that item."""
+    if line.index is not None:
+        return False
+    item = next((one for one in reversed(run.lines) if one.index is not None), run.lines[0])
+    is_remark = line.label is None and not line.after_blank
+    return line.indent > item.indent or is_remark
 
 
 def _fits(run: _Run, line: Line) -> bool:

@@ -22,6 +22,7 @@ _PAIR = re.compile(
     r"(?:\"(?P<double>[^\"\n]{0,200})\"|'(?P<single>[^'\n]{0,200})'"
     r"|\[(?P<list>[^\[\]]{0,400})\]|(?P<bare>[^,{}\[\]\"'\n]{1,80}))"
 )
+_REMARK = re.compile(r"([\"'][ \t]{0,20},?)[ \t]{0,20}//[^\n]*")
 _OBJECT = re.compile(r"\{([^{}]*)(\}|\Z)")
 
 
@@ -32,6 +33,8 @@ def flat_lists(text: str, words: Words) -> Iterator[Candidate]:
         if not STEM.search(source) and not words.plain_words:
             continue
         is_cut = found[2] == ""
+        if "//" in source:
+            source = _REMARK.sub(r"\1", source)
         elements = list(_elements(source, is_cut))
         if is_cut and not all(quote for _, quote in elements[:-1]):
             continue  # a stray bracket, with prose behind it

@@ -103,7 +103,7 @@ def _read(response: str, count: int, words: Words, format_type: str | None) -> L
         found = [_menu_excluded(masked, one) for one in found]
     if channel.is_unclosed and not usable(found):
         found = _after_unclosed(text, channel, words, count)
-    if not usable(found) and "&lt;" in masked:
+    if not found and ("&lt;" in masked or '\\"' in masked):
         found = _unescaped(masked, words)
     reading = decide(masked, found, count, format_type)
     if reading is None:
@@ -180,9 +180,14 @@ def _after_unclosed(text: str, channel: Channel, words: Words, count: int) -> li
 
 
 def _unescaped(text: str, words: Words) -> list[Candidate]:
-    """Candidates of a reply whose tags are written as entities; places are those of the whole."""
-    found = _ranked(html.unescape(text), words)
-    return [replace(one, span=(0, len(text))).repaired("entities") for one in found]
+    """Candidates of a reply with escaped tags or quotes; places are those of the whole."""
+    plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
+    found = [replace(one, span=(0, len(text))) for one in _ranked(plain, words)]
+    return [replace(one, slots=_unplaced(one)).repaired("escaped") for one in found]
+
+
+def _unplaced(one: Candidate) -> tuple[Slot, ...]:
+    return tuple(replace(slot, span=None) for slot in one.slots)
 
 
 def _nothing(text: str, channel: Channel, found: Sequence[Candidate], count: int) -> LabelReading:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from nugget_eval.reading.candidates import (
     INDEX_KEYS,
     LABEL_KEYS,
@@ -24,16 +22,20 @@ def grid(lines: list[Line], words: Words) -> Candidate | None:
     excluded = "menu" if any(line.is_menu for line in lines) else excluded
     is_table = len(lines) > 1 and lines[0].delimiter == "|"
     name = "markdown" if is_table else DELIMITERS[lines[0].delimiter]
-    header = lines[0].cells if not any(words(cell) for cell in lines[0].cells) else None
-    if header and any(index_of(cell) is None for cell in header) and not _names_label(header):
-        header = header if is_table and len(lines) > 1 else None
+    header = _header(lines, words, is_table)
     body = lines[1:] if header else lines
     slots = _row_slots(header, body[0], words) if len(body) == 1 else _columns(header, body, words)
     return make(name, "row" if len(body) == 1 else "table", span, slots, excluded=excluded)
 
 
-def _names_label(header: Iterable[str]) -> bool:
-    return any(key_of(name) in LABEL_KEYS for name in header)
+def _header(lines: list[Line], words: Words, is_table: bool) -> tuple[str, ...] | None:
+    """The first row if it names the columns or numbers them; in a table, any row without a label."""
+    cells = lines[0].cells
+    if len(lines) == 1 or any(words(cell) for cell in cells):
+        return None
+    names_label = any(key_of(cell) in LABEL_KEYS for cell in cells)
+    is_numbers = all(index_of(cell) is not None for cell in cells)
+    return cells if is_table or names_label or is_numbers else None
 
 
 def _row_slots(header: tuple[str, ...] | None, line: Line, words: Words) -> list[Slot]:
@@ -45,9 +47,8 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: Words) -> list
             for name, label in zip(header, labels, strict=True)
         ]
     if known == 1 and len(labels) > 1 and labels[-1] is not None:
-        return [
-            Slot(labels[-1], index_of(line.cells[0]), line.span)
-        ]  # the label of what is before it
+        # The label of what stands before it.
+        return [Slot(labels[-1], index_of(line.cells[0]), line.span)]
     return [Slot(label, None, line.span) for label in labels]
 
 

@@ -153,9 +153,11 @@ def _grouped_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
     slots: list[Slot] = []
     for key, value in pairs:
         label = words(key, strict_slot=False)
-        numbers = value if isinstance(value, list) else [value]
-        indices = [index_of(number) for number in numbers]
-        if label is None or isinstance(value, Pairs) or None in indices:
+        is_list = isinstance(value, list) and not isinstance(value, Pairs)
+        if label is None or not is_list:  # a bare number may be a count
+            return None
+        indices = [index_of(number) for number in value]
+        if None in indices:
             return None
         slots += (Slot(label, index) for index in indices)
     return make("json", "grouped", span, slots)
