@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from hypothesis import HealthCheck, settings
 
 from lm_eval.formats import compile as compiling
 from lm_eval.registry import FORMATS, METRICS, MODELS, READERS, TEMPLATES
+
+sys.path.insert(0, str(Path(__file__).parent / "servers"))  # the servers that tests talk to
 
 # No deadline: a loaded machine is no defect. On CI the same examples every time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

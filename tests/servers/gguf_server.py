@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from servers.toy_openai import ToyServer
+from toy_openai import ToyServer
 
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.gguf_engine import Entry

@@ -128,6 +128,15 @@ class Caller:
             text = text.replace(secret, settings.HIDDEN)
         return text
 
+    def ask_beside(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a request to another endpoint of the server; a refused key is explained."""
+        try:
+            return self.transport.run(coroutine)
+        except RequestError as error:
+            if error.status in (401, 403):
+                raise self.explained(error) from error.__cause__
+            raise
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result, for plain code: also for a ``model_call`` that runs in a thread."""
         loop = self._loop
@@ -156,8 +165,8 @@ class Caller:
         **more: Any,
     ) -> Any:
         """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
-        counts = _COUNTS.get()
-        before = counts.requests
+        counts, own = _COUNTS.get(), Usage()
+        token = _COUNTS.set(own)
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
         try:
             if self._style == "own":
@@ -165,14 +174,16 @@ class Caller:
             else:
                 outputs = await self._ask_subclass(messages, ctxlens, options)
         except RequestError as error:
-            raise self._explained(error, messages) from error.__cause__
+            raise self.explained(error, messages) from error.__cause__
         except LmEvalError:
             raise
         except Exception as error:
             raise self._own_fault(error) from error
-        counts.requests += counts.requests == before  # a subclass's own sending counts as one
-        used = tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages))
-        counts.add(used)
+        finally:
+            _COUNTS.reset(token)
+        own.requests = own.requests or 1  # where a subclass sends by itself
+        own.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
+        counts.add(own)
         return outputs
 
     async def _ask_subclass(
@@ -213,7 +224,7 @@ class Caller:
             return RequestError(f"{who} could not get an answer: {text}")
         return ModelError(f"{who} could not make a request (_create_payload): {text}")
 
-    def _explained(self, error: RequestError, messages: Sequence[Any]) -> RequestError:
+    def explained(self, error: RequestError, messages: Sequence[Any] = ()) -> RequestError:
         """The error, with what its arguments have to do with it."""
         hints = [
             hint for hint in (self._path_hint(error), self._size_hint(error, messages)) if hint

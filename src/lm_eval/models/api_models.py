@@ -8,9 +8,9 @@ scoring plans and accounting are done here, the same for all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models import api_settings as settings
@@ -34,6 +34,7 @@ from lm_eval.usage import Usage
 if TYPE_CHECKING:
     from lm_eval.models.transport import Transport
 
+T = TypeVar("T")
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
 _HOW_FAST = (
     *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
@@ -112,6 +113,8 @@ class TemplateAPI(StreamingLM, ServerTokens):
         self.model = self._model_name(model, pretrained)
         self.base_url = settings.check_address(who, base_url, f"http://HOST:PORT{self.endpoint}")
         backend = settings.backend_name(who, tokenizer_backend, BACKENDS)
+        if backend == "auto" and tokenizer is not None:
+            backend = "huggingface"
         self.tokenizer_backend = None if self.is_chat else backend
         self.tokenized_requests = (
             settings.flag(who, "tokenized_requests", tokenized_requests)
@@ -399,6 +402,10 @@ class TemplateAPI(StreamingLM, ServerTokens):
                 del wanted[flag]
         settings.check_arguments(cls, wanted, name)
         return cls.create_from_arg_obj(wanted)
+
+    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T:
+        """The reply of another endpoint of the same server, for plain code."""
+        return self._calls.ask_beside(request)
 
     def request_header(self) -> dict[str, str]:
         """The header as it is sent."""

@@ -7,18 +7,23 @@ decided in one place, by ``TemplateAPI``.
 from __future__ import annotations
 
 import json
+import os
+import socket
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.models.chat_template import ChatTemplate
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
+_HUB_PATIENCE_S = 5.0
 _HOW_ELSE = (
     "Point to a folder with tokenizer.json by tokenizer=FOLDER, let the server tokenize with "
     "tokenizer_backend=remote, or, for tasks that only generate text, set tokenizer_backend=None."
@@ -305,18 +310,35 @@ def _from_hub(name: str, revision: str) -> Callable[[str], Path | None]:
         hub = _import("huggingface_hub", "a tokenizer from the hub")
         from huggingface_hub import errors
 
+        with suppress(Exception):  # what was downloaded before needs no network
+            return Path(hub.hf_hub_download(name, file, revision=revision, local_files_only=True))
+        if not is_hub_reachable():
+            if file == "tokenizer.json":
+                raise LookupError("it is not in the local cache, and the hub cannot be reached")
+            return None
         try:
             return Path(hub.hf_hub_download(name, file, revision=revision))
         except errors.RemoteEntryNotFoundError:
             return None
-        except errors.LocalEntryNotFoundError as error:
-            if file != "tokenizer.json":  # files that may be missing, and no network to ask
-                return None
-            raise LookupError(_brief(error)) from error
-        except Exception as error:  # no such repository, no rights, no network
+        except Exception as error:  # no such repository, or no right to it
             raise LookupError(_brief(error)) from error
 
     return fetch
+
+
+def is_hub_reachable() -> bool:
+    """Whether a connection to the hub comes about; its own client would try for half a minute."""
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        return False
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):
+        return True
+    host = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+    port = host.port or (80 if host.scheme == "http" else 443)
+    try:
+        socket.create_connection((host.hostname or "", port), timeout=_HUB_PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _from_transformers(
@@ -328,7 +350,11 @@ def _from_transformers(
         raise LookupError("not installed") from None
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(
-            name, revision=revision, trust_remote_code=trust_remote_code, use_fast=use_fast
+            name,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            use_fast=use_fast,
+            local_files_only=not is_hub_reachable(),
         )
     except Exception as error:  # anything may be wrong with a repository or its code
         raise LookupError(_brief(error)) from error

@@ -79,6 +79,7 @@ class Transport:
         self.sent = 0
         self.retries = 0
         self._answers = 0
+        self._has_landed = False  # a job may be done without a request of ours
         self._redact = describe_secret
         self._pace = Pace(options.num_concurrent)
         self._stepper = Stepper()
@@ -208,14 +209,16 @@ class Transport:
         try:
             while True:
                 flight.fill(self._room)
-                yield from flight.land(self._room)
+                for job, outcome in flight.land(self._room):
+                    self._has_landed |= not isinstance(outcome, RequestError)
+                    yield job, outcome
                 if flight.is_over:
                     return
         finally:
             flight.cancel()
 
     def _room(self) -> int:
-        return self._pace.size if self._answers else 1
+        return self._pace.size if self._answers or self._has_landed else 1
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""
