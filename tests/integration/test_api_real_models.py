@@ -61,7 +61,7 @@ def _same(found: list[tuple[float, bool]], wanted: list[tuple[float, bool]]) -> 
 
 
 @pytest.mark.parametrize(
-    "switches", [{}, {"most_logprobs": 5}, {"refuses_batch": True}], ids=["able", "five", "single"]
+    "switches", [{}, {"refuses_batch": True, "most_logprobs": 20}], ids=["able", "less_able"]
 )
 def test_scores_over_http_equal_scores_in_process(lm: GgufLM, switches: dict[str, Any]) -> None:
     letters, texts = (_letters(), _texts()) if not switches else (_letters()[:4], _texts()[:3])

@@ -79,6 +79,7 @@ class Caller:
         self._model = model
         self._transport: Transport | None = None
         self._secrets: set[str] = set()
+        self._known_header: tuple[Any, dict[str, str]] | None = None
         self._session: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: ThreadPoolExecutor | None = None
@@ -112,6 +113,8 @@ class Caller:
         try:
             found = self._model.header
             found = found() if callable(found) else found
+            if self._known_header is not None and self._known_header[0] is found:
+                return self._known_header[1]
             header = {str(name): str(value) for name, value in dict(found or {}).items()}
         except LmEvalError:
             raise
@@ -119,6 +122,7 @@ class Caller:
             raise ModelError(str(error) or type(error).__name__) from error
         self._secrets.update(settings.secrets_in_header(header))
         header.setdefault("Content-Type", "application/json")
+        self._known_header = (found, header)
         return header
 
     def redact(self, text: str) -> str:
