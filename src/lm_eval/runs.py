@@ -14,16 +14,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lm_eval.config.yaml import PathLike
 from lm_eval.doc_scoring import SampleSink
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
 from lm_eval.evaluator import adapt, check_groups, group_results, run_all
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions, prepare_all
+from lm_eval.prices import Prices, read_prices
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
@@ -69,6 +71,8 @@ class Run:
     trust_remote_code: bool = False
     parity: bool = False
     """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
+    prices: Prices | None = None
+    """What the model charges, where that is known."""
 
     @property
     def model_name(self) -> str:
@@ -137,6 +141,13 @@ def execute(
             writer.remove_partial(keeper.earlier(PARTIAL_FILES))
         keeper.finish(is_complete=not any(result.missing for result in results))
         return outcome
+
+
+def priced(run: Run, path: PathLike | None) -> Run:
+    """The run with its model's prices from a file; as it is where no file is given."""
+    if path is None:
+        return run
+    return replace(run, prices=read_prices(path).of(run.model_name))
 
 
 def _keeper(
@@ -292,6 +303,7 @@ def run_info(
         chat_template=_chat_template(model) if prompt.as_chat else None,
         fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
         parity=run.parity,
+        prices=run.prices,
         start_time=started,
         end_time=time.time(),
         command=[hidden(part, secrets_in(model_args)) for part in run.command],

@@ -47,6 +47,7 @@ PAGES = {
 }
 SKIPS = {
     "README.md": ["installs packages", "needs the weights, takes minutes", "installs packages"],
+    "docs/api-models.md": ["installs packages", "needs a server or a key"],
     "docs/data.md": ["needs a network"],
     "docs/harness.md": ["needs a library of task files"],
     "docs/models.md": ["installs packages", "needs the weights"],

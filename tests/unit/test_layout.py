@@ -64,6 +64,7 @@ LAYERS: dict[str, set[str]] = {
     "requests": {"config.fields", "formats.*"},
     "instances": {"formats.*", "requests"},
     "usage": set(),
+    "prices": {"usage", "config"},
     "models.stepping": set(),  # from here to transport: no word of language models
     "models.pacing": set(),
     "models.failures": {"models.pacing"},
@@ -79,7 +80,10 @@ LAYERS: dict[str, set[str]] = {
     "models": {"models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"},
     "stats": set(),
     "scoring": {"formats.*", "requests", "stats", "usage", "config", "config.fields", "tasks.*"},
-    "reports": {"scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"},
+    "reports": {
+        *("scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"),
+        *("usage", "prices"),
+    },
     "request_keys": {"requests", "formats.*"},
     "salvage": set(),
     "store": {"requests", "usage", "reports", "salvage"},
@@ -90,6 +94,7 @@ LAYERS: dict[str, set[str]] = {
     "doc_scoring": {"*"},
     "evaluator": {"*"},
     "runs": {"*"},
+    "dry_run": {"*"},
     "simple": {"*"},
     "cli": {"*"},
     "api": {"*"},

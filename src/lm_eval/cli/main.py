@@ -438,6 +438,16 @@ def _add_run(commands: Any) -> None:
         help="only save the answers, without scoring (needs --output_path)",
     )
     parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="a YAML file with what models charge per million tokens; costs stand in the table",
+    )
+    parser.add_argument(
+        "--dry_run",
+        action="store_true",
+        help="print what the run would ask and cost; nothing is sent, no file is written",
+    )
+    parser.add_argument(
         "--write_out", "-w", action="store_true", help="print the first prompt of each task"
     )
     parser.add_argument(

@@ -46,9 +46,17 @@ class TokenizerLoader:
         backend = self._model.tokenizer_backend
         if backend in (None, "tiktoken"):
             return False
-        if self._loaded is None and not Path(self._name).expanduser().is_dir():
+        if self._loaded is None and not self._is_at_hand:
             return True
         return self.tokenizer.template is not None
+
+    @property
+    def _is_at_hand(self) -> bool:
+        """Whether the tokenizer is a folder of this machine, so that loading it asks nobody."""
+        uses_files = self._model.tokenizer_backend == "huggingface" or (
+            self._model.tokenizer_backend == "auto" and self._model.tokenizer_argument is not None
+        )
+        return uses_files and Path(self._name).expanduser().is_dir()
 
     @property
     def _name(self) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models import api_settings as settings
 from lm_eval.models.api_calls import Caller, decoded, encoded
+from lm_eval.models.api_estimating import estimated_for_server
 from lm_eval.models.api_generation import GenerationJobs
 from lm_eval.models.api_loading import TokenizerLoader
 from lm_eval.models.api_replies import NextTokens
@@ -29,7 +30,7 @@ from lm_eval.requests import (
     Request,
     RollingRequest,
 )
-from lm_eval.usage import Usage
+from lm_eval.usage import Estimated, Usage
 
 if TYPE_CHECKING:
     from lm_eval.models.transport import Transport
@@ -68,6 +69,7 @@ class TemplateAPI(StreamingLM, ServerTokens):
     Prompts longer than ``max_length`` lose their beginning; ``warnings`` and ``describe()`` count them.
     """
 
+    is_light = True
     endpoint = ""
     """The usual path of such an endpoint, for messages about an address that lacks it."""
     is_chat = False
@@ -330,6 +332,9 @@ class TemplateAPI(StreamingLM, ServerTokens):
     @property
     def usage(self) -> Mapping[str, Usage]:
         return self._calls.usage
+
+    def estimate(self, requests: Iterable[Request]) -> Estimated:
+        return estimated_for_server(self, requests)
 
     def identity(self) -> Mapping[str, Any]:
         own = {

@@ -18,7 +18,7 @@ from lm_eval.models.api_replies import NextTokens
 from lm_eval.requests import LoglikelihoodRequest, RollingRequest
 
 _DOCS_AHEAD = 64
-_CHOICES_PER_REQUEST = 32
+CHOICES_PER_REQUEST = 32
 Score = tuple[float, bool]
 
 
@@ -280,6 +280,6 @@ class Scorer:
     async def _echoed(self, spans: list[Span]) -> list[Score]:
         if spans and not self.ability.echo:
             raise ModelError(self.ability.why_no_echo)
-        size = max(self.batch_size, _CHOICES_PER_REQUEST) if self.ability.batch else 1
+        size = max(self.batch_size, CHOICES_PER_REQUEST) if self.ability.batch else 1
         parts = [spans[at : at + size] for at in range(0, len(spans), size)]
         return [score for part in parts for score in await self.asker.echo(part)]

@@ -16,6 +16,7 @@ from typing import Any
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.models.estimating import estimated
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -25,7 +26,7 @@ from lm_eval.requests import (
     RollingRequest,
     with_text,
 )
-from lm_eval.usage import Usage
+from lm_eval.usage import Estimated, Usage
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ class LM:
     capabilities = Capabilities()
     keeps_answers = True
     """Whether answers are worth keeping on disk for a run that dies; not where they cost nothing."""
+    is_light = False
+    """Whether making one loads no weights and sends nothing, so that a dry run may make it."""
     cache_hook: Any = _NoCache()
     _infers_capabilities = True
 
@@ -167,6 +170,17 @@ class LM:
         """
         return None
 
+    def estimate(self, requests: Iterable[Request]) -> Estimated:
+        """What these requests would cost, from the least to the most; nothing is asked.
+
+        Tokens are guessed from characters, unless a backend overrides this and counts them.
+        """
+        return estimated(requests, max_reply=self._max_reply)
+
+    def _max_reply(self, request: GenerateRequest) -> int:
+        default = getattr(self, "max_gen_toks", None) or 256
+        return GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=default).max_gen_toks
+
     @property
     def usage(self) -> Mapping[str, Usage]:
         """Task (with format) → what its requests cost so far; empty where nothing is counted."""
@@ -187,6 +201,12 @@ class LM:
     @classmethod
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """Build the backend; an argument its constructor does not take is an error."""
+        cls.check_args(model_args, name=name)
+        return cls.create_from_arg_obj(dict(model_args))
+
+    @classmethod
+    def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
+        """Refuse arguments that the constructor does not take."""
         parameters = inspect.signature(cls.__init__).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         valid = [n for n, p in parameters.items() if n != "self" and p.kind is not p.VAR_KEYWORD]
@@ -196,7 +216,6 @@ class LM:
                     f"Model {name!r} has no argument {argument!r}."
                     f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
                 )
-        return cls.create_from_arg_obj(dict(model_args))
 
     @classmethod
     def create_from_arg_obj(

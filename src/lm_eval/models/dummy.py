@@ -38,6 +38,7 @@ class DummyLM(StreamingLM):
 
     capabilities = Capabilities(chat_template=True)
     keeps_answers = False  # made anew in no time
+    is_light = True
     chat_template = "<|role|>\ncontent\n<|assistant|>\n"
 
     def __init__(self, reply: str | None = None, seed: int = 1234) -> None:

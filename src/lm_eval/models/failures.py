@@ -31,6 +31,7 @@ _ADVICE = {
 }
 _QUOTED = 400
 _READ = 20_000
+_PARSED = 1 << 20
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _LOOKS_LIKE_HTML = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 
@@ -119,8 +120,8 @@ def server_message(body: bytes, redact: Redact) -> str:
     if _LOOKS_LIKE_HTML.match(text):
         return _html_summary(text, redact)
     try:
-        found = _find_message(json.loads(body))
-    except ValueError:
+        found = _find_message(json.loads(body)) if len(body) <= _PARSED else None
+    except (ValueError, RecursionError):
         found = None
     return shorten(redact(found if found is not None else text))
 

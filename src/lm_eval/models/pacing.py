@@ -163,7 +163,15 @@ def allowance_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
 
 
 def retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """Seconds the server asks to wait before trying again: ``Retry-After``, or an empty allowance."""
+    """Seconds the server asks to wait before trying again: ``Retry-After``, or an empty allowance.
+
+    Never more than ``LONGEST_WAIT_S``.
+    """
+    wait_s = _asked_wait(headers)
+    return None if wait_s is None else min(wait_s, LONGEST_WAIT_S)
+
+
+def _asked_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
     asked = {name.lower(): value.decode("latin-1").strip() for name, value in headers}
     in_ms = _number(asked.get(b"retry-after-ms", ""))
     if in_ms is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.request import getproxies, proxy_bypass
 
 from lm_eval.errors import MissingExtraError, UsageError
@@ -47,7 +47,10 @@ class Target:
 
 
 class Pool:
-    """Connections to whatever addresses are asked. Opens in the loop of its first request."""
+    """Connections to whatever addresses are asked. Opens in the loop of its first request.
+
+    ``sessions`` holds what is open, apart from the pool, for whoever has to close it.
+    """
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class Pool:
         self._ssl = _tls(verify_certificate, ca_cert_path)
         self._limit = max_response_bytes
         self._redact = redact
-        self._session: aiohttp.ClientSession | None = None
+        self.sessions: list[aiohttp.ClientSession] = []
         self._first_timeout = self._aiohttp.ClientTimeout(
             total=timeout_s, connect=min(CONNECT_S, timeout_s)
         )
@@ -86,7 +89,7 @@ class Pool:
         self, method: str, target: Target, body: bytes | None, headers: Mapping[str, str]
     ) -> Reply | Failure:
         """Send once. Everything that can happen on the way is a ``Failure``."""
-        session = self._session or self._open()
+        session = self.sessions[0] if self.sessions else self._open()
         timeout = session.timeout if self.was_answered else self._first_timeout
         try:
             async with session.request(
@@ -106,12 +109,6 @@ class Pool:
         if content is None:
             return too_large(target.shown, self._limit)
         return Reply(status, raw, content)
-
-    async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-            await asyncio.sleep(0)  # sockets are closed one turn of the loop later
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
         """The body, or None when it is larger than the limit."""
@@ -133,14 +130,15 @@ class Pool:
 
     def _open(self) -> aiohttp.ClientSession:
         http = self._aiohttp
-        self._session = http.ClientSession(
+        session = http.ClientSession(
             connector=http.TCPConnector(limit=self._connections, ssl=self._ssl),
             cookie_jar=http.DummyCookieJar(),
             timeout=http.ClientTimeout(
                 total=self._timeout_s, sock_connect=min(_LATER_CONNECT_S, self._timeout_s)
             ),
         )
-        return self._session
+        self.sessions.append(session)
+        return cast("aiohttp.ClientSession", session)
 
     def _parse(self, address: str) -> Target | Failure:
         from yarl import URL
@@ -168,6 +166,13 @@ class Pool:
 
     def _never_connected(self, error: Exception) -> bool:
         return isinstance(error, self._aiohttp.ConnectionTimeoutError)
+
+
+async def close_all(sessions: list[aiohttp.ClientSession]) -> None:
+    """Close the sessions, and take them out of the list."""
+    while sessions:
+        await sessions.pop().close()
+    await asyncio.sleep(0)  # sockets are closed one turn of the loop later
 
 
 def _reason(error: Exception) -> str:
@@ -257,10 +262,14 @@ _FAILURES: dict[str, Callable[[str, str], Failure]] = {
 
 
 def _proxy(url: yarl.URL) -> str | None:
-    """The proxy that the environment names for this address (``http_proxy``, ``no_proxy`` …)."""
+    """The proxy that the environment names for this address (``http_proxy``, ``no_proxy`` …).
+
+    Never one for this machine: a proxy elsewhere would look for the server on its own.
+    """
     host = url.host or ""
     proxy = getproxies().get(url.scheme)
-    return None if proxy is None or proxy_bypass(host) else proxy
+    is_local = host in ("localhost", "::1") or host.startswith("127.")
+    return None if proxy is None or is_local or proxy_bypass(host) else proxy
 
 
 def _tls(verify_certificate: bool, ca_cert_path: str | None) -> ssl.SSLContext | bool:

@@ -102,12 +102,10 @@ class Stepper:
 
     def close(self) -> None:
         """End the loop and the helper thread; whatever still runs is cancelled."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            self._loop = loop
-            self.cancel(asyncio.all_tasks(loop))
+        if self._loop is not None:
+            self.cancel(asyncio.all_tasks(self._loop))
+            self._loop.close()
             self._loop = None
-            loop.close()
         if self._helper is not None:
             self._helper.shutdown()
             self._helper = None

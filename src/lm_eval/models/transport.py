@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Literal, TypeGuard, TypeVar, cast
 from lm_eval.errors import RequestError, UsageError
 from lm_eval.models.failures import BrokenBody, Failure, of_body, of_status
 from lm_eval.models.pacing import Pace
-from lm_eval.models.pool import CONNECT_S, Pool, Target
+from lm_eval.models.pool import CONNECT_S, Pool, Target, close_all
 from lm_eval.models.retrying import Schedule, send_again
 from lm_eval.models.stepping import Stepper
 
@@ -30,7 +30,7 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _END: Final = object()
-_BROKEN = (ValueError, LookupError, TypeError, AttributeError)
+_BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,8 @@ class Transport:
             max_response_bytes=options.max_response_bytes,
             redact=describe_secret,
         )
-        self._close = weakref.finalize(self, _close, self._pool, self._stepper)
+        # Not the pool itself: it knows ``describe_secret``, which may know whoever owns this object.
+        weakref.finalize(self, _close, self._pool.sessions, self._stepper)
 
     # -- one request ---------------------------------------------------------------------------
 
@@ -126,10 +127,10 @@ class Transport:
         target = self._pool.target(url)
         if isinstance(target, Failure):
             raise target.error(0, never_answered=False)
-        send = partial(self._send, method, target, body, headers, decode)
-        begun_at = time.monotonic()
-        outcome, attempts = await send(), 1
+        begun_at, attempts = time.monotonic(), 1
+        outcome = await self._send(method, target, body, headers, decode)
         if isinstance(outcome, Failure):
+            send = partial(self._send, method, target, body, headers, decode)
             outcome, attempts = await self._send_again(send, outcome, begun_at)
         if isinstance(outcome, Failure):
             raise outcome.error(attempts, never_answered=not self._pool.was_answered)
@@ -222,7 +223,7 @@ class Transport:
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""
-        _close(self._pool, self._stepper)
+        _close(self._pool.sessions, self._stepper)
 
 
 class _Flight(Generic[J, R]):
@@ -290,10 +291,11 @@ def _fails_alone(error: Exception) -> TypeGuard[RequestError]:
     return isinstance(error, RequestError) and not error.stops_run
 
 
-def _close(pool: Pool, stepper: Stepper) -> None:
+def _close(sessions: list[Any], stepper: Stepper) -> None:
     if stepper.is_running:  # the garbage collector may call from inside the loop
         return
-    stepper.run(pool.close())
+    if sessions:
+        stepper.run(close_all(sessions))
     stepper.close()
 
 

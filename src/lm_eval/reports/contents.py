@@ -2,6 +2,7 @@
 
 The shape is the one that readers of EleutherAI's files know; our additions sit under keys of their
 own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``interval_methods``, ``notes``, ….
+Of these, times and ``accounting`` alone may differ between two runs of one command.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lm_eval
+from lm_eval.prices import Prices
+from lm_eval.reports.costs import accounting
 from lm_eval.reports.encode import task_hash, text_hash
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.reports.names import safe_model_name
@@ -63,6 +66,8 @@ class RunInfo:
     end_time: float = 0.0
     command: Sequence[str] = ()
     """The command line, for repeating the run."""
+    prices: Prices | None = None
+    """What the model charges, where that was given."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More keys for ``config``."""
 
@@ -82,6 +87,7 @@ def results_dict(
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
+    costs = accounting(results, run.prices)
     return {
         "results": _by_name(results, _scores) | _by_name(groups, _group_scores),
         **_groups(groups),
@@ -102,6 +108,7 @@ def results_dict(
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
         "task_hashes": dict(task_hashes or {}) or _task_hashes(results),
         **_run(run),
+        **({"accounting": costs} if costs else {}),
     }
 
 

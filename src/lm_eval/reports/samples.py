@@ -32,6 +32,7 @@ def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[st
         "metrics": list(doc.values),
         **doc.values,
         **_how_read(task, doc),
+        **_reasoning(doc.answers),
         "fewshot_docs": list(doc.requests.shots),
     }
 
@@ -45,6 +46,7 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
         "filter": doc.filter,
         "metrics": list(doc.values),
         **doc.values,
+        **_reasoning(doc.answers),
         "fewshot_docs": list(doc.doc.shots),
     }
 
@@ -146,6 +148,12 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
         if isinstance(answer, Reply):
             shown["finish"] = answer.finish
     return shown
+
+
+def _reasoning(answers: Sequence[Any]) -> dict[str, Any]:
+    """What the model thought before each reply, where a server tells it apart from the reply."""
+    thoughts = [answer.reasoning if isinstance(answer, Reply) else None for answer in answers]
+    return {"reasoning": thoughts} if any(thoughts) else {}
 
 
 def _shown_answer(outcome: TextOutcome) -> Any:

@@ -44,6 +44,8 @@ class FilteredDoc:
     """All responses of each request, as they came."""
     filtered: Sequence[Any]
     values: Mapping[str, Any]
+    answers: Sequence[Answer] = ()
+    """What the model gave: the responses, with what a ``Reply`` tells beside its text."""
 
 
 class FilterScores:
@@ -125,7 +127,7 @@ class HarnessScorer:
     ) -> list[list[FilteredDoc]]:
         """For each filter, every doc in order."""
         responses = [self._responses(doc, given) for doc, given in zip(docs, answers, strict=True)]
-        return [self._filtered(pipeline, docs, responses) for pipeline in self.pipelines]
+        return [self._filtered(pipeline, docs, responses, answers) for pipeline in self.pipelines]
 
     def result(
         self,
@@ -181,6 +183,7 @@ class HarnessScorer:
         pipeline: FilterPipeline,
         docs: Sequence[DocRequests],
         responses: Sequence[list[list[Any]]],
+        answers: Sequence[Sequence[Answer]],
     ) -> list[FilteredDoc]:
         flat = [one for given in responses for one in given]
         owners = [
@@ -190,9 +193,10 @@ class HarnessScorer:
         ]
         kept = iter(pipeline.apply(flat, owners))
         found = []
-        for doc, given in zip(docs, responses, strict=True):
+        for doc, given, said in zip(docs, responses, answers, strict=True):
             left = [next(kept) for _ in given]
-            found.append(FilteredDoc(doc, pipeline.name, given, left, self._values(doc, left)))
+            values = self._values(doc, left)
+            found.append(FilteredDoc(doc, pipeline.name, given, left, values, said))
         return found
 
     def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
