@@ -12,15 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ModelError, RequestError
-from lm_eval.models.api_calls import decoded, encoded
+from lm_eval.models.api_sending import decoded, encoded
 from lm_eval.models.api_settings import server_root, shown_address
-from lm_eval.models.api_tokenizers import (
-    RemoteTokenizer,
-    Server,
-    Tokenizer,
-    load_files,
-    load_tiktoken,
-)
+from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
+from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, Tokenizer
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
