@@ -22,7 +22,6 @@ from nugget_eval.bootstrap import (
     numpy,
     resampled_sums,
 )
-from nugget_eval.paired import PValue, sign_flip_p_values
 from nugget_eval.reading import LABELS, Label
 from nugget_eval.records import Labelled, nugget_ids
 
@@ -65,20 +64,6 @@ class Agreement:
     def coverage(self) -> float | None:
         """The share of gold labels with a label of the judge beside them."""
         return self.compared / self.total if self.total else None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeComparison:
-    """How much more often the first judge is right than the second, where both and gold have a label."""
-
-    difference: Measured
-    p: PValue
-    compared: int
-    total: int
-    """Items with a gold label."""
-    only_first: int
-    """Items that only the first has right."""
-    only_second: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,37 +126,6 @@ def agreement(
         },
         len(both),
         sum(label is not None for label in gold),
-    )
-
-
-def compare_judges(
-    gold: Labels,
-    first: Labels,
-    second: Labels,
-    *,
-    topics: Sequence[Hashable] | None = None,
-    how: Resampling | None = None,
-) -> JudgeComparison:
-    """The difference in accuracy of two judges, or two prompts, on the same items, with a paired test.
-
-    The signs of whole topics are flipped, since the items of one topic stand or fall together.
-    """
-    np = numpy()
-    _same_length(gold, first)
-    _same_length(gold, second)
-    rows = zip(gold, first, second, strict=True)
-    both = [place for place, row in enumerate(rows) if None not in row]
-    right = np.array([[first[i] == gold[i], second[i] == gold[i]] for i in both], dtype=float)
-    right = right.reshape(-1, 2)
-    gaps = np.stack([right[:, 0] - right[:, 1], np.ones(len(both))], axis=1)
-    sums, how = _grouped(gaps, both, topics, how or Resampling())
-    return JudgeComparison(
-        measured(sums, lambda s: s[:, 0] / s[:, 1], how, n=len(both), undefined=NO_ITEMS),
-        sign_flip_p_values(sums[:, :1], seed=how.seed)[0],
-        len(both),
-        sum(label is not None for label in gold),
-        int((gaps[:, 0] > 0).sum()),
-        int((gaps[:, 0] < 0).sum()),
     )
 
 

@@ -26,7 +26,6 @@ from nugget_eval.agreement import (
     Agreement,
     agreement,
     align_labels,
-    compare_judges,
     corrected_share,
     rater_agreement,
 )
@@ -389,23 +388,6 @@ def test_known_errors_of_a_judge_are_taken_out() -> None:
     )
     assert either.value == pytest.approx(0.52)
     assert corrected_share([], [], whole).value is None
-
-
-def test_two_judges_on_the_same_items() -> None:
-    gold = labels("S" * 12 + ".")
-    first = labels("S" * 7 + "N" + "SS" + "N" + "." + "S")
-    second = labels("N" * 7 + "S" + "SS" + "N" + "S" + "N")
-    found = compare_judges(gold, first, second)
-    assert (found.only_first, found.only_second, found.compared, found.total) == (7, 1, 11, 12)
-    assert found.difference.value == pytest.approx(6 / 11)
-    assert found.p.value == 18 / 256  # McNemar's exact test: 7 against 1
-    topics = ["a"] * 7 + ["b"] * 6
-    clustered = compare_judges(gold, first, second, topics=topics)
-    assert clustered.difference.value == pytest.approx(6 / 11)
-    assert clustered.p.value == 1.0  # 7 and −1: every way to flip gives 6 or more
-    nothing = compare_judges(labels("S"), labels("."), labels("S"))
-    assert nothing.difference.value is None
-    assert nothing.p.value == 1.0
 
 
 def test_many_items_are_resampled_by_their_kinds() -> None:

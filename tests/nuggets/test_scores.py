@@ -18,9 +18,8 @@ from statsmodels.stats.multitest import multipletests
 
 from lm_eval.errors import DataError, UsageError
 from nugget_eval.bootstrap import Resampling
-from nugget_eval.comparing import compare_runs, rank_runs
+from nugget_eval.comparing import compare_runs, holm, rank_runs, sign_flip_p_values
 from nugget_eval.measures import MEASURES, TREC_MEASURES
-from nugget_eval.paired import holm, sign_flip_p_values
 from nugget_eval.records import Nugget, Topic
 from nugget_eval.scores import score_run, score_runs, score_topic
 
@@ -255,6 +254,11 @@ def test_exact_sign_flips_are_those_of_scipy(differences: list[float]) -> None:
             n_resamples=np.inf,
         )
         assert ours.value == pytest.approx(min(1.0, oracle.pvalue))
+
+
+def test_sign_flips_of_single_items_are_the_exact_test_of_mcnemar() -> None:
+    column = np.array([1.0] * 7 + [-1.0] + [0.0] * 100)  # 7 against 1, and 100 that tie
+    assert sign_flip_p_values(column[:, None], seed=1)[0].value == 18 / 256
 
 
 def test_drawn_sign_flips_are_close_to_the_exact_ones() -> None:
