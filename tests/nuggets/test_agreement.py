@@ -99,6 +99,9 @@ def test_pairs_against_scikit_learn(pairs: list[tuple[str, str]]) -> None:
         for label, oracle in zip(LABELS, column, strict=True):
             ours = value(found, f"{name}[{label}]")
             assert ours == (None if math.isnan(oracle) else pytest.approx(oracle))
+    for label, size in zip(LABELS, scores[3], strict=True):
+        recall = found.measures[f"recall[{label}]"].estimate
+        assert (recall.n if recall else 0) == size
     occurring = [label for label, n in zip(LABELS, table.sum(0) + table.sum(1), strict=True) if n]
     macro = precision_recall_fscore_support(
         *known, labels=occurring, average="macro", zero_division=0.0
