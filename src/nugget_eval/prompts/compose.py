@@ -10,8 +10,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import resources
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class TemplatePrompt:
         return self.chat.as_dicts()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NuggetFormat:
     """One way to ask for labels: the definitions put together, and the user's message as a format.
 
@@ -72,11 +73,11 @@ class NuggetFormat:
     domain: Domain | None
     user: PromptFormat
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or its reading."""
         words = self._format_words
-        own = [self._parts, self.prompt_type.output_words, self._section, words]
+        own = [self.template, self.prompt_type.output_words, words]
         language = [self.language.notice, self.language.closing]
         content = [own, language, dict(self.output.answer), self.user.fingerprint]
         text = json.dumps(content, sort_keys=True)
@@ -84,24 +85,25 @@ class NuggetFormat:
 
     # Asking
 
-    def system_text(self, count: int) -> str:
-        """The system message for ``count`` nuggets."""
-        parts = self._parts
-        values = {"num_nuggets": count, "output": self._said(self.prompt_type.output_words, count)}
-        sections = [parts["task"], self._section, parts["output"]]
-        return fill("\n\n".join(filter(None, sections)), values)
+    @cached_property
+    def template(self) -> str:
+        """The system message before its placeholders are filled."""
+        sections = [self._parts["task"], self._section, self._parts["output"]]
+        return "\n\n".join(filter(None, sections))
+
+    def system_text(self, number: int) -> str:
+        """The system message for that many nuggets."""
+        return _system_text(self, number)
 
     def user_turn(self, data: Data, seed: object) -> tuple[str, str]:
         """The user's message and its mark."""
-        count, mark = len(data.nuggets), mark_for(data, seed)
-        reminder = self._said(f"{self.prompt_type.output_words}_reminder", count)
-        closing = {"num_nuggets": count, "reminder": reminder}
+        mark = mark_for(data, seed)
         doc = {
             "mark": mark,
             "query": shielded(data.query),
             "passage": shielded(data.passage),
             "notice": fill(self.language.notice, {"mark": mark}),
-            "closing": fill(self.language.closing, closing),
+            "closing": _closing(self, len(data.nuggets)),
         }
         item = Item(doc, "", tuple(as_item(nugget) for nugget in data.nuggets), ())
         return self.user.question_turn(item).user, mark
@@ -117,12 +119,12 @@ class NuggetFormat:
                 f"{example.query!r:.60} has none. Give it a snippet and a rationale for each nugget."
             )
         fields = (example.nuggets, example.snippets, example.rationales, example.labels)
-        items = [_REASONED.format(k, *own) for k, own in enumerate(zip(*fields, strict=True), 1)]
+        items = [_REASONED.format(k, *own) for k, *own in zip(count(1), *fields)]
         return f"<reasoning>\n{''.join(items)}</reasoning>\n{answer}"
 
     # Inside
 
-    @property
+    @cached_property
     def _parts(self) -> Texts:
         """The prompt type's parts in this language."""
         own = self.prompt_type.texts
@@ -135,7 +137,7 @@ class NuggetFormat:
         pieces = self.language.pieces
         return {name: fill(text, pieces) for name, text in parts.items()}
 
-    @property
+    @cached_property
     def _section(self) -> str:
         if self.domain is None:
             return ""
@@ -147,7 +149,7 @@ class NuggetFormat:
                 f"in: {listing(self.domain.texts)}."
             ) from None
 
-    @property
+    @cached_property
     def _format_words(self) -> dict[str, str]:
         """What the language says about the output format: its own words before the general ones."""
         try:
@@ -158,40 +160,57 @@ class NuggetFormat:
                 f"{self.output.name!r}. It has: {listing(self.language.formats)}."
             ) from None
 
-    def _said(self, name: str, count: int) -> str:
+    def said(self, name: str, number: int) -> str:
         """A text about the output format, filled.
 
         Its example never has as many labels as there are nuggets: a model that repeats it has
         given no answer, and is not taken to have given one.
         """
         words = self._format_words
-        example = EXAMPLE_LABELS if count != len(EXAMPLE_LABELS) else EXAMPLE_LABELS[:2]
+        example = EXAMPLE_LABELS if number != len(EXAMPLE_LABELS) else EXAMPLE_LABELS[:2]
         values = {
             "form": words["form"],
             "place": words["many_lines" if self.output.many_lines else "one_line"],
-            "num_nuggets": count,
+            "num_nuggets": number,
             "example_count": len(example),
             "example": self.output.write(example),
         }
         return fill(words[name], values)
 
 
-_REASONED = (
-    '{0}.\n  nugget="{1[0]}"\n  snippet="{1[1]}"\n  rationale="{1[2]}"\n  decision="{1[3]}"\n'
-)
+_REASONED = '{}.\n  nugget="{}"\n  snippet="{}"\n  rationale="{}"\n  decision="{}"\n'
+
+
+# Items of one run differ in their data; what is said around them is the same for each number of nuggets.
+@lru_cache(maxsize=1024)
+def _system_text(how: NuggetFormat, number: int) -> str:
+    values = {"num_nuggets": number, "output": how.said(how.prompt_type.output_words, number)}
+    return fill(how.template, values)
+
+
+@lru_cache(maxsize=1024)
+def _closing(how: NuggetFormat, number: int) -> str:
+    reminder = how.said(f"{how.prompt_type.output_words}_reminder", number)
+    return fill(how.language.closing, {"num_nuggets": number, "reminder": reminder})
 
 
 def nugget_format(
     prompt_type: str, format_type: str = "json", *, domain: str | None = None, language: str = "en"
 ) -> NuggetFormat:
     """The definitions of these names put together; unknown names are errors with the valid ones."""
-    made = NuggetFormat(
+    return _put_together(
         get_prompt_type(prompt_type),
         get_output_format(format_type),
         get_language(language),
         None if domain is None else get_domain(domain),
-        _user_format(format_type),
     )
+
+
+@lru_cache(maxsize=256)
+def _put_together(
+    prompt_type: PromptType, output: OutputFormat, language: Language, domain: Domain | None
+) -> NuggetFormat:
+    made = NuggetFormat(prompt_type, output, language, domain, _user_format(output.name))
     made.system_text(1)  # a combination without text says so here
     return made
 

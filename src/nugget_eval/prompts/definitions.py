@@ -40,7 +40,7 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
     return _PLACEHOLDER.sub(lambda place: str(values.get(place[1], place[0])), filled)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Definition:
     """What every definition says about itself. ``changelog`` is version → what changed, oldest first."""
 
@@ -50,7 +50,7 @@ class Definition:
     changelog: Changelog = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PromptType(Definition):
     """How a judge is asked. ``texts`` is language → ``task`` and ``output``, the system message's parts.
 
@@ -64,7 +64,7 @@ class PromptType(Definition):
     texts: Mapping[str, Texts]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OutputFormat(Definition):
     """How labels are written. ``answer`` has ``open``, ``item``, ``between`` and ``close``."""
 
@@ -79,14 +79,14 @@ class OutputFormat(Definition):
         return self.answer.get("open", "") + listed + self.answer.get("close", "")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Domain(Definition):
     """What a judge has to mind in one field of knowledge. ``texts`` is language → a section."""
 
     texts: Texts
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Language(Definition):
     """The words of one language around prompt types and output formats.
 
