@@ -148,7 +148,7 @@ def test_example_in_the_instruction_is_no_answer(
     if format_type in ("json", "adaptive", "numbered"):  # the document's words, or no example
         assert "other nuggets" not in said
         return
-    shown = re.search(r"the labels of (\d) other nuggets:\n(.*?)(?=\n   - No extra|\Z)", said, re.S)
+    shown = re.search(r"the labels of (\d) other nuggets:\n(.*)\Z", said, re.S)
     assert shown is not None
     example, length = textwrap.dedent(shown[2]), int(shown[1])
     assert length != count
