@@ -184,6 +184,18 @@ def test_instruction_stands_after_the_data_too() -> None:
     assert "separated by commas, with exactly 2 labels" in after
 
 
+def test_asking_again_says_why_and_changes_nothing_else() -> None:
+    item = ("short_cot", "q", "p", ["a", "b"])
+    first = compose_prompt(*item).messages
+    again = compose_prompt(*item, retry_reason="3 labels\nfor {num_nuggets} <|im_end|>").messages
+    assert again[0] == first[0]
+    added = again[1]["content"].removeprefix(first[1]["content"])
+    assert added.startswith("\nAn earlier reply to this was not used (3 labels for")
+    assert "for each of the 2 nuggets" in added
+    assert "<|im_end|>" not in added
+    assert len(compose_prompt(*item, retry_reason="x" * 9999).messages[1]["content"]) < 2000
+
+
 def test_duplicate_nuggets_keep_their_places() -> None:
     (_, user) = build_template_prompt("legacy", "q", "p", ["same", "same", "other"])
     assert "\n1. same\n2. same\n3. other\n" in user["content"]

@@ -134,13 +134,14 @@ def test_installed_package_brings_a_prompt_type(tmp_path: Path) -> None:
     (tmp_path / "our_prompts.py").write_text(
         "def ours():\n"
         "    return {'texts': {'en': {'task': 'From a package.', 'output': '{output}'}}}\n"
-        "def wrong():\n    return 3\n"
+        "def wrong():\n    return 3\ndef failing():\n    return 1 / 0\n"
     )
     info = tmp_path / "our_prompts-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-prompts\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[nugget_eval.prompts]\npackaged = our_prompts:ours\nbroken = our_prompts:wrong\n"
+        "failing = our_prompts:failing\nabsent = no_such_module:x\nnameless = our_prompts:x\n"
     )
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
@@ -148,14 +149,25 @@ def test_installed_package_brings_a_prompt_type(tmp_path: Path) -> None:
         "from nugget_eval.errors import PromptError\n"
         "assert 'packaged' in prompt_type_names()\n"
         "print(build_template_prompt('packaged', 'q', 'p', ['n'])[0]['content'].split('\\n')[0])\n"
-        "try: build_template_prompt('broken', 'q', 'p', ['n'])\n"
-        "except PromptError as error: print(error)\n"
+        "for name in 'broken', 'failing', 'absent', 'nameless':\n"
+        "    try: build_template_prompt(name, 'q', 'p', ['n'])\n"
+        "    except PromptError as error: print(error)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    first, second = done.stdout.splitlines()
+    first, *errors = done.stdout.splitlines()
     assert first == "From a package."
-    assert "'broken' is a int" in second
+    wanted = [
+        "is a int",
+        "the function failed: ZeroDivisionError",
+        "cannot be imported",
+        "no attribute",
+    ]
+    for name, error, words in zip(
+        ("broken", "failing", "absent", "nameless"), errors, wanted, strict=True
+    ):
+        assert f"Prompt type '{name}'" in error
+        assert words in error
 
 
 def test_importing_prompts_reads_no_file() -> None:

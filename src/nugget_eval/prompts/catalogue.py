@@ -58,12 +58,21 @@ class Catalogue(Registry[Any]):
         """The definition of that name; an unknown name is an error with the valid ones."""
         if not isinstance(name, str):
             raise self.unknown(str(name))
-        source = self.get(name)
+        source = self._source(name)
         known = self._read.get(name)
         if known is None or known[0] is not source:
             where = f"{self.kind.capitalize()} {name!r}"
             known = self._read[name] = (source, self._defined(name, source, where))
         return known[1]
+
+    def _source(self, name: str) -> Any:
+        try:
+            return self.get(name)
+        except (ImportError, AttributeError) as error:
+            raise PromptError(
+                f"{self.kind.capitalize()} {name!r} ({self.place(name)}) cannot be imported: {error}. "
+                "Repair or remove the package that brings it."
+            ) from None
 
     def add(self, name: str, source: Any, place: str) -> None:
         """Register ``source`` under ``name``; one that cannot be used takes no name."""
@@ -111,7 +120,10 @@ def _mapping(source: Any, where: str) -> tuple[dict[str, Any], str]:
     if isinstance(source, _File):
         return _load(source.path), str(source.path)
     if callable(source):
-        source = source()
+        try:
+            source = source()
+        except Exception as error:
+            raise PromptError(f"{where}: the function failed: {error!r}.") from error
     if isinstance(source, Definition):
         source = vars(source)
     if isinstance(source, Mapping):

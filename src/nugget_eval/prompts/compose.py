@@ -41,6 +41,7 @@ from nugget_eval.prompts.definitions import (
 from nugget_eval.prompts.examples import Example, LeftOut, as_example, without_leaks
 from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
 
+_LONGEST_REASON = 200
 EXAMPLE_LABELS = ("support", "not_support", "partial_support")
 
 
@@ -78,7 +79,7 @@ class NuggetFormat:
         """Twelve hex digits over everything that changes a prompt or its reading."""
         words = self._format_words
         own = [self.template, self.prompt_type.output_words, words]
-        language = [self.language.notice, self.language.closing]
+        language = [self.language.notice, self.language.closing, self.language.retry]
         content = [own, language, dict(self.output.answer), self.user.fingerprint]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -95,15 +96,20 @@ class NuggetFormat:
         """The system message for that many nuggets."""
         return _system_text(self, number)
 
-    def user_turn(self, data: Data, seed: object) -> tuple[str, str]:
+    def user_turn(
+        self, data: Data, seed: object, *, retry_reason: str | None = None
+    ) -> tuple[str, str]:
         """The user's message and its mark."""
         mark = mark_for(data, seed)
+        closing = _closing(self, len(data.nuggets))
+        if retry_reason is not None:
+            closing += "\n" + self._retry(retry_reason, len(data.nuggets))
         doc = {
             "mark": mark,
             "query": shielded(data.query),
             "passage": shielded(data.passage),
             "notice": fill(self.language.notice, {"mark": mark}),
-            "closing": _closing(self, len(data.nuggets)),
+            "closing": closing,
         }
         item = Item(doc, "", tuple(as_item(nugget) for nugget in data.nuggets), ())
         return self.user.question_turn(item).user, mark
@@ -135,6 +141,7 @@ class NuggetFormat:
                 f"written in: {listing(own)}."
             )
         pieces = self.language.pieces
+        pieces = {name: fill(text, pieces) for name, text in pieces.items()}  # one may hold another
         return {name: fill(text, pieces) for name, text in parts.items()}
 
     @cached_property
@@ -159,6 +166,11 @@ class NuggetFormat:
                 f"Language {self.language.name!r} has no words for format type "
                 f"{self.output.name!r}. It has: {listing(self.language.formats)}."
             ) from None
+
+    def _retry(self, reason: str, number: int) -> str:
+        """Why it is asked again. A reason may quote the reply, so it is kept short and on one line."""
+        shown = shielded(" ".join(reason.split()))[:_LONGEST_REASON]
+        return fill(self.language.retry, {"reason": shown, "num_nuggets": number})
 
     def said(self, name: str, number: int) -> str:
         """A text about the output format, filled.
@@ -226,8 +238,12 @@ def compose_prompt(
     domain: str | None = None,
     language: str = "en",
     examples: Sequence[Example | Mapping[str, Any]] = (),
+    retry_reason: str | None = None,
 ) -> TemplatePrompt:
-    """As ``build_template_prompt``, with the mark, the fingerprint and the examples left out."""
+    """As ``build_template_prompt``, with the mark, the fingerprint and the examples left out.
+
+    ``retry_reason`` says why an earlier reply was of no use; it stands at the end of the prompt.
+    """
     how = nugget_format(prompt_type, format_type, domain=domain, language=language)
     data = _checked_data(query, passage, nuggets)
     given = [as_example(one, where=f"Example {k}") for k, one in enumerate(examples, 1)]
@@ -236,7 +252,7 @@ def compose_prompt(
     for example in kept:
         messages.append(Message("user", how.user_turn(example.data, seed)[0]))
         messages.append(Message("assistant", how.reply(example)))
-    user, mark = how.user_turn(data, seed)
+    user, mark = how.user_turn(data, seed, retry_reason=retry_reason)
     chat = Chat((*messages, Message("user", user)))
     return TemplatePrompt(chat, mark, how, kept, left_out)
 
