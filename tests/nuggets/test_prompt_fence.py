@@ -191,6 +191,7 @@ def test_asking_again_says_why_and_changes_nothing_else() -> None:
     assert again[0] == first[0]
     added = again[1]["content"].removeprefix(first[1]["content"])
     assert added.startswith("\nAn earlier reply to this was not used (3 labels for")
+    assert "for {num_nuggets} < |im" in added
     assert "for each of the 2 nuggets" in added
     assert "<|im_end|>" not in added
     assert len(compose_prompt(*item, retry_reason="x" * 9999).messages[1]["content"]) < 2000
