@@ -80,6 +80,7 @@ class Transport:
         self.sent = 0
         self.retries = 0
         self._answered_at = -math.inf
+        self._has_landed = False  # a job may be done without a request of ours
         self._redact = describe_secret
         self._pace = Pace(options.num_concurrent)
         self._stepper = Stepper()
@@ -211,14 +212,17 @@ class Transport:
         try:
             while True:
                 flight.fill(self._room)
-                yield from flight.land(self._room)
+                for job, outcome in flight.land(self._room):
+                    self._has_landed |= not isinstance(outcome, RequestError)
+                    yield job, outcome
                 if flight.is_over:
                     return
         finally:
             flight.cancel()
 
     def _room(self) -> int:
-        return 1 if self._answered_at == -math.inf else self._pace.size
+        is_first = self._answered_at == -math.inf and not self._has_landed
+        return 1 if is_first else self._pace.size
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""

@@ -1,0 +1,30 @@
+"""Reply of a judge → one label or None per nugget, with the rule, the place and the repairs.
+
+Every possible answer is collected with its place (``structured``, ``markup``, ``lists``, ``prose``),
+examples, drafts and quotations are set aside (``ranking``), numbers decide places (``placing``), and two
+answers that differ are refused. Time is linear in the length of the reply.
+"""
+
+from __future__ import annotations
+
+from nugget_eval.reading.channels import strip_thinking_reasoning_blocks
+from nugget_eval.reading.reader import parse_labels_multi_format, read_labels
+from nugget_eval.reading.reasoning import Reasoned, read_reasoning
+from nugget_eval.reading.registered import nugget_labels
+from nugget_eval.reading.result import ErrorType, FormatUsed, LabelReading
+from nugget_eval.reading.spellings import LABELS, Label, label_of
+
+__all__ = [
+    "LABELS",
+    "ErrorType",
+    "FormatUsed",
+    "Label",
+    "LabelReading",
+    "Reasoned",
+    "label_of",
+    "nugget_labels",
+    "parse_labels_multi_format",
+    "read_labels",
+    "read_reasoning",
+    "strip_thinking_reasoning_blocks",
+]

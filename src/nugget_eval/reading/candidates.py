@@ -1,0 +1,133 @@
+"""What might be the answer: a candidate is a list of slots, each with its label, number and place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from nugget_eval.reading.spellings import Label, label_of
+
+Span = tuple[int, int]
+
+
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+# Field names, in lower case without separators.
+LABEL_KEYS = _names(
+    "label labels decision assignment judgment judgement verdict answer classification class category "
+    "status rating value result supportlabel supportlevel nuggetlabel finallabel finaldecision support "
+    "assessment evaluation finalanswer output response"
+)
+INDEX_KEYS = _names(
+    "nugget id index number no n k i nuggetid nuggetindex nuggetnumber nuggetno num idx key item "
+    "itemid claim fact statement position order"
+)
+DRAFT_KEYS = _names(
+    "draft drafts initial example examples first preliminary reasoning thoughts thinking analysis "
+    "rationale snippet explanation reason old previous allowedlabels options choices"
+)
+FINAL_KEYS = _names(
+    "final finallabels finallabel finalanswer finaldecision corrected revised correctedlabels "
+    "revisedlabels answer"
+)
+_NUMBER = re.compile(
+    r"\W{0,4}(?:(?:nugget|item|claim|fact|statement|label|answer|number|no|id|n|k)[\s_#.:-]{0,3})?"
+    r"#?(\d{1,4})\W{0,4}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How labels may be spelled in this reply."""
+
+    case_sensitive: bool = False
+    plain_words: bool = False
+
+    def __call__(self, text: str, *, strict_slot: bool = True) -> Label | None:
+        """The label ``text`` spells; yes and no count in a strict slot only."""
+        return label_of(
+            text,
+            case_sensitive=self.case_sensitive,
+            plain_words=self.plain_words and strict_slot,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One place of an answer. ``label`` is None where what stands there is no label we know."""
+
+    label: Label | None
+    index: int | None = None
+    span: Span | None = None
+    explained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A possible answer: its slots in the order they stand, and how it was written.
+
+    ``is_cut``: the reply ends inside it. ``excluded`` says why it cannot be the answer.
+    """
+
+    format: str
+    rule: str
+    span: Span
+    slots: tuple[Slot, ...]
+    repairs: tuple[str, ...] = ()
+    is_cut: bool = False
+    excluded: str | None = None
+    rank: int = 0
+    marks: tuple[str, ...] = field(default=())
+
+    @property
+    def is_numbered(self) -> bool:
+        return any(slot.index is not None for slot in self.slots)
+
+    @property
+    def known(self) -> int:
+        """How many slots hold a label."""
+        return sum(slot.label is not None for slot in self.slots)
+
+    def repaired(self, *repairs: str) -> Candidate:
+        new = [repair for repair in repairs if repair not in self.repairs]
+        return replace(self, repairs=(*self.repairs, *new))
+
+
+def make(
+    format_: str,
+    rule: str,
+    span: Span,
+    slots: Iterable[Slot],
+    repairs: Sequence[str] = (),
+    *,
+    is_cut: bool = False,
+    excluded: str | None = None,
+) -> Candidate | None:
+    """A candidate, or None if no slot holds a label: it is then about something else."""
+    kept = tuple(slots)
+    if not any(slot.label is not None for slot in kept):
+        return None
+    return Candidate(format_, rule, span, kept, tuple(repairs), is_cut, excluded)
+
+
+@lru_cache(maxsize=4096)
+def key_of(name: str) -> str:
+    """A field name in lower case, letters only: ``Nugget_ID`` → ``nuggetid``."""
+    return re.sub(r"[^a-z]", "", name.lower()) if len(name) <= 60 else ""
+
+
+def index_of(value: object) -> int | None:
+    """The number that a key or cell stands for: ``3``, ``"3"``, ``"Nugget 3"``, ``nugget_3``, ``#3``."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if 0 <= value < 10_000 else None
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    found = _NUMBER.fullmatch(value)
+    return int(found[1]) if found and not value.lstrip().startswith("-") else None

@@ -1,0 +1,241 @@
+"""Candidates in tags: ``<label>support</label>``, attributes, self-closing, name spaces, CDATA.
+
+No XML parser: replies are seldom well formed, and the text around the tags is prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from nugget_eval.reading.candidates import (
+    DRAFT_KEYS,
+    INDEX_KEYS,
+    LABEL_KEYS,
+    Candidate,
+    Slot,
+    Span,
+    Words,
+    index_of,
+    key_of,
+    make,
+)
+
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
+_ATTRIBUTE = re.compile(r"([\w.:-]{1,40})\s{0,4}=\s{0,4}(?:\"([^\"<>]{0,200})\"|'([^'<>]{0,200})')")
+_ANSWER_TAG = re.compile(
+    r"</?(?:[\w.-]{1,20}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
+    re.IGNORECASE,
+)
+_BOX = re.compile(r"(\${0,2}\\boxed\{)([^{}\n]{0,2000})(\}\${0,2})")
+_COMMENT = re.compile(r"<!--|-->|<\?|\?>|<!\[CDATA\[|\]\]>")
+_SLOT_NAMES = LABEL_KEYS | {"item", "li", "nugget", "entry", "element", "l", "n", "claim", "fact"}
+# These wrap an answer of any format; only a bare label in them is a slot.
+_WRAPPERS = frozenset(
+    (
+        "answer",
+        "answers",
+        "labels",
+        "output",
+        "result",
+        "results",
+        "response",
+        "final",
+        "finalanswer",
+    )
+)
+_TRAILING_NUMBER = re.compile(r"(.*?)[_.-]?(\d{1,4})\Z")
+
+
+@dataclass(slots=True)
+class _Tag:
+    """One tag, with the text up to the next."""
+
+    name: str
+    number: int | None
+    attributes: dict[str, str]
+    kind: str  # open, close, empty
+    span: Span
+
+
+@dataclass(slots=True)
+class _Group:
+    """Slots that belong together, as they are collected."""
+
+    slots: list[Slot] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+    index: int | None = None
+    depth: int = 0
+
+    def add(self, slot: Slot, span: Span) -> None:
+        if not self.slots:
+            self.start = span[0]
+        self.slots.append(slot)
+        self.end = span[1]
+
+
+def tagged(text: str, words: Words) -> list[Candidate]:
+    """Candidates written as elements or attributes, in order."""
+    if "<" not in text or ">" not in text:
+        return []
+    source = _without_comments(text)
+    tags = list(_tags(source))
+    found: list[Candidate] = []
+    group = _Group()
+    last_end, skip = 0, -1
+    for i, tag in enumerate(tags):
+        gap = source[last_end : tag.span[0]]
+        last_end = tag.span[1]
+        if i == skip:
+            continue
+        if _starts_anew(tag, group, gap):
+            found += _finished(group)
+            group = _Group(depth=group.depth)
+        following = tags[i + 1] if i + 1 < len(tags) else None
+        if tag.kind == "open" and following and _closes(tag, following):
+            skip = i + 1
+            content = source[tag.span[1] : following.span[0]]
+            _leaf(group, tag, content, (tag.span[0], following.span[1]), words)
+            last_end = following.span[1]
+        else:
+            _other(group, tag, words)
+    found += _finished(group)
+    return found
+
+
+def answer_spans(text: str) -> list[Span]:
+    """Where ``<answer>``, ``<final_answer>`` and their like hold something, in order."""
+    spans: list[Span] = []
+    opened: dict[str, int] = {}
+    for found in _ANSWER_TAG.finditer(text):
+        tag = _Tag(*_parsed(found[0]), found.span())
+        if tag.name == "labels":
+            continue
+        if tag.kind == "open":
+            opened[tag.name] = tag.span[1]
+        elif tag.kind == "close" and tag.name in opened:
+            spans.append((opened.pop(tag.name), tag.span[0]))
+    return spans
+
+
+def without_answer_tags(text: str) -> str:
+    """``text`` of equal length, blank where ``<answer>`` and its like or a box stood."""
+    if "<" in text:
+        text = _ANSWER_TAG.sub(lambda tag: " " * len(tag[0]), text)
+    if "\\boxed{" not in text:
+        return text
+    return _BOX.sub(lambda box: f"{' ' * len(box[1])}{box[2]}{' ' * len(box[3])}", text)
+
+
+def _without_comments(text: str) -> str:
+    """``text`` of equal length without comments, declarations and the marks of CDATA."""
+    if "<!" not in text and "<?" not in text:
+        return text
+    pieces, at, opened = [], 0, ""
+    for mark in _COMMENT.finditer(text):
+        piece = text[at : mark.start()]
+        pieces.append(" " * len(piece) if opened else piece)
+        pieces.append(" " * len(mark[0]))
+        at = mark.end()
+        if mark[0] in ("<!--", "<?"):
+            opened = opened or mark[0]
+        elif (mark[0], opened) in (("-->", "<!--"), ("?>", "<?")):
+            opened = ""
+    pieces.append(" " * (len(text) - at) if opened else text[at:])
+    return "".join(pieces)
+
+
+def _tags(text: str) -> Iterator[_Tag]:
+    for found in _TAG.finditer(text):
+        yield _Tag(*_parsed(found[0]), found.span())
+
+
+@lru_cache(maxsize=4096)
+def _parsed(source: str) -> tuple[str, int | None, dict[str, str], str]:
+    """Name, number, attributes and kind of a tag; the same tags come again and again."""
+    found = _TAG.match(source)
+    assert found is not None
+    local = found[2].rpartition(":")[2]
+    numbered = _TRAILING_NUMBER.match(local) if local[-1:].isdigit() else None
+    kind = "close" if found[1] else "empty" if found[4] else "open"
+    attributes = _attributes(found[3]) if found[3] and not found[1] else {}
+    return key_of(local), int(numbered[2]) if numbered else None, attributes, kind
+
+
+def _attributes(source: str) -> dict[str, str]:
+    return {
+        key_of(name.rpartition(":")[2]): double or single
+        for name, double, single in _ATTRIBUTE.findall(source)
+    }
+
+
+def _closes(tag: _Tag, following: _Tag) -> bool:
+    return following.kind == "close" and following.name == tag.name
+
+
+def _starts_anew(tag: _Tag, group: _Group, gap: str) -> bool:
+    """True where a new list begins: a wrapper opens, or prose stands between outermost elements."""
+    if not group.slots:
+        return False
+    is_wrapper = tag.kind == "open" and tag.name in _WRAPPERS and group.depth == 0
+    return is_wrapper or (group.depth == 0 and bool(gap.strip(" \t\r\n,;|&")))
+
+
+def _finished(group: _Group) -> Iterator[Candidate]:
+    candidate = make("xml", "elements", (group.start, group.end), group.slots)
+    if candidate is not None:
+        yield candidate
+
+
+def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: Words) -> None:
+    """An element without elements in it: a label, the number of the next label, or neither."""
+    index = _index(tag)
+    by_attribute = _label_attribute(tag)
+    label = words(by_attribute if by_attribute is not None else content)
+    if label is None and tag.name in INDEX_KEYS and index_of(content.strip()) is not None:
+        group.index = index_of(content.strip())
+        return
+    if tag.name in DRAFT_KEYS or not (tag.name in _SLOT_NAMES or by_attribute is not None):
+        return
+    is_other = tag.name in _WRAPPERS or tag.name not in LABEL_KEYS
+    if label is None and by_attribute is None and is_other:
+        return  # a wrapper of another format, or the nugget's own text
+    chosen = index if index is not None else group.index
+    group.add(Slot(label, chosen, span), span)
+    group.index = None
+
+
+def _other(group: _Group, tag: _Tag, words: Words) -> None:
+    """A tag that is no leaf: it may carry the label, or the number of what it holds."""
+    if tag.kind == "close":
+        group.depth = max(0, group.depth - 1)
+        return
+    by_attribute = _label_attribute(tag)
+    if by_attribute is not None:
+        label = words(by_attribute)
+        group.add(Slot(label, _index(tag), tag.span), tag.span)
+    elif tag.kind == "empty":
+        return
+    elif _index(tag) is not None:
+        group.index = _index(tag)
+    if tag.kind == "open":
+        group.depth += 1
+
+
+def _label_attribute(tag: _Tag) -> str | None:
+    for name, value in tag.attributes.items():
+        if name in LABEL_KEYS:
+            return value
+    return None
+
+
+def _index(tag: _Tag) -> int | None:
+    if tag.number is not None:
+        return tag.number
+    for name, value in tag.attributes.items():
+        if name in INDEX_KEYS and index_of(value) is not None:
+            return index_of(value)
+    return None

@@ -1,0 +1,231 @@
+"""Reply → ``LabelReading``: channel, candidates, ranking, placing. Never raises, never guesses."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lm_eval.formats.readers.text import blanked, fold
+from nugget_eval.reading.candidates import Candidate, Slot, Span, Words
+from nugget_eval.reading.channels import Channel, answer_channel, is_json
+from nugget_eval.reading.choosing import conforms, decide, unread, usable
+from nugget_eval.reading.lists import listed
+from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
+from nugget_eval.reading.prose import stated
+from nugget_eval.reading.quick import MENU, quick_labels
+from nugget_eval.reading.ranking import rank
+from nugget_eval.reading.result import LabelReading, LabelTuple
+from nugget_eval.reading.spellings import STEM
+from nugget_eval.reading.structured import bracketed
+
+LONGEST_REPLY = 8_000_000
+"""Characters; a longer reply is not read."""
+
+MOST_CANDIDATES = 5_000
+"""A reply with more possible answers than this has none."""
+
+_LONGEST_FINAL = 50_000
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_REASONING_FIELD = re.compile(
+    r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
+    r"[ \t]*=[^\n]*",
+    re.MULTILINE | re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\bi(?:\s+am|'m)\s+(?:sorry\b|unable\s+to|not\s+able\s+to)|\bas\s+an\s+ai\b|\bi\s+must\s+decline\b"
+    r"|\bi(?:\s+cannot|\s+can't|\s+can\s+not|\s+won't|\s+will\s+not|\s+refuse\s+to)\s+(?:help|assist|answer"
+    r"|provide|comply|do\s+that|judge|evaluate|assign|label|continue|fulfill|complete|assess)",
+    re.IGNORECASE,
+)
+
+
+def read_labels(
+    response: object,
+    expected_count: object,
+    *,
+    format_type: str | None = None,
+    case_sensitive: bool = False,
+    plain_words: bool = False,
+) -> LabelReading:
+    """The labels that ``response`` gives to ``expected_count`` nuggets.
+
+    ``format_type`` is the format that was asked for: of two answers that differ, the last one counts
+    if it alone is in that format. ``case_sensitive`` takes lower-case labels only; ``plain_words``
+    takes yes, true, no, false, none and maybe as well, where each slot holds one word.
+    """
+    count = expected_count if type(expected_count) is int and expected_count > 0 else 0
+    words = Words(case_sensitive, plain_words)
+    reading = _checked(response, count, words, format_type)
+    if format_type is None or format_type == "adaptive":
+        return reading
+    return replace(reading, conforms=conforms(reading.format_used, format_type))
+
+
+def parse_labels_multi_format(
+    response: str, expected_count: int, case_sensitive: bool = False
+) -> LabelTuple:
+    """``(labels, count, format_used, error_type)``: the labels of a reply in any format.
+
+    ``labels`` has one entry per nugget, or is None. A label that is missing is None in its place, but
+    only where places are certain: the reply numbers its labels, or lists one entry per nugget and some
+    of them are no labels. ``count`` is how many labels were found. ``error_type`` is None if all are
+    there; ``ErrorType`` explains the rest. Never raises.
+    """
+    return read_labels(response, expected_count, case_sensitive=case_sensitive).as_tuple()
+
+
+# --------------------------------------------------------------------------------------- steps
+
+
+def _checked(response: object, count: int, words: Words, format_type: str | None) -> LabelReading:
+    """The reading of anything: what is no reply, or too long, says so."""
+    if not count:
+        return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
+    if not isinstance(response, str) or not response.strip():
+        return unread(count, "empty", "empty", "the reply is empty")
+    if len(response) > LONGEST_REPLY:
+        return unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
+    quick = None if words.plain_words else quick_labels(response, count, format_type)
+    return quick if quick is not None else _read(response, count, words, format_type)
+
+
+def _read(response: str, count: int, words: Words, format_type: str | None) -> LabelReading:
+    text, offsets = _visible(response)
+    # Tags inside the strings of valid JSON are text.
+    channel = Channel(text) if "<" in text and is_json(text) else answer_channel(text)
+    masked = _without_reasoning_fields(channel.text)
+    found = _ranked(masked, words)
+    if len(found) > MOST_CANDIDATES:
+        return unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
+    if format_type not in (None, "pipe", "adaptive"):
+        found = [_menu_excluded(masked, one) for one in found]
+    if channel.is_unclosed and not usable(found):
+        found = _after_unclosed(text, channel, words, count)
+    if not found and ("&lt;" in masked or '\\"' in masked):
+        found = _unescaped(masked, words)
+    reading = decide(masked, found, count, format_type)
+    if reading is None:
+        reading = _nothing(masked, channel, found, count)
+    return _moved(replace(reading, candidates=tuple(found)), offsets)
+
+
+def _visible(response: str) -> tuple[str, list[int] | None]:
+    """The reply in plain characters without invisible ones, and where each stood if any is gone."""
+    if response.isascii():
+        return response, None
+    if _INVISIBLE.search(response) is None:
+        return fold(response), None
+    kept = [i for i, char in enumerate(response) if not _INVISIBLE.match(char)]
+    return fold(_INVISIBLE.sub("", response)), kept
+
+
+def _without_reasoning_fields(text: str) -> str:
+    """``text`` of equal length; ``decision="support"`` is reasoning wherever it stands."""
+    if "=" not in text:
+        return text
+    return _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
+
+
+def _candidates(text: str, words: Words) -> list[Candidate]:
+    """Every candidate; what stands in brackets or tags is not read again as lines."""
+    if not words.plain_words and STEM.search(text) is None:
+        return []
+    found = tagged(text, words)
+    rest = blanked(text, (one.span for one in found))
+    own = bracketed(rest, words)
+    found += own
+    rest = blanked(rest, _separate(own))
+    if words.plain_words or STEM.search(rest):
+        found += listed(without_answer_tags(rest), words)
+        if not found:
+            found += stated(rest, words)
+    return sorted(found, key=lambda one: one.span)
+
+
+def _ranked(text: str, words: Words) -> list[Candidate]:
+    found = _candidates(text, words)
+    if not found or len(found) > MOST_CANDIDATES:
+        return found
+    return rank(text, found, answer_spans(text))
+
+
+def _separate(found: Sequence[Candidate]) -> Iterator[Span]:
+    """The places of candidates in order, without those inside another."""
+    at = 0
+    for one in found:
+        if one.span[0] >= at:
+            yield one.span
+            at = one.span[1]
+
+
+def _menu_excluded(text: str, one: Candidate) -> Candidate:
+    """The labels with pipes between are in the prompt: no answer where no pipes were asked for."""
+    is_menu = one.format == "pipe" and text[slice(*one.span)].strip(" \t\"'`") == MENU
+    return replace(one, excluded="menu") if is_menu else one
+
+
+def _after_unclosed(text: str, channel: Channel, words: Words, count: int) -> list[Candidate]:
+    """A complete answer that is marked final and ends a reply whose thinking never closed."""
+    start = max(channel.open_at, len(text) - _LONGEST_FINAL)
+    tail = " " * start + text[start:]
+    found = _ranked(_without_reasoning_fields(tail), words)
+    last = found[-1] if found else None
+    is_end = last is not None and not text[last.span[1] :].strip(" \t\r\n`.")
+    if last is None or not is_end or last.rank < 3 or last.known != count:
+        return [replace(one, excluded="reasoning") for one in found]
+    final = last.repaired("thinking was not closed")
+    return [*(replace(one, excluded="reasoning") for one in found[:-1]), final]
+
+
+def _unescaped(text: str, words: Words) -> list[Candidate]:
+    """Candidates of a reply with escaped tags or quotes; places are those of the whole."""
+    plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
+    found = [replace(one, span=(0, len(text))) for one in _ranked(plain, words)]
+    return [replace(one, slots=_unplaced(one)).repaired("escaped") for one in found]
+
+
+def _unplaced(one: Candidate) -> tuple[Slot, ...]:
+    return tuple(replace(slot, span=None) for slot in one.slots)
+
+
+def _nothing(text: str, channel: Channel, found: Sequence[Candidate], count: int) -> LabelReading:
+    """Why there is no answer."""
+    if channel.is_unclosed:
+        return unread(count, "failed", "truncation", "the reply ends while the model was thinking")
+    if not text.strip():
+        return unread(count, "empty", "empty", "nothing but reasoning")
+    why = {one.excluded for one in found}
+    if why & {"example", "quote", "definitions", "menu"}:
+        reason = f"only {', '.join(sorted(map(str, why)))}, no answer"
+        return replace(unread(count, "failed", "echo", reason), found=0)
+    if _REFUSAL.search(text[:600]):
+        return unread(count, "failed", "refusal", "the model declined")
+    if why:
+        return unread(count, "failed", "format_error", f"only {', '.join(sorted(map(str, why)))}")
+    return unread(count, "failed", "format_error", "no list of labels")
+
+
+def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
+    """Spans that count from the reply as it was given."""
+    if offsets is None:
+        return reading
+
+    def moved(span: Span) -> Span:
+        return offsets[span[0]], offsets[span[1] - 1] + 1
+
+    def maybe(span: Span | None) -> Span | None:
+        return None if span is None else moved(span)
+
+    def slots(one: Candidate) -> tuple[Slot, ...]:
+        return tuple(replace(slot, span=maybe(slot.span)) for slot in one.slots)
+
+    return replace(
+        reading,
+        span=maybe(reading.span),
+        spans=tuple(map(maybe, reading.spans)),
+        candidates=tuple(
+            replace(one, span=moved(one.span), slots=slots(one)) for one in reading.candidates
+        ),
+    )

@@ -1,0 +1,98 @@
+"""Candidates in brackets: JSON arrays and objects of any shape, Python lists, and near misses.
+
+Valid JSON is decoded; what is not (single quotes, no quotes, cut off) is read element by element.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from lm_eval.formats.readers.text import blanked
+from nugget_eval.reading.candidates import Candidate, Span, Words
+from nugget_eval.reading.near_json import flat_lists, loose_objects
+from nugget_eval.reading.spellings import STEM
+from nugget_eval.reading.values import Pairs, of_value
+
+_OPENER = re.compile(r"[\[{]")
+_FAILED_TRIES = 64
+_PARSED_PER_CHARACTER = 3
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=Pairs)
+
+
+def decoded(text: str) -> Iterator[tuple[Any, Span]]:
+    """Every outermost JSON array or object in ``text``, with its place.
+
+    Work is bounded by the length of the text: after too much in vain, the rest is not tried.
+    """
+    failed, budget = 0, _PARSED_PER_CHARACTER * len(text) + 1000
+    opener = _OPENER.search(text)
+    while opener and failed < _FAILED_TRIES and budget > 0:
+        start = opener.start()
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            failed += 1
+            budget -= max(error.pos - start, 1)
+            opener = _OPENER.search(text, start + 1)
+        except (RecursionError, ValueError):
+            failed += 8
+            budget -= len(text) - start
+            opener = _OPENER.search(text, start + 1)
+        else:
+            budget -= end - start
+            yield value, (start, end)
+            opener = _OPENER.search(text, end)
+
+
+def bracketed(text: str, words: Words) -> list[Candidate]:
+    """Candidates in brackets, in order."""
+    found: list[Candidate] = []
+    claimed: list[Span] = []
+    for value, span in decoded(text):
+        if STEM.search(text, *span) or words.plain_words:
+            own = [one for one in of_value(value, span, words) if one is not None]
+            found += own
+            claimed += [span] if own and not _is_single(own) else []
+    if "[" in text or "(" in text or "{" in text:
+        rest, kept = blanked(text, claimed), set(claimed)
+        found = [one for one in found if one.span in kept]
+        found += flat_lists(rest, words)
+        found += loose_objects(rest, words)
+    found.sort(key=lambda one: one.span)
+    return _joined_rows(text, found)
+
+
+def _is_single(own: list[Candidate]) -> bool:
+    """One label in an array of one: on a numbered line it is that line's label."""
+    return len(own) == 1 and len(own[0].slots) == 1 and own[0].rule == "array"
+
+
+def _joined_rows(text: str, found: list[Candidate]) -> list[Candidate]:
+    """Single records with only commas or lines between them (JSON lines) as one candidate."""
+    groups: list[list[Candidate]] = []
+    for one in found:
+        if groups and _continues(text, groups[-1][-1], one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return [group[0] if len(group) == 1 else _rows(group) for group in groups]
+
+
+def _continues(text: str, last: Candidate, one: Candidate) -> bool:
+    return (
+        one.rule == last.rule
+        and one.rule in ("record", "indexed", "keyed")
+        and len(one.slots) == len(last.slots) == 1
+        and not text[last.span[1] : one.span[0]].strip(" \t\r\n,;")
+    )
+
+
+def _rows(group: list[Candidate]) -> Candidate:
+    first, last = group[0], group[-1]
+    slots = tuple(one.slots[0] for one in group)
+    span = (first.span[0], last.span[1])
+    return replace(last, rule="rows", span=span, slots=slots)
