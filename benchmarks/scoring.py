@@ -208,7 +208,7 @@ def compare(args: argparse.Namespace, prompts_file: str) -> Iterator[tuple[str, 
     common = ["--prompts", prompts_file, "--model", args.model, "--tokens", str(args.tokens)]
     yield "tree", spawn(sys.executable, [*common, "--measure", "tree"], ours=True)
     for who, python in (("plain", sys.executable), ("peer", args.peer)):
-        if python:
+        if python and args.batches:
             runs = {
                 batch: spawn(
                     python, [*common, "--measure", who, "--batch", str(batch)], ours=who == "plain"

@@ -19,6 +19,7 @@ from typing import Any, get_args, get_type_hints
 import yaml
 
 import lm_eval.scoring.metrics  # noqa: F401  # registers them
+import nugget_eval.reading  # noqa: F401  # registers its reader
 from lm_eval.cli.main import build_parser
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from lm_eval.registry import FORMATS, MODELS, READERS, TEMPLATES
 from lm_eval.scoring.metrics import (
     METRICS,  # filled by then, or a test would take its metrics along
 )
+
+sys.path.insert(0, str(Path(__file__).parent / "servers"))  # the servers that tests talk to
 
 # No deadline: a loaded machine is no defect. On CI the same examples every time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

@@ -301,14 +301,6 @@ def test_bfloat16_is_near_float32(load: Load) -> None:
     assert [score for score, _ in lm.loglikelihood(requests)] == pytest.approx(exact, rel=0.05)
 
 
-def test_merged_tokens_are_reported(load: Load) -> None:
-    lm = load()
-    request = LoglikelihoodRequest("bad@mcqa", 0, 0, Prompt(("Questio",)), "n: What is the capital")
-    lm.loglikelihood([request, *pairs()])
-    assert len([note for note in lm.warnings if "own tokens" in note]) == 1
-    assert any("'bad@mcqa'" in note and "'Question'" in note for note in lm.warnings)
-
-
 def test_an_adapter_changes_scores(load: Load, folders: dict[str, Path], tmp_path: Path) -> None:
     peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
     from transformers import AutoModelForCausalLM

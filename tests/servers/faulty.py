@@ -25,6 +25,7 @@ import socket
 import ssl
 import struct
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -144,9 +145,9 @@ class FaultyServer:
     most_at_once: int = 0
 
     def __enter__(self) -> FaultyServer:
-        self._attempts: Counter[tuple[str, bytes]] = Counter()
+        self._attempts: Counter[bytes] = Counter()
         self._random = random.Random(self.seed)
-        self._busy = 0
+        self._busy = self._count = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -171,7 +172,7 @@ class FaultyServer:
 
     async def _open(self) -> None:
         self._room = asyncio.Semaphore(self.capacity or 1_000_000)
-        self._handlers: set[asyncio.Task[None]] = set()
+        self._handlers: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, ssl=self.tls, limit=1 << 26, backlog=1024
         )
@@ -179,37 +180,46 @@ class FaultyServer:
 
     async def _shut(self) -> None:
         self._server.close()
-        handlers = list(self._handlers)
-        for handler in handlers:
-            handler.cancel()
-        await asyncio.gather(*handlers, return_exceptions=True)
-        await asyncio.sleep(0)
+        # Connections that are just coming about; a handshake that failed takes longer to end.
+        await asyncio.sleep(0.01 if self.tls is None else 0.2)
+        while self._handlers:
+            for handler, writer in list(self._handlers.items()):
+                writer.transport.abort()
+                handler.cancel()
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._handlers.add(task)
+        self._handlers[task] = writer
         self.connections += 1
         try:
             while (seen := await self._receive(reader)) is not None:
                 if not await self._respond(seen, writer):
-                    break
+                    return
+            await _send(writer, 400, b"this is not HTTP")
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client has gone, or the test is over
         finally:
-            self._handlers.discard(task)
-            with contextlib.suppress(OSError, RuntimeError):
-                writer.close()
+            writer.close()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+            del self._handlers[task]
 
     async def _receive(self, reader: asyncio.StreamReader) -> Seen | None:
-        head = await reader.readuntil(b"\r\n\r\n")
+        start = await reader.readexactly(1)
+        if not start.isalpha():  # somebody tries TLS
+            return None
+        head = start + await reader.readuntil(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         method, path, _ = lines[0].split(" ", 2)
         pairs = (line.split(":", 1) for line in lines[1:] if line)
         headers = {name.strip().lower(): value.strip() for name, value in pairs}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
-        self._attempts[path, raw] += 1
-        seen = Seen(method, path, headers, raw, self._attempts[path, raw], len(self.requests))
+        key = hashlib.sha256(path.encode() + b" " + raw).digest()  # bodies may be large
+        self._attempts[key] += 1
+        seen = Seen(method, path, headers, raw, self._attempts[key], self._count)
+        self._count += 1
         self.requests.append(seen)
         return seen
 
@@ -312,9 +322,9 @@ class FaultyServer:
 
     async def _bomb(self, seen: Seen, fault: Fault, writer: asyncio.StreamWriter) -> bool:
         """A small body that unpacks to ``size`` bytes."""
-        import gzip
-
-        packed = gzip.compress(b" " * fault.size)
+        packer = zlib.compressobj(9, zlib.DEFLATED, 31)  # 31: as gzip does
+        pieces = [packer.compress(b" " * 65_536) for _ in range(fault.size // 65_536)]
+        packed = b"".join([*pieces, packer.flush()])
         return await _send(writer, 200, packed, headers=(("Content-Encoding", "gzip"),))
 
     async def _wrong_type(self, seen: Seen, fault: Fault, writer: asyncio.StreamWriter) -> bool:

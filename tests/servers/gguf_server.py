@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from toy_openai import ToyServer
 
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.gguf_engine import Entry
-from servers.toy_openai import ToyServer
 
 
 class GgufScored:
@@ -24,6 +24,7 @@ class GgufScored:
         self._lm = lm
         self._engine = lm.engine
         self._lock = threading.Lock()
+        self._last: tuple[tuple[int, ...], list[Any]] = ((), [])
         assert lm.engine.bos is not None
         assert lm.engine.eos is not None
         self.bos, self.eos = lm.engine.bos, lm.engine.eos
@@ -40,21 +41,24 @@ class GgufScored:
         return self._engine.token_text(token).encode()
 
     def rows(self, tokens: Sequence[int], first: int) -> list[Any]:
+        key = tuple(tokens)
         with self._lock:
-            self._engine.reserve(len(tokens))
-            self._engine.clear()
-            size = self._engine.n_batch
-            return [
-                row
-                for start in range(0, len(tokens), size)
-                for row in self._decoded(tokens[start : start + size], start, first)
-            ]
+            if (
+                key != self._last[0]
+            ):  # echo and the token after it are asked for one after the other
+                self._last = key, self._evaluated(tokens)
+            return self._last[1][first:]
 
-    def _decoded(self, part: Sequence[int], start: int, first: int) -> list[Any]:
-        wanted = [start + place >= first for place in range(len(part))]
-        entries = [Entry(t, start + n, [0], wanted[n]) for n, t in enumerate(part)]
-        self._engine.decode(entries)
-        return [_normalised(self._engine.logits(n)) for n in range(len(part)) if wanted[n]]
+    def _evaluated(self, tokens: Sequence[int]) -> list[Any]:
+        self._engine.reserve(len(tokens))
+        self._engine.clear()
+        size = self._engine.n_batch
+        found = []
+        for start in range(0, len(tokens), size):
+            part = tokens[start : start + size]
+            self._engine.decode([Entry(t, start + n, [0], True) for n, t in enumerate(part)])
+            found += [_normalised(self._engine.logits(n)) for n in range(len(part))]
+        return found
 
     def best(self, row: Any, count: int) -> list[int]:
         if count == 1:

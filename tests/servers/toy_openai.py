@@ -214,7 +214,6 @@ class ToyServer:
         rows = self.model.rows(whole[:-1], max(start - 1, 0))
         scored = [None] if start == 0 else []
         tops: list[Any] = [None] if start == 0 else []
-        ids = [self.model.best(row, count) for row in rows] if self.chat_shape else [[]]
         for token, row in zip(whole[max(start, 1) :], rows, strict=True):
             scored.append(float(row[token]))
             tops.append(self._top(row, count, echoes))
@@ -222,7 +221,7 @@ class ToyServer:
             scored, tops = [*scored[self.shift :], 0.0], [*tops[self.shift :], {}]
         texts = [self.model.decode([token]) for token in whole[start:]]
         if self.chat_shape:
-            return {"content": [_entry(texts[0], scored[0], tops[0], ids[0])]}
+            return {"content": [self._entry(texts[0], scored[0], rows[0], count)]}
         return {"tokens": texts, "token_logprobs": scored, "top_logprobs": tops}
 
     def _top(self, row: list[float], count: int, echoes: bool) -> dict[str, float]:
@@ -230,6 +229,13 @@ class ToyServer:
         if self.top_after_sampling and not echoes:
             return {self.model.decode([best[0]]): 0.0}
         return {self.model.decode([token]): float(row[token]) for token in best}
+
+    def _entry(self, text: str, score: float | None, row: Any, count: int) -> dict[str, Any]:
+        entries = [
+            {"id": token, "token": self.model.decode([token]), "logprob": float(row[token])}
+            for token in self.model.best(row, count)
+        ]
+        return {"token": text, "logprob": score, "top_logprobs": entries}
 
     # -- chat --------------------------------------------------------------------------------
 
@@ -250,12 +256,6 @@ class ToyServer:
             counts = {"prompt_tokens": given, "completion_tokens": made}
             reply["usage"] = {**counts, "prompt_tokens_details": details}
         return reply
-
-
-def _entry(text: str, score: float | None, top: dict[str, float], ids: list[int]) -> Any:
-    found = zip(top.items(), ids, strict=True)
-    entries = [{"id": token, "token": name, "logprob": value} for (name, value), token in found]
-    return {"token": text, "logprob": score, "top_logprobs": entries}
 
 
 def _refusal(message: str) -> tuple[int, Any]:

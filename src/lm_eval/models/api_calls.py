@@ -1,279 +1,40 @@
-"""The way of one request: from prompts through a model's methods to the server, and back as answers.
+"""From prompts to answers: what is asked of a server, and its replies read with the model's parsers.
 
-``Caller`` belongs to one ``TemplateAPI``. It calls whichever of ``amodel_call`` and ``model_call`` a
-subclass has, reads the replies with the subclass's parsers, counts what they cost, and adds to errors
-what the user can do about them.
+``Caller`` belongs to one ``TemplateAPI``. Each of its methods makes one request (``api_sending``) and
+turns what comes into replies, scores or likeliest tokens; another shape is a failed request.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import inspect
-import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
+from lm_eval.errors import LmEvalError, ModelError, RequestError
 from lm_eval.models import api_settings as settings
 from lm_eval.models.api_generation import GenerationJob
 from lm_eval.models.api_probe import probe
-from lm_eval.models.api_replies import NextTokens, choices_of, finish_of, shown, tokens_used
+from lm_eval.models.api_replies import NextTokens, choices_of, finish_of, shown
 from lm_eval.models.api_scoring import Ability, Group, Score, Scorer, Span
-from lm_eval.models.api_tokenizers import INSTALL_EXTRA, valid_text
+from lm_eval.models.api_sending import Sender
 from lm_eval.models.dummy import cut_at_stop
 from lm_eval.requests import Reply
-from lm_eval.usage import Usage
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
-    from lm_eval.models.transport import Received, Transport
 
 T = TypeVar("T")
-_COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
 _SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)
-_MOST_THREADS = 64
 
 
-def encoded(payload: Any) -> bytes:
-    """A request's body as JSON."""
-    orjson = _orjson()
-    try:
-        return orjson.dumps(payload)  # type: ignore[no-any-return]
-    except TypeError:  # half a surrogate pair, which is no character, or a number type of a package
-        return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
-
-
-def decoded(body: bytes) -> Any:
-    """A reply's JSON: an object or a list. Anything else counts as a broken reply."""
-    found = _orjson().loads(body)
-    if not isinstance(found, dict | list):
-        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(found)}")
-    return found
-
-
-def _orjson() -> Any:
-    try:
-        import orjson
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Models behind a server need orjson ({error}).", install=INSTALL_EXTRA
-        ) from error
-    return orjson
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):
-        return value.item()
-    raise ModelError(f"A request cannot hold {type(value).__name__} {value!r}: use plain values.")
-
-
-class Caller:
-    """Sends for one model."""
-
-    def __init__(self, model: TemplateAPI) -> None:
-        self.usage: dict[str, Usage] = {}
-        self._model = model
-        self._transport: Transport | None = None
-        self._secrets: set[str] = set()
-        self._session: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads: ThreadPoolExecutor | None = None
-        self._style = _style_of(type(model))
-
-    @property
-    def is_overridden(self) -> bool:
-        """Whether a subclass sends its requests itself."""
-        return self._style != "own"
-
-    # -- the connection --------------------------------------------------------------------------
-
-    @property
-    def transport(self) -> Transport:
-        if self._transport is None:
-            from lm_eval.models.transport import Transport, TransportOptions
-
-            model = self._model
-            options = TransportOptions(
-                num_concurrent=model.num_concurrent,
-                max_retries=model.max_retries,
-                timeout_s=model.timeout,
-                verify_certificate=model.verify_certificate,
-                ca_cert_path=model.ca_cert_path,
-            )
-            self._transport = Transport(options, describe_secret=self.redact)
-        return self._transport
-
-    def header(self) -> dict[str, str]:
-        """What goes before every body. What a subclass says wrong about it is an error here."""
-        try:
-            found = self._model.header
-            found = found() if callable(found) else found
-            header = {str(name): str(value) for name, value in dict(found or {}).items()}
-        except LmEvalError:
-            raise
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise ModelError(str(error) or type(error).__name__) from error
-        self._secrets.update(settings.secrets_in_header(header))
-        header.setdefault("Content-Type", "application/json")
-        return header
-
-    def redact(self, text: str) -> str:
-        """The text without keys."""
-        known = self._secrets | set(settings.secrets_in_address(self._model.base_url))
-        for secret in sorted(known, key=len, reverse=True):
-            text = text.replace(secret, settings.HIDDEN)
-        return text
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, for plain code: also for a ``model_call`` that runs in a thread."""
-        loop = self._loop
-        if loop is not None and loop.is_running():
-            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-        return self.transport.run(coroutine)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            if self._session is not None:
-                self._transport.run(self._session.close())
-            self._transport.close()
-        if self._threads is not None:
-            self._threads.shutdown()
-        self._session = self._threads = None
-
-    # -- one request -----------------------------------------------------------------------------
-
-    async def _ask(
-        self,
-        messages: list[Any],
-        *,
-        generate: bool,
-        gen_kwargs: Mapping[str, Any] | None = None,
-        ctxlens: list[int] | None = None,
-        **more: Any,
-    ) -> Any:
-        """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
-        counts = _COUNTS.get()
-        before = counts.requests
-        options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
-        try:
-            if self._style == "own":
-                outputs = await self._model.amodel_call(messages, **options, **more)
-            else:
-                outputs = await self._ask_subclass(messages, ctxlens, options)
-        except RequestError as error:
-            raise self._explained(error, messages) from error.__cause__
-        except LmEvalError:
-            raise
-        except Exception as error:
-            raise self._own_fault(error) from error
-        counts.requests += counts.requests == before  # a subclass's own sending counts as one
-        used = tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages))
-        counts.add(used)
-        return outputs
-
-    async def _ask_subclass(
-        self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
-    ) -> Any:
-        if self._style == "async":
-            return await self._model.amodel_call(messages, **options)
-        if self._style == "harness":
-            session, slots = await self._opened_session(), asyncio.Semaphore(1)
-            return await self._model.amodel_call(
-                session, slots, messages, ctxlens=ctxlens, cache_keys=None, **options
-            )
-        self._loop = asyncio.get_running_loop()
-        if self._threads is None:
-            wanted = self._model.num_concurrent
-            workers = _MOST_THREADS if wanted == "auto" else min(wanted, _MOST_THREADS)
-            self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
-        call = partial(self._model.model_call, messages, **options)
-        context = contextvars.copy_context()
-        return await self._loop.run_in_executor(self._threads, context.run, call)
-
-    async def _opened_session(self) -> Any:
-        if self._session is None:
-            import aiohttp
-
-            model = self._model
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=model.timeout),
-                connector=aiohttp.TCPConnector(ssl=model.verify_certificate, limit=0),
-            )
-        return self._session
-
-    def _own_fault(self, error: Exception) -> LmEvalError:
-        """An exception that is not ours: of a subclass's sending, or of its way to make requests."""
-        who = type(self._model).__name__
-        text = self.redact(f"{type(error).__name__}: {error}")
-        if self.is_overridden:
-            return RequestError(f"{who} could not get an answer: {text}")
-        return ModelError(f"{who} could not make a request (_create_payload): {text}")
-
-    def _explained(self, error: RequestError, messages: Sequence[Any]) -> RequestError:
-        """The error, with what its arguments have to do with it."""
-        hints = [
-            hint for hint in (self._path_hint(error), self._size_hint(error, messages)) if hint
-        ]
-        if error.status in (401, 403) and self._model.key_variable:
-            hints.append(self._key_hint(self._model.key_variable))
-        if hints:
-            error.args = (" ".join([str(error), *hints]),)
-        return error
-
-    def _path_hint(self, error: RequestError) -> str:
-        model = self._model
-        address = settings.full_address(model.base_url, model.endpoint) if model.endpoint else None
-        if address is None or error.status in (None, 401, 403, 429):
-            return ""
-        return f"base_url lacks the path of the endpoint: in full it would be {address}."
-
-    def _size_hint(self, error: RequestError, messages: Sequence[Any]) -> str:
-        if error.status not in (400, 413, 422, 500, 501) or self._model.is_chat:
-            return ""
-        if len(messages) > 1:
-            return (
-                f"This request held {len(messages)} prompts (batch_size={self._model.batch_size}); "
-                "if the server takes one at a time, set batch_size=1."
-            )
-        if messages and isinstance(messages[0], list):
-            return "If the server takes no token ids as prompts, set tokenized_requests=False."
-        return ""
-
-    def _key_hint(self, variable: str) -> str:
-        if not self._model.api_key:
-            return f"No key was sent: set {variable} in the environment."
-        return f"The key comes from the environment variable {variable}."
-
-    # -- counting --------------------------------------------------------------------------------
-
-    @contextmanager
-    def counting(self, task: str) -> Iterator[None]:
-        """Count what is sent inside for this task."""
-        token = _COUNTS.set(self.usage.setdefault(task, Usage()))
-        try:
-            yield
-        finally:
-            _COUNTS.reset(token)
-
-    def count(self, received: Received[Any]) -> None:
-        counts = _COUNTS.get(None)
-        if counts is not None:
-            counts.requests += 1
-            counts.retries += received.attempts - 1
-
-    def count_failure(self, task: str, error: RequestError) -> None:
-        self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
+class Caller(Sender):
+    """Asks for one model."""
 
     # -- generated text --------------------------------------------------------------------------
 
     async def generate(self, job: GenerationJob) -> list[Reply]:
         """The replies to a job's prompts."""
         with self.counting(job.task):
-            outputs = await self._ask(
+            outputs = await self.ask(
                 job.messages, generate=True, gen_kwargs=job.gen_kwargs(), seed=job.seed
             )
             return [_cut(reply, job.stops) for reply in self._replies(outputs, len(job.messages))]
@@ -321,7 +82,7 @@ class Caller:
         """The scores of spans, in one request."""
         prompts = [span.tokens if span.text is None else span.text for span in spans]
         tokens, ctxlens = [span.tokens for span in spans], [span.ctxlen for span in spans]
-        outputs = await self._ask(prompts, generate=False, ctxlens=ctxlens)
+        outputs = await self.ask(prompts, generate=False, ctxlens=ctxlens)
         scores = self._scores(outputs, tokens, ctxlens, self._model.ability.lead)
         self._check_count(len(scores), len(spans))
         return scores
@@ -344,14 +105,14 @@ class Caller:
         prompts = [
             group.context if group.context_text is None else group.context_text for group in groups
         ]
-        found = await self._top(prompts, self._model.ability.top)
+        found = await self.likeliest(prompts, self._model.ability.top)
         self._check_count(len(found), len(groups))
         return found
 
-    async def _top(self, prompts: list[Any], size: int) -> list[NextTokens | None]:
+    async def likeliest(self, prompts: list[Any], size: int) -> list[NextTokens | None]:
         wanted = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
         # No stop string: a reply that ends before its first token may come without log-probs.
-        outputs = await self._ask(prompts, generate=True, gen_kwargs=wanted, eos=None)
+        outputs = await self.ask(prompts, generate=True, gen_kwargs=wanted, eos=None)
         return self._read(outputs, "parse_top_logprobs", self._model.parse_top_logprobs)
 
     def probe(self, task: str) -> Ability:
@@ -396,7 +157,7 @@ class _Prober:
         return [self._model.tok_decode(prompt) for prompt in prompts]
 
     def echo(self, prompts: Sequence[Sequence[int]]) -> Any:
-        ask = self._caller._ask(self._prompts(prompts), generate=False, ctxlens=[1] * len(prompts))
+        ask = self._caller.ask(self._prompts(prompts), generate=False, ctxlens=[1] * len(prompts))
         return self._caller.transport.run(ask)
 
     def scores(
@@ -414,20 +175,7 @@ class _Prober:
         return found
 
     def top(self, prompt: Sequence[int], size: int) -> NextTokens | None:
-        return self._caller.transport.run(self._caller._top(self._prompts([prompt]), size))[0]
-
-
-Style = Literal["own", "async", "harness", "plain"]
-
-
-def _style_of(cls: Any) -> Style:
-    """Which call of a model sends: the engine's own, or what a subclass has put in its place."""
-    from lm_eval.models.api_models import TemplateAPI
-
-    if cls.amodel_call is not TemplateAPI.amodel_call:
-        names = [*inspect.signature(cls.amodel_call).parameters]
-        return "harness" if "session" in names[1:3] else "async"
-    return "own" if cls.model_call is TemplateAPI.model_call else "plain"
+        return self._caller.transport.run(self._caller.likeliest(self._prompts([prompt]), size))[0]
 
 
 def _is_parsed(outputs: Any) -> bool:
@@ -454,11 +202,3 @@ def _cut(reply: Reply, stops: Sequence[str]) -> Reply:
     if len(text) == len(reply):
         return reply
     return Reply(text, finish="stop", reasoning=reply.reasoning)
-
-
-def _tokens_in(messages: Sequence[Any]) -> int:
-    return sum(len(one) for one in messages if isinstance(one, list) and one[:1] and _is_id(one[0]))
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int)

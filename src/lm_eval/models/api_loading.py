@@ -12,15 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ModelError, RequestError
-from lm_eval.models.api_calls import decoded, encoded
+from lm_eval.models.api_sending import decoded, encoded
 from lm_eval.models.api_settings import server_root, shown_address
-from lm_eval.models.api_tokenizers import (
-    RemoteTokenizer,
-    Server,
-    Tokenizer,
-    load_files,
-    load_tiktoken,
-)
+from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
+from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, Tokenizer
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
@@ -129,7 +124,7 @@ class _Link:
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text; equal texts are asked about once."""
         asked = list(dict.fromkeys(texts))
-        found = dict(zip(asked, self._model.transport.run(self._all(asked)), strict=True))
+        found = dict(zip(asked, self._model.ask_beside(self._all(asked)), strict=True))
         return [list(found[text]) for text in texts]
 
     async def _all(self, texts: Sequence[str]) -> list[list[int]]:
@@ -161,7 +156,7 @@ class _Link:
 
     def detokenize(self, tokens: Sequence[int]) -> str:
         body = {"model": self._model.model, "tokens": list(tokens)}
-        reply = self._model.transport.run(self._post("/detokenize", body))
+        reply = self._model.ask_beside(self._post("/detokenize", body))
         found = reply.get("prompt", reply.get("content", reply.get("text")))
         if not isinstance(found, str):
             raise ModelError(f"{shown_address(self.root)}/detokenize answered without a text.")
@@ -171,7 +166,7 @@ class _Link:
         """Special tokens and chat template: vLLM's ``/tokenizer_info``, or llama.cpp's ``/props``."""
         for path in ("/tokenizer_info", "/props"):
             try:
-                found = self._model.transport.run(self._get(path))
+                found = self._model.ask_beside(self._get(path))
             except RequestError as error:
                 if error.status not in _ABSENT:
                     raise

@@ -8,19 +8,20 @@ scoring plans and accounting are done here, the same for all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models import api_settings as settings
-from lm_eval.models.api_calls import Caller, decoded, encoded
+from lm_eval.models.api_calls import Caller
 from lm_eval.models.api_estimating import estimated_for_server
-from lm_eval.models.api_generation import GenerationJobs
+from lm_eval.models.api_facts import ServerFacts
 from lm_eval.models.api_loading import TokenizerLoader
 from lm_eval.models.api_replies import NextTokens
-from lm_eval.models.api_scoring import Ability, Group, Scorer, packed
-from lm_eval.models.api_tokens import ServerTokens
+from lm_eval.models.api_scoring import Ability, Group
+from lm_eval.models.api_sending import decoded, encoded
+from lm_eval.models.api_streams import Streams
 from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
 from lm_eval.models.template_lm import EncodedPair
 from lm_eval.requests import (
@@ -35,15 +36,11 @@ from lm_eval.usage import Estimated, Usage
 if TYPE_CHECKING:
     from lm_eval.models.transport import Transport
 
+T = TypeVar("T")
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
-_HOW_FAST = (
-    *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
-    *("ca_cert_path", "auth_token", "header", "top_logprobs"),
-)
-"""Arguments that change no answer, or hold secrets."""
 
 
-class TemplateAPI(StreamingLM, ServerTokens):
+class TemplateAPI(StreamingLM, ServerFacts):
     """Base of models behind a server. Arguments, all by name:
 
     ``model``, ``pretrained``      the model's name there; ``model`` counts if both are given
@@ -75,11 +72,10 @@ class TemplateAPI(StreamingLM, ServerTokens):
     """Whether the endpoint takes messages instead of a prompt."""
     key_variable = ""
     """The environment variable that ``api_key`` reads, for messages."""
-    _given: Mapping[str, Any]
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Any:
         made = super().__new__(cls)
-        made._given = kwargs  # what decides answers may be an argument that only a subclass knows
+        made._given = kwargs
         return made
 
     def __init__(
@@ -114,6 +110,8 @@ class TemplateAPI(StreamingLM, ServerTokens):
         self.model = self._model_name(model, pretrained)
         self.base_url = settings.check_address(who, base_url, f"http://HOST:PORT{self.endpoint}")
         backend = settings.backend_name(who, tokenizer_backend, BACKENDS)
+        if backend == "auto" and tokenizer is not None:
+            backend = "huggingface"
         self.tokenizer_backend = None if self.is_chat else backend
         self.tokenized_requests = (
             settings.flag(who, "tokenized_requests", tokenized_requests)
@@ -148,6 +146,7 @@ class TemplateAPI(StreamingLM, ServerTokens):
         }
         self.tokenizer_argument = tokenizer
         self._calls = Caller(self)
+        self._streams = Streams(self, self._calls)
         self._loader = TokenizerLoader(self)
         self._ability: Ability | None = None
         self._notes: dict[str, str] = {}
@@ -333,60 +332,6 @@ class TemplateAPI(StreamingLM, ServerTokens):
     def estimate(self, requests: Iterable[Request]) -> Estimated:
         return estimated_for_server(self, requests)
 
-    def identity(self) -> Mapping[str, Any]:
-        own = {
-            name: value
-            for name, value in self._given.items()
-            if name not in _HOW_FAST and not settings.is_secret(name)
-        }
-        return {
-            **own,
-            "backend": f"{type(self).__module__}.{type(self).__qualname__}",
-            "base_url": settings.shown_address(self.base_url),
-            "model": self.model,
-            "tokenizer": self.tokenizer_argument or self.model,
-            "tokenizer_backend": self.tokenizer_backend,
-            "tokenized_requests": self.tokenized_requests,
-            "max_length": self.max_length,
-            "max_gen_toks": self.max_gen_toks,
-            "seed": self.seed,
-            "add_bos_token": self.add_bos_token,
-            "custom_prefix_token_id": self.custom_prefix_token_id,
-            "eos_string": self._eos_string,
-            "truncate": self.truncate,
-        }
-
-    def describe(self) -> dict[str, Any]:
-        planner = self.planner
-        return {
-            **self.identity(),
-            "num_concurrent": self.num_concurrent,
-            "batch_size": self.batch_size,
-            "timeout_s": self.timeout,
-            "max_retries": self.max_retries,
-            "truncated_requests": planner.truncated,
-            "truncated_tokens": planner.cut_tokens,
-            "empty_continuations": planner.empty,
-        }
-
-    @property
-    def warnings(self) -> list[str]:
-        notes = list(self._notes.values())
-        planner = self.planner
-        if planner.truncated:
-            notes.append(
-                f"{planner.truncated} prompts were longer than max_length {self.max_length} allows "
-                f"and lost their beginning, {planner.cut_tokens} tokens in all. Raise max_length in "
-                "--model_args if the model allows it."
-            )
-        if planner.empty:
-            notes.append(f"{planner.empty} continuations have no token of their own and scored 0.")
-        return notes
-
-    def __repr__(self) -> str:
-        address = settings.shown_address(self.base_url)
-        return f"{type(self).__name__}(model={self.model!r}, base_url={address!r})"
-
     def close(self) -> None:
         self._calls.close()
 
@@ -405,6 +350,10 @@ class TemplateAPI(StreamingLM, ServerTokens):
         settings.check_arguments(cls, wanted, name)
         return cls.create_from_arg_obj(wanted)
 
+    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T:
+        """The reply of another endpoint of the same server, for plain code."""
+        return self._calls.ask_beside(request)
+
     def request_header(self) -> dict[str, str]:
         """The header as it is sent."""
         return self._calls.header()
@@ -422,55 +371,13 @@ class TemplateAPI(StreamingLM, ServerTokens):
             return
         self._calls.header()  # a missing key is found before anything else
         if isinstance(first, LoglikelihoodRequest):
-            yield from self._stream_scores(requests, first.task)  # type: ignore[arg-type]
+            ability = self._probed(first.task)
+            yield from self._streams.scores(requests, ability)  # type: ignore[arg-type]
         elif isinstance(first, RollingRequest):
-            yield from self._stream_texts(requests, first.task)  # type: ignore[arg-type]
+            ability = self._probed(first.task)
+            yield from self._streams.texts(requests, ability)  # type: ignore[arg-type]
         else:
-            yield from self._stream_replies(requests)
-
-    def _stream_replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
-        jobs = GenerationJobs(self).made(requests)
-        for job, answers in self.transport.window(jobs, self._calls.generate):
-            if isinstance(answers, list):
-                yield from zip(job.places, answers, strict=True)
-            else:
-                self._calls.count_failure(job.task, answers)
-                failed = FailedRequest(answers)
-                yield from ((place, failed) for place in job.places)
-
-    def _stream_scores(
-        self, requests: Iterable[LoglikelihoodRequest], task: str
-    ) -> Iterator[tuple[int, Answered]]:
-        ability = self._probed(task)
-        groups = self.planner.groups(requests, self.render)
-        for scores in self._scored(groups, ability):
-            yield from scores
-
-    def _stream_texts(
-        self, requests: Iterable[RollingRequest], task: str
-    ) -> Iterator[tuple[int, Answered]]:
-        ability = self._probed(task)
-        for scores in self._scored(self.planner.windows(requests), ability):
-            sums: dict[int, float] = {}
-            for place, score in scores:
-                if isinstance(score, FailedRequest):
-                    sums.pop(place, None)
-                    yield place, score
-                    continue
-                sums[place] = sums.get(place, 0.0) + score[0]
-            yield from sums.items()
-
-    def _scored(self, groups: Iterable[Any], ability: Ability) -> Iterator[list[tuple[int, Any]]]:
-        packs = packed(groups, ability, self.batch_size)
-        work = self._calls.scoring(Scorer(self._calls, ability, self.batch_size))
-        for pack, scores in self.transport.window(packs, work):
-            if isinstance(scores, list):
-                yield scores
-            else:
-                self._calls.count_failure(pack[0].task, scores)
-                failed = FailedRequest(scores)
-                places = {span.place for group in pack for span in group.spans}
-                yield [(place, failed) for place in sorted(places)]
+            yield from self._streams.replies(requests)
 
     @property
     def ability(self) -> Ability:
@@ -492,7 +399,7 @@ class TemplateAPI(StreamingLM, ServerTokens):
         ability = self._probed("")
         spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
         scores: dict[int, Any] = {}
-        for part in self._scored([Group("", (span,)) for span in spans], ability):
+        for part in self._streams.scored([Group("", (span,)) for span in spans], ability):
             scores.update(part)
         failed = next((s for s in scores.values() if isinstance(s, FailedRequest)), None)
         if failed is not None:

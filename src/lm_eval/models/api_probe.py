@@ -20,6 +20,8 @@ from lm_eval.models.api_scoring import Ability
 _START = "Of all the words that could end this sentence I choose"
 TEXTS = tuple(f"{_START} {word}" for word in ("green", "the", "seven", "quickly"))
 _TOP_SIZES = (100, 20, 5)
+_WIDEST = 1000
+"""Asked for where a label outside the likeliest could be scored in no other way."""
 _SAME = 0.2
 """Half-precision servers give a token slightly different log-probs in different batches."""
 _UNREADABLE = (ModelError, KeyError, IndexError, TypeError, ValueError, AttributeError)
@@ -74,7 +76,8 @@ class _Probe:
         self.is_misplaced = True
         ability = self._echo()
         if can_top and top_logprobs != 0:
-            sizes = _TOP_SIZES if top_logprobs is None else (top_logprobs,)
+            sizes: tuple[int, ...] = _TOP_SIZES if ability.echo else (_WIDEST, *_TOP_SIZES)
+            sizes = sizes if top_logprobs is None else (top_logprobs,)
             ability = replace(ability, top=self._top(sizes, ability))
         return ability
 

@@ -6,7 +6,6 @@ decided in one place, by ``TemplateAPI``.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.models.chat_template import ChatTemplate
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
-_HOW_ELSE = (
+HOW_ELSE = (
     "Point to a folder with tokenizer.json by tokenizer=FOLDER, let the server tokenize with "
     "tokenizer_backend=remote, or, for tasks that only generate text, set tokenizer_backend=None."
 )
@@ -51,13 +50,13 @@ class FileTokenizer(Tokenizer):
     """``tokenizer.json`` through the ``tokenizers`` package; ``config`` is tokenizer_config.json."""
 
     def __init__(self, name: str, source: Path, config: Mapping[str, Any]) -> None:
-        tokenizers = _import("tokenizers", "tokenizer_backend=huggingface")
+        tokenizers = import_package("tokenizers", "tokenizer_backend=huggingface")
         self.name = name
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(source))
         except Exception as error:  # the package raises bare Exception
             raise ModelError(
-                f"The tokenizer file {source} cannot be read: {error}. {_HOW_ELSE}"
+                f"The tokenizer file {source} cannot be read: {error}. {HOW_ELSE}"
             ) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -194,64 +193,6 @@ class RemoteTokenizer(Tokenizer):
         return text
 
 
-# Loading
-
-
-def load_files(
-    name: str, *, revision: str, use_fast: bool, trust_remote_code: bool, why: str
-) -> Tokenizer:
-    """The tokenizer in a folder, a tokenizer.json, or a repository of the hub."""
-    path = Path(name).expanduser()
-    tried: list[str] = []
-    if use_fast:
-        try:
-            return _from_files(name, path, _from_hub(name, revision))
-        except LookupError as error:
-            tried.append(f"tokenizer.json: {error}")
-    try:
-        return _from_transformers(name, revision, trust_remote_code, use_fast)
-    except LookupError as error:
-        tried.append(f"transformers: {error}")
-    raise ModelError(
-        f"The tokenizer {name!r} ({why}) cannot be loaded ({'; '.join(tried)}). {_HOW_ELSE}"
-    )
-
-
-def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> Tokenizer:
-    """From a folder, a file, or else the hub; without a tokenizer.json, a LookupError."""
-
-    def fetch(file: str) -> Path | None:
-        folder = path if path.is_dir() else path.parent
-        return _existing(folder / file) if path.exists() else hub(file)
-
-    source = path if path.is_file() else fetch("tokenizer.json")
-    if source is None:
-        raise LookupError("there is none")
-    return FileTokenizer(name, source, _config(fetch))
-
-
-def load_tiktoken(name: str) -> Tokenizer:
-    """The tiktoken encoding of a model, or the encoding of that name."""
-    tiktoken = _import("tiktoken", "tokenizer_backend=tiktoken")
-    try:
-        try:
-            encoding = tiktoken.encoding_for_model(name)
-        except KeyError:
-            encoding = tiktoken.get_encoding(name)
-    except ValueError:
-        known = ", ".join(tiktoken.list_encoding_names())
-        raise ModelError(
-            f"tiktoken knows no model or encoding {name!r}. Name one with tokenizer=NAME "
-            f"(encodings: {known}), or choose another tokenizer_backend."
-        ) from None
-    except Exception as error:  # it downloads its files, and raises whatever that raises
-        raise ModelError(
-            f"tiktoken cannot load the encoding of {name!r}: {_brief(error)}. It fetches its files "
-            "from the network on first use; TIKTOKEN_CACHE_DIR may name a folder that has them."
-        ) from error
-    return TiktokenTokenizer(name, encoding)
-
-
 def make_template(
     name: str, config: Mapping[str, Any], tokens: Mapping[str, str]
 ) -> ChatTemplate | None:
@@ -279,69 +220,7 @@ def valid_text(text: str) -> str:
     return text
 
 
-def _config(fetch: Callable[[str], Path | None]) -> dict[str, Any]:
-    """tokenizer_config.json, with a chat template that stands in a file of its own."""
-    config: dict[str, Any] = {}
-    path = fetch("tokenizer_config.json")
-    if path is not None:
-        try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{path} cannot be read: {error}. {_HOW_ELSE}") from error
-    template = fetch("chat_template.jinja")
-    if template is not None:
-        config["chat_template"] = template.read_text(encoding="utf-8")
-    return config
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
-
-
-def _from_hub(name: str, revision: str) -> Callable[[str], Path | None]:
-    """Fetch files of a repository; a file that is not there is None, no repository a LookupError."""
-
-    def fetch(file: str) -> Path | None:
-        hub = _import("huggingface_hub", "a tokenizer from the hub")
-        from huggingface_hub import errors
-
-        try:
-            return Path(hub.hf_hub_download(name, file, revision=revision))
-        except errors.RemoteEntryNotFoundError:
-            return None
-        except errors.LocalEntryNotFoundError as error:
-            if file != "tokenizer.json":  # files that may be missing, and no network to ask
-                return None
-            raise LookupError(_brief(error)) from error
-        except Exception as error:  # no such repository, no rights, no network
-            raise LookupError(_brief(error)) from error
-
-    return fetch
-
-
-def _from_transformers(
-    name: str, revision: str, trust_remote_code: bool, use_fast: bool
-) -> Tokenizer:
-    try:
-        import transformers
-    except ImportError:
-        raise LookupError("not installed") from None
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            name, revision=revision, trust_remote_code=trust_remote_code, use_fast=use_fast
-        )
-    except Exception as error:  # anything may be wrong with a repository or its code
-        raise LookupError(_brief(error)) from error
-    return TransformersTokenizer(name, tokenizer)
-
-
-def _brief(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    text = lines[0] if lines else ""
-    return f"{type(error).__name__}: {text[:200]}".rstrip(". :")
-
-
-def _import(package: str, what: str) -> Any:
+def import_package(package: str, what: str) -> Any:
     import importlib
 
     try:

@@ -8,8 +8,8 @@ ask here; nothing is known of models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from lm_eval.config.fields import shorten
@@ -99,56 +99,6 @@ def alike(borders: Sequence[Border]) -> list[list[int]]:
         for group in places.values()
         if len({borders[place].continuation_text for place in group}) > 1
     ]
-
-
-@dataclass(slots=True)
-class _Count:
-    seen: int = 0
-    merged: int = 0
-    empty: int = 0
-    example: Border | None = None
-
-    def add(self, border: Border) -> None:
-        self.seen += 1
-        self.merged += border.kind == "merged"
-        self.empty += border.kind == "empty" and bool(border.continuation_text)
-        if not border.is_own and border.continuation_text and self.example is None:
-            self.example = border
-
-
-@dataclass(slots=True)
-class BorderTally:
-    """Counts borders for each task with its format, and says what a reader should know."""
-
-    counts: dict[str, _Count] = field(default_factory=dict)
-
-    def add(self, task: str, borders: Iterable[Border]) -> None:
-        """Count the borders of a task's requests."""
-        count = self.counts.setdefault(task, _Count())
-        for border in borders:
-            count.add(border)
-
-    def warnings(self, decode: Callable[[Sequence[int]], str] | None = None) -> list[str]:
-        """One sentence for each task with continuations that are not their own tokens."""
-        return [
-            _sentence(task, count, count.example, decode)
-            for task, count in self.counts.items()
-            if count.example is not None
-        ]
-
-
-def _sentence(
-    task: str,
-    count: _Count,
-    example: Border,
-    decode: Callable[[Sequence[int]], str] | None,
-) -> str:
-    return (
-        f"Task {task!r}: {count.merged + count.empty} of {count.seen} continuations are not their "
-        f"own tokens after the context, so scores do not compare what was written. "
-        f"{describe_border(example, decode)} Let the context end in, or the continuation begin "
-        "with, white space or a new line (target_delimiter, answer_prompt), or use another format."
-    )
 
 
 def describe_border(border: Border, decode: Callable[[Sequence[int]], str] | None = None) -> str:

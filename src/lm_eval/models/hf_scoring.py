@@ -80,8 +80,8 @@ class TreeScorer:
         notes = []
         if self._refusal:
             notes.append(
-                f"The prefix cache was not used: {self._refusal}. Every text went through the model "
-                "as a whole, which is slower and gives the same scores."
+                f"The prefix cache was not used: {self._refusal}. Texts went through the model as a "
+                "whole, which is slower and gives the same scores."
             )
         elif self._largest_error:
             notes.append(
@@ -90,9 +90,9 @@ class TreeScorer:
             )
         if self._lacking_memory:
             notes.append(
-                f"{self._lacking_memory} texts went through the model as a whole: keys and values "
-                f"of theirs do not fit kv_budget={self._kv_budget} bytes. Raise it in --model_args "
-                "if there is memory."
+                f"{self._lacking_memory} texts went through the model as a whole: their keys and "
+                f"values do not fit kv_budget={self._kv_budget} (bytes). Raise it in --model_args if "
+                "there is memory."
             )
         return notes
 
@@ -214,7 +214,9 @@ class TreeScorer:
             return 0.0
         tolerance = _TOLERANCES.get(str(self._model.dtype), _COARSE_TOLERANCE)
         error = abs(span.logprob - plain.logprob)
-        return 0.0 if error <= tolerance * max(1.0, len(span.targets) ** 0.5) else error
+        if error <= tolerance * max(1.0, len(span.targets) ** 0.5):
+            return 0.0
+        return math.inf if math.isnan(error) else error
 
     def _mend(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans; those that came out as no number are scored again."""

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Context
-from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.base import LM, Capabilities, GenerationOptions, StreamingLM, peek
-from lm_eval.models.borders import Border, BorderTally
+from lm_eval.models.borders import Border
 from lm_eval.models.gguf_generation import Sample, sampler
 from lm_eval.models.hf_forward import PairScorer, PlainScorer
 from lm_eval.models.hf_generation import Endings, Generator, Job, drop_settings
 from lm_eval.models.hf_loading import Wanted, load, window_of
+from lm_eval.models.hf_options import (
+    PENALTIES,
+    auto_batch,
+    batch_rows,
+    chat_arguments,
+    check_options,
+    positive,
+)
+from lm_eval.models.hf_scoring import TreeScorer
 from lm_eval.models.hf_sources import adapter_digest, digest_of, tokenizer_digest
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.spans import (
@@ -43,10 +50,6 @@ from lm_eval.requests import (
 )
 
 _ENCODED_TOGETHER = 256
-_SAMPLING = ("top_p", "top_k", "seed")
-_PENALTIES = ("repetition_penalty", "no_repeat_ngram_size")
-_WITHOUT_EFFECT = ("num_beams", "num_return_sequences", "use_cache")
-_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING, *_PENALTIES)
 
 
 class HFLM(StreamingLM):
@@ -102,9 +105,9 @@ class HFLM(StreamingLM):
         attn_implementation: str | None = None,
         seed: int = 1234,
     ) -> None:
-        chat_arguments = _chat_arguments(chat_template_args, enable_thinking)
-        rows = _batch_rows(batch_size)
-        self.max_gen_toks = _positive("max_gen_toks", max_gen_toks) or 256
+        self._chat_arguments = chat_arguments(chat_template_args, enable_thinking)
+        rows = batch_rows(batch_size)
+        self.max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
         loaded = load(
             Wanted(
                 str(pretrained),
@@ -122,15 +125,14 @@ class HFLM(StreamingLM):
         self.loaded = loaded
         self.model, self.tokenizer, self.backend = loaded.model, loaded.tokenizer, loaded.backend
         self.peft = peft
-        self.max_length = _positive("max_length", max_length) or window_of(
+        self.max_length = positive("max_length", max_length) or window_of(
             loaded.config, loaded.tokenizer
         )
         self.prefix_cache = bool(prefix_cache)
-        self.kv_budget = kv_budget
+        self.kv_budget = positive("kv_budget", kv_budget)
         self.seed = int(seed)
         self.truncated = 0
         self.empty_continuations = 0
-        self.borders = BorderTally()
         self.tokens = Tokens(
             loaded.tokenizer,
             model_name=loaded.source.given,
@@ -139,14 +141,24 @@ class HFLM(StreamingLM):
             prefix_token_id=prefix_token_id,
             encloses=loaded.backend == "seq2seq",
         )
-        self._chat_arguments = chat_arguments
         self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
         self._dropped = drop_settings(loaded.model)
-        self._scoring = _auto_batch(rows, max_batch_size, loaded.device)
-        self._generating = _auto_batch(rows, max_batch_size, loaded.device)
+        self._scoring = auto_batch(rows, max_batch_size, loaded.device)
+        self._scorer = self._choose_scorer()
+        self._generating = auto_batch(rows, max_batch_size, loaded.device)
         self._last: tuple[Context, str] | None = None
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
+
+    def _choose_scorer(self) -> PairScorer | PlainScorer | TreeScorer:
+        """One for the model's life: what it finds out about the model holds for all tasks."""
+        model, device = self.model, self.loaded.device
+        if self.backend == "seq2seq":
+            return PairScorer(model, device=device, batch_size=self._scoring)
+        plain = PlainScorer(model, device=device, batch_size=self._scoring)
+        if not self.prefix_cache:
+            return plain
+        return TreeScorer(model, device=device, plain=plain.score, kv_budget=self.kv_budget)
 
     # -- what the model is -------------------------------------------------------------------
 
@@ -171,7 +183,7 @@ class HFLM(StreamingLM):
     @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        notes = self.borders.warnings(lambda tokens: self.tokens.decode(tokens, keeps_special=True))
+        notes = []
         if self.truncated:
             notes.append(
                 f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
@@ -186,6 +198,8 @@ class HFLM(StreamingLM):
                 f"Memory ran out {shrunk} times and smaller batches were taken; scores are the "
                 "same. A smaller batch_size saves the time."
             )
+        if isinstance(self._scorer, TreeScorer):
+            notes += self._scorer.notes
         return notes
 
     def identity(self) -> dict[str, Any]:
@@ -217,6 +231,9 @@ class HFLM(StreamingLM):
 
         facts = self.identity()
         template = facts.pop("chat_template")
+        if isinstance(self._scorer, TreeScorer):
+            facts["tokens_needed"] = self._scorer.tokens_needed
+            facts["tokens_pushed"] = self._scorer.tokens_pushed
         return facts | {
             "class": type(self.model).__name__,
             "revision": self.loaded.source.revision,
@@ -261,7 +278,7 @@ class HFLM(StreamingLM):
         chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
         return HFVocabulary(
             **{key: value for key, value in model_args.items() if key in wanted},
-            chat_arguments=_chat_arguments(*chat),
+            chat_arguments=chat_arguments(*chat),
         )
 
     # -- requests ----------------------------------------------------------------------------
@@ -279,8 +296,7 @@ class HFLM(StreamingLM):
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, by the best way this model allows."""
-        scorer = PairScorer if self.backend == "seq2seq" else PlainScorer
-        return scorer(self.model, device=self.loaded.device, batch_size=self._scoring).score(spans)
+        return self._scorer.score(spans)
 
     def _stream_scores(
         self, requests: Iterable[LoglikelihoodRequest]
@@ -293,7 +309,6 @@ class HFLM(StreamingLM):
         for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
             pairs = [(self._text(request.context), request.continuation) for _, request in some]
             for (place, request), border in zip(some, encode(pairs), strict=True):
-                self.borders.add(request.task, [border])
                 yield self._span(place, request, border)
 
     def _span(self, place: int, request: LoglikelihoodRequest, border: Border) -> Span:
@@ -338,7 +353,7 @@ class HFLM(StreamingLM):
 
     def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> Job:
         options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
-        _check_options(request, options)
+        check_options(request, options)
         room = self.max_length
         if self.backend == "causal":
             room -= options.max_gen_toks
@@ -357,7 +372,7 @@ class HFLM(StreamingLM):
             stop_tokens=self._endings.stop_tokens(options.until),
             sample=self._sampler(request, options),
             penalties=tuple(
-                (name, options.extra[name]) for name in _PENALTIES if name in options.extra
+                (name, options.extra[name]) for name in PENALTIES if name in options.extra
             ),
         )
 
@@ -376,61 +391,6 @@ class HFLM(StreamingLM):
         if self._last is None or self._last[0] is not context:
             self._last = (context, self.render(context))
         return self._last[1]
-
-
-def _check_options(request: GenerateRequest, options: GenerationOptions) -> None:
-    for name, value in options.extra.items():
-        if name in _WITHOUT_EFFECT and value in (None, True, 1):
-            continue
-        if name not in (*_SAMPLING, *_PENALTIES):
-            raise UsageError(
-                f"Model 'hf' has no generation argument {name}={value!r} (task {request.task!r})."
-                f"{did_you_mean(name, _GENERATION_OPTIONS)} Valid: {listing(_GENERATION_OPTIONS)}."
-            )
-
-
-def _positive(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"Model 'hf': {name} must be a whole number above 0, not {value!r}.")
-    return value
-
-
-def _batch_rows(batch_size: Any) -> int | None:
-    """Rows per pass, or None to find them; ``auto:4`` of the harness is ``auto``."""
-    if batch_size is None or (isinstance(batch_size, str) and batch_size.startswith("auto")):
-        return None
-    text = str(batch_size)
-    return _positive("batch_size", int(text) if text.isdecimal() else batch_size)
-
-
-def _auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
-    import torch
-
-    most_rows = _positive("max_batch_size", most_rows) or 64
-    if device.type == "cpu":  # beyond some thousand tokens a CPU only gets slower
-        return AutoBatch(rows, most_rows=most_rows, start=1024, most=4096)
-    frees = torch.cuda.empty_cache if device.type == "cuda" else torch.mps.empty_cache
-    return AutoBatch(rows, most_rows=most_rows, start=4096, most=2**18, frees=frees)
-
-
-def _chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
-    """Variables for the chat template."""
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except ValueError as error:
-            raise UsageError(
-                f"chat_template_args={given!r} is no JSON object ({error}). Write "
-                'chat_template_args={"enable_thinking": false}.'
-            ) from error
-    if given is not None and not isinstance(given, Mapping):
-        raise UsageError(f"chat_template_args must be names with values, not {given!r}.")
-    arguments = dict(given or {})
-    if enable_thinking is not None:
-        arguments["enable_thinking"] = enable_thinking
-    return arguments
 
 
 def _shown_name(given: str, *, is_local: bool) -> str:

@@ -209,7 +209,7 @@ def _until(moment: str) -> float | None:
     for parse in (parsedate_to_datetime, _iso):
         try:
             when = parse(moment)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, LookupError, ArithmeticError):
             continue
         when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
         return max(0.0, when.timestamp() - time.time())

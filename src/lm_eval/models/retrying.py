@@ -7,10 +7,10 @@ for it. The rules, all in ``Schedule``:
   that bound, so that requests that failed together do not return together.
 - ``Retry-After`` is obeyed up to ten minutes (``pacing.LONGEST_WAIT_S``), and a refusal (429, or 503
   with ``Retry-After``) holds back every request of the transport, not only the one it was for.
-- Refusals have a budget of their own. One counts only if no request at all was answered since this
-  one's last sending: while the server works through the others it is merely busy. ``max_retries``
-  refusals without any progress end the request, ten more where the server said how long to wait; so do
-  fifty in all, because a request that is refused forever must end some time.
+- Refusals have a budget of their own: while the server answers others it is merely busy, so they do not
+  count. ``max_retries`` of them (ten more where the server said how long to wait) end the request only
+  if nothing at all was answered for a minute, or for two time-outs if that is longer. Fifty end it in
+  any case, because a request that is refused forever must end some time.
 - While nothing has ever answered, connecting is tried for at most fifteen seconds in all.
 """
 
@@ -32,65 +32,74 @@ T = TypeVar("T")
 UNREACHABLE_S = 15.0
 _FIRST_WAIT_S = 0.5
 _LONGEST_BACKOFF_S = 30.0
+_PATIENCE_S = 60.0
 _MORE_WHERE_ASKED = 10
 _MOST_REFUSALS = 50
 
 
 class Schedule:
-    """Decides, failure by failure, whether and when one request is sent again."""
+    """Decides, failure by failure, whether and when one request is sent again.
+
+    ``idle_s`` tells for how long no request at all has been answered, infinite if none ever was.
+    ``connect_s`` is how long another attempt to connect would take, None once a server has answered.
+    """
 
     def __init__(
         self,
         max_retries: int,
         *,
         begun_at: float,
-        connect_s: float,
-        answers: Callable[[], int],
-        was_answered: Callable[[], bool],
+        timeout_s: float,
+        idle_s: Callable[[], float],
+        connect_s: Callable[[], float | None],
     ) -> None:
         self._max_retries = max_retries
         self._begun_at = begun_at
+        self._patience_s = max(_PATIENCE_S, 2 * timeout_s)
+        self._idle_s = idle_s
         self._connect_s = connect_s
-        self._answers = answers
-        self._was_answered = was_answered
         self._faults = 0
         self._refusals = 0
-        self._fruitless = 0
-        self._answers_before = answers()
-        self._wait_s = 0.0
 
     def next_wait(self, failure: Failure) -> float | None:
         """Seconds to wait before the next sending, or None: this failure was the last."""
         if not failure.can_retry:
             return None
-        counted = self._refuse(failure) if failure.is_refusal else self._fail()
-        if counted is None:
+        wait_s = self._after_refusal(failure) if failure.is_refusal else self._after_fault(failure)
+        if wait_s is None or self._is_hopeless(failure, wait_s):
             return None
-        wait_s = failure.asked_wait_s
-        if wait_s is None:
-            bound_s = min(_LONGEST_BACKOFF_S, _FIRST_WAIT_S * 2 ** (counted - 1))
-            wait_s = random.uniform(0, bound_s)
-        return None if self._is_hopeless(failure, wait_s) else wait_s
+        return wait_s
 
-    def _fail(self) -> int | None:
+    def _after_fault(self, failure: Failure) -> float | None:
         self._faults += 1
-        return self._faults if self._faults <= self._max_retries else None
+        if self._faults > self._max_retries:
+            return None
+        if failure.asked_wait_s is not None:
+            return failure.asked_wait_s
+        return random.uniform(0, _bound(self._faults))
 
-    def _refuse(self, failure: Failure) -> int | None:
-        answers = self._answers()
+    def _after_refusal(self, failure: Failure) -> float | None:
         self._refusals += 1
-        self._fruitless = 1 if answers > self._answers_before else self._fruitless + 1
-        self._answers_before = answers
-        limit = self._max_retries + (_MORE_WHERE_ASKED if failure.asked_wait_s is not None else 0)
-        is_over = self._fruitless > limit or self._refusals > _MOST_REFUSALS
-        return None if is_over else self._refusals
+        is_asked = failure.asked_wait_s is not None
+        limit = self._max_retries + (_MORE_WHERE_ASKED if is_asked else 0)
+        is_stuck = self._refusals > limit and self._idle_s() > self._patience_s
+        if is_stuck or self._refusals > _MOST_REFUSALS:
+            return None
+        if failure.asked_wait_s is not None:
+            return failure.asked_wait_s
+        bound_s = _bound(self._refusals)  # never at once: the server has just said that it is busy
+        return random.uniform(bound_s / 2, bound_s)
 
     def _is_hopeless(self, failure: Failure, wait_s: float) -> bool:
         """Whether there would be no time for another attempt to connect to a server never met."""
-        if not failure.is_unreachable or self._was_answered():
+        connect_s = self._connect_s()
+        if not failure.is_unreachable or connect_s is None:
             return False
-        used_s = time.monotonic() - self._begun_at
-        return used_s + wait_s + self._connect_s > UNREACHABLE_S
+        return time.monotonic() - self._begun_at + wait_s + connect_s > UNREACHABLE_S
+
+
+def _bound(count: int) -> float:
+    return min(_LONGEST_BACKOFF_S, _FIRST_WAIT_S * 2.0 ** min(count - 1, 16))
 
 
 async def send_again(

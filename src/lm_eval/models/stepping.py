@@ -65,8 +65,8 @@ class Stepper:
 
     def pump(self) -> None:
         """Let what is ready run, without waiting for anything."""
-        # Twice: what the first turn of the loop starts is sent in the second.
-        self.loop.call_soon(self.loop.call_soon, self.loop.stop)
+        # Three turns of the loop: jobs become tasks, tasks begin, what they write is sent.
+        self.loop.call_soon(self.loop.call_soon, self.loop.call_soon, self.loop.stop)
         self.step()
 
     def pump_if_due(self) -> None:
@@ -79,14 +79,25 @@ class Stepper:
         if self.is_running:
             coroutine.close()
             raise RuntimeError("this loop is at work: await the coroutine instead of running it")
-        task = self.loop.create_task(coroutine)
-        task.add_done_callback(lambda _: self.stop())
+        tasks: list[asyncio.Task[T]] = []
+
+        def start() -> None:
+            tasks.append(self.loop.create_task(coroutine))
+            tasks[0].add_done_callback(lambda _: self.stop())
+
+        # Inside the loop, where Ctrl-C cannot come between the coroutine and its task.
+        handle = self.loop.call_soon(start)
         try:
-            while not task.done():
+            while not (tasks and tasks[0].done()):
                 self.step()
         finally:
-            self.cancel([task])
-        return task.result()
+            handle.cancel()
+            self.cancel(tasks)
+            if not tasks:
+                coroutine.close()
+        if tasks[0].exception() is not None:
+            self.pump()  # sockets that were given up are closed one turn of the loop later
+        return tasks[0].result()
 
     def cancel(self, tasks: Collection[asyncio.Task[Any]]) -> None:
         """Cancel the tasks and wait, a few seconds at most, until they and their sockets are gone."""

@@ -8,6 +8,7 @@ each result as it comes. Behind it ``pool`` sends, ``retrying`` sends again, ``p
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import weakref
 from collections import deque
@@ -78,7 +79,8 @@ class Transport:
         self.options = options
         self.sent = 0
         self.retries = 0
-        self._answers = 0
+        self._answered_at = -math.inf
+        self._has_landed = False  # a job may be done without a request of ours
         self._redact = describe_secret
         self._pace = Pace(options.num_concurrent)
         self._stepper = Stepper()
@@ -155,12 +157,13 @@ class Transport:
             failure = of_status(target.shown, status, replied, content, self._redact)
             self._slow_down(failure)
             return failure
-        self._pace.answered(time.monotonic() - begun_at, replied)
+        now = time.monotonic()
+        self._pace.answered(now - begun_at, replied)
         try:
             value = decode(content)
         except _BROKEN as error:
             return of_body(target.shown, status, content, error, self._redact)
-        self._answers += 1
+        self._answered_at = now
         return value
 
     async def _send_again(
@@ -173,9 +176,9 @@ class Transport:
         schedule = Schedule(
             self.options.max_retries,
             begun_at=begun_at,
-            connect_s=CONNECT_S,
-            answers=lambda: self._answers,
-            was_answered=lambda: self._pool.was_answered,
+            timeout_s=self.options.timeout_s,
+            idle_s=lambda: time.monotonic() - self._answered_at,
+            connect_s=lambda: None if self._pool.was_answered else CONNECT_S,
         )
         return await send_again(send_and_count, first, schedule, asyncio.sleep)
 
@@ -209,14 +212,17 @@ class Transport:
         try:
             while True:
                 flight.fill(self._room)
-                yield from flight.land(self._room)
+                for job, outcome in flight.land(self._room):
+                    self._has_landed |= not isinstance(outcome, RequestError)
+                    yield job, outcome
                 if flight.is_over:
                     return
         finally:
             flight.cancel()
 
     def _room(self) -> int:
-        return self._pace.size if self._answers else 1
+        is_first = self._answered_at == -math.inf and not self._has_landed
+        return 1 if is_first else self._pace.size
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""
@@ -232,6 +238,7 @@ class _Flight(Generic[J, R]):
         self._stepper = stepper
         self._jobs = jobs
         self._work = work
+        self._waiting: deque[J] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._done: deque[tuple[J, R | Exception]] = deque()
         self._has_more = True
@@ -239,11 +246,15 @@ class _Flight(Generic[J, R]):
 
     @property
     def is_over(self) -> bool:
-        return not (self._has_more or self._tasks or self._done)
+        return not (self._has_more or self._under_way or self._done)
+
+    @property
+    def _under_way(self) -> int:
+        return len(self._waiting) + len(self._tasks)
 
     def fill(self, room: Callable[[], int]) -> None:
         """Start jobs until there is no room, or none is left."""
-        while self._has_more and len(self._tasks) + len(self._done) < room():
+        while self._has_more and self._under_way + len(self._done) < room():
             job = next(self._jobs, _END)
             if job is _END:
                 self._has_more = False
@@ -253,7 +264,7 @@ class _Flight(Generic[J, R]):
 
     def land(self, room: Callable[[], int]) -> Iterator[tuple[J, R | RequestError]]:
         """Wait for at least one job, then hand over all that are done."""
-        while self._tasks and not self._done:
+        while self._under_way and not self._done:
             self._stepper.step()
         while self._done:
             job, outcome = self._done.popleft()
@@ -267,10 +278,18 @@ class _Flight(Generic[J, R]):
             raise self._stop
 
     def cancel(self) -> None:
+        self._waiting.clear()
         self._stepper.cancel(self._tasks)
 
     def _start(self, job: J) -> None:
-        self._tasks.add(self._stepper.loop.create_task(self._carry(job)))
+        # The task is made inside the loop, where Ctrl-C cannot come between it and its coroutine.
+        if not self._waiting:
+            self._stepper.loop.call_soon(self._launch)
+        self._waiting.append(job)
+
+    def _launch(self) -> None:
+        while self._waiting:
+            self._tasks.add(self._stepper.loop.create_task(self._carry(self._waiting.popleft())))
 
     async def _carry(self, job: J) -> None:
         try:

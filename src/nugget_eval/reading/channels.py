@@ -18,7 +18,7 @@ _NAMES = (
 )
 # For lower case: such a pattern is found many times faster than one that ignores case.
 _TAG = re.compile(
-    rf"[<\[◁⟨]\s{{0,4}}(/?)\s{{0,4}}(?:[\w.-]{{1,20}}:)?({_NAMES})(?![\w-])[^<>\[\]]{{0,300}}[>\]▷⟩]"
+    rf"[<\[◁⟨]\s{{0,4}}(/?)\s{{0,4}}(?:[\w.-]{{1,20}}:)?({_NAMES})(?![\w-])[^<>\[\]◁▷⟨⟩]{{0,300}}[>\]▷⟩]"
     r"|<\|(?:begin|end)_of_thought\|>"
 )
 _BRACKETS = ("<>", "[]", "◁▷", "⟨⟩")

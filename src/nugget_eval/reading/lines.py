@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nugget_eval.reading.bodies import body_label
 from nugget_eval.reading.candidates import LABEL_KEYS, Span, Words, index_of, key_of
 from nugget_eval.reading.spellings import STEM, Label
 
@@ -18,7 +19,8 @@ _ITEM = re.compile(
     r"[ \t]*(?:#{1,6}[ \t]+)?(?P<bullet>[-*+•‣·–—○●▪◦](?=[ \t]))?[ \t]*(?:\[[ xX✓]\][ \t]+)?"
     r"(?P<number>[*_`]{0,3}(?P<word>(?:nugget|item|claim|fact|statement|label|answer|number|no\.?|id)"
     r"[ \t_#-]{0,3})?[(\[#]?(?P<index>\d{1,4})(?!\d)[*_`\"]{0,3}[ \t]?"
-    r"(?:\.(?!\d)|[):\]=]{1,2}|->|=>|[→–—]|-(?=[ \t]))[*_`]{0,3}(?![\w.]*\d[.:]\d))?"
+    r"(?:\.(?!\d)|[):\]=]{1,2}|->|=>|[→–—]|-(?=[ \t])|(?(word)(?=[ \t*_`]{0,4}\Z)|(?!)))"
+    r"[*_`]{0,3}(?![\w.]*\d[.:]\d))?"
     r"[ \t]*(?P<body>.*)",
     re.IGNORECASE,
 )
@@ -27,24 +29,6 @@ _FIELD = re.compile(
     r"(?:[:→]|=(?![\"'“<])|->|=>)[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
 _TABLE_RULE_MARKS = frozenset(" \t|:-")
-_SEPARATOR = re.compile(r"[ \t]*(?:[:;–—→]|->|=>|[ \t]-[ \t]|[ \t]=[ \t])[ \t]*")
-_EXPLANATION = re.compile(
-    r"[*_`\"'”’\])]{0,3}[ \t]*(?:[:;.,–—(→/#]|-{1,2}[ \t]|//|because\b|since\b|as\b|due\b)[ \t]*",
-    re.IGNORECASE,
-)
-_LABEL_WORD = (
-    r"(?:(?:does|is|fully|full|completely|partially|partial|partly|not|no|un)[\s_-]?)"
-    r"{0,3}support(?:ed|s)?|partial"
-)
-_LEADING_LABEL = re.compile(
-    rf"[\"'“‘`*_(\[]{{0,4}}(?P<label>{_LABEL_WORD})(?![\w-])", re.IGNORECASE
-)
-_OR = re.compile(r"\W{0,4}or\b", re.IGNORECASE)
-_HEDGE = re.compile(
-    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in part)\b", re.I
-)
-_DENIAL = re.compile(r"\b(?:not|no|un\w+|n't|never|contradict\w*|absent)\b", re.IGNORECASE)
-_REACH = 60
 DELIMITERS = {"\t": "tsv", "|": "pipe", ",": "csv", ";": "csv"}
 _LONGEST_LINE = 20_000
 
@@ -159,6 +143,7 @@ def _group(line: Line, source: str, words: Words) -> bool:
     if not tokens or not all(len(t) < 5 if t.isdigit() else t in _NUMBER_WORDS for t in tokens):
         return False
     line.kind, line.label = "group", label
+    line.explained = "nugget" in tail.lower() or "item" in tail.lower() or "[" in tail
     line.cells = tuple(token for token in tokens if token.isdigit())
     return True
 
@@ -187,7 +172,7 @@ def _field(line: Line, source: str, words: Words) -> bool:
         return False
     key = key_of(found["key"])
     line.key = key
-    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS:
+    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS or words(found["key"]):
         return False
     label, explained = body_label(found["value"].strip(), words)
     if label is None:
@@ -221,7 +206,8 @@ def _is_menu(source: str, delimiter: str, cells: list[str], words: Words) -> boo
         cells[-1] = last[3:]
         return True
     bare = source.strip()
-    return delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
+    is_placeholder = delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
+    return is_placeholder and any(words(cell) for cell in cells)
 
 
 _LEAD = re.compile(r".{0,200}?(?:[:=]|\b(?:is|are)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)")
@@ -274,51 +260,3 @@ def _is_plausible(cells: list[str], words: Words) -> bool:
 
 
 _ITEM_START = re.compile(r"[-*+•][ \t]")
-
-
-# ------------------------------------------------------------------------------- bodies
-
-
-def body_label(body: str, words: Words) -> tuple[Label | None, bool]:
-    """The label an item's text gives, and whether more than the label stands there.
-
-    ``support``, ``support - the passage says so``, ``Bees collect nectar: support``. None where both
-    ends name different labels, or the explanation takes the label back (``support (only partly)``).
-    """
-    whole = words(body)
-    if whole is not None:
-        return whole, False
-    if not STEM.search(body):
-        return None, False
-    first, last = _first_label(body, words), _last_label(body, words)
-    if first is not None and last is not None and first != last:
-        return None, True
-    return first or last, True
-
-
-def _first_label(body: str, words: Words) -> Label | None:
-    found = _LEADING_LABEL.match(body)
-    if found is None:
-        return None
-    label = words(found["label"], strict_slot=False)
-    rest = body[found.end() : found.end() + 400]
-    gap = _EXPLANATION.match(rest)
-    if label is None or gap is None or _takes_back(label, rest[gap.end() : gap.end() + _REACH]):
-        return None
-    return label
-
-
-def _takes_back(label: Label, explanation: str) -> bool:
-    """True if the first words of an explanation speak for another label."""
-    first = re.split(r"[.;\n]", explanation, maxsplit=1)[0][:_REACH]
-    if _OR.match(first):
-        return True
-    if label == "support":
-        return bool(_HEDGE.search(first) or _DENIAL.search(first))
-    return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly)\b", first, re.I))
-
-
-def _last_label(body: str, words: Words) -> Label | None:
-    """The label behind the last colon, arrow or dash, if that is all there is."""
-    cuts = [cut.end() for cut in _SEPARATOR.finditer(body, max(0, len(body) - 120))]
-    return words(body[cuts[-1] :], strict_slot=False) if cuts else None

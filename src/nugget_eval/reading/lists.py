@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nugget_eval.reading.candidates import (
-    INDEX_KEYS,
     LABEL_KEYS,
     Candidate,
     Slot,
@@ -16,7 +14,8 @@ from nugget_eval.reading.candidates import (
     key_of,
     make,
 )
-from nugget_eval.reading.lines import DELIMITERS, Line, read_lines, split_cells
+from nugget_eval.reading.lines import Line, read_lines, split_cells
+from nugget_eval.reading.tables import grid
 
 _INLINE_NUMBER = re.compile(
     r"(?:\A|(?<=[\s,;(]))(?:nugget[ \t]{0,2}#?)?\(?#?(\d{1,4})[ \t]?(?:[.):=]|->|→|-(?=[ \t]))[ \t]*",
@@ -41,6 +40,10 @@ class _Run:
     lines: list[Line] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     has_text_after_blank: bool = False
+
+    @property
+    def holds_items(self) -> bool:
+        return self.kind.startswith(("numbered", "bullet")) and bool(self.slots)
 
 
 def listed(text: str, words: Words) -> list[Candidate]:
@@ -84,7 +87,9 @@ class _Collector:
         run, self.run = self.run, None
         if run is None or not run.lines:
             return
-        candidate = _grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
+        if run.kind == "group" and not _is_of_numbers(run):
+            return
+        candidate = grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
         if candidate is not None:
             self.found.append(candidate)
 
@@ -95,6 +100,10 @@ class _Collector:
 
     def _item(self, line: Line) -> None:
         run = self.run
+        if run is not None and run.kind == "numbered" and _is_below(run, line):
+            if line.label is not None:
+                self._complete(line)
+            return
         if run is None or not _fits(run, line):
             run = self._start("numbered" if line.index is not None else f"bullet{line.bullet}")
         run.has_text_after_blank = False
@@ -103,7 +112,8 @@ class _Collector:
 
     def _label(self, line: Line) -> None:
         run = self.run
-        if run is not None and run.kind != "label" and _awaits(run) and not line.after_blank:
+        awaits = run is not None and run.holds_items and run.slots[-1].label is None
+        if awaits and not line.after_blank:
             self._complete(line)
             return
         if run is None or run.kind != "label" or run.has_text_after_blank:
@@ -114,7 +124,7 @@ class _Collector:
     def _field(self, line: Line) -> None:
         """``Label: support``: of the item above it, or one of a list of fields."""
         run = self.run
-        if run is not None and run.kind != "field" and run.lines:
+        if run is not None and run.holds_items:
             self._complete(line)
             return
         if run is None or run.kind != "field":
@@ -188,6 +198,11 @@ class _Collector:
             run.has_text_after_blank = True
 
 
+def _is_of_numbers(run: _Run) -> bool:
+    """False where ``support: 2`` may be a count: each label has one number and no word says *nugget*."""
+    return any(line.explained or len(line.cells) > 1 for line in run.lines)
+
+
 def _is_row_like(last: Line, line: Line) -> bool:
     """A row whose label is not known keeps its place in the table."""
     cells = split_cells(line.text, last.delimiter)
@@ -195,6 +210,15 @@ def _is_row_like(last: Line, line: Line) -> bool:
         return False
     line.cells, line.delimiter = tuple(cells), last.delimiter
     return True
+
+
+def _is_below(run: _Run, line: Line) -> bool:
+    """True for a bullet under a numbered item: it says more about that item."""
+    if line.index is not None:
+        return False
+    item = next((one for one in reversed(run.lines) if one.index is not None), run.lines[0])
+    is_remark = line.label is None and not line.after_blank
+    return line.indent > item.indent or is_remark
 
 
 def _fits(run: _Run, line: Line) -> bool:
@@ -209,10 +233,6 @@ def _fits(run: _Run, line: Line) -> bool:
         return numbers[-1] is not None and line.index == numbers[-1] + 1
     restarts = line.index <= 1 and len(run.slots) > 1 and numbers[-1] != line.index
     return not (restarts and run.slots[0].index == line.index)
-
-
-def _awaits(run: _Run) -> bool:
-    return bool(run.slots) and run.slots[-1].label is None and run.kind != "row"
 
 
 def _of_slots(run: _Run) -> Candidate | None:
@@ -265,71 +285,3 @@ def _inline_numbered(line: Line, words: Words) -> Candidate | None:
 
 def _quoted(line: Line) -> str | None:
     return "quote" if line.is_quoted else None
-
-
-# ------------------------------------------------------------------------------- tables
-
-
-def _grid(lines: list[Line], words: Words) -> Candidate | None:
-    """A table or rows of cells: the column that holds labels, or one row that is the answer."""
-    span = (lines[0].span[0], lines[-1].span[1])
-    excluded = "quote" if all(line.is_quoted for line in lines) else None
-    excluded = "menu" if any(line.is_menu for line in lines) else excluded
-    is_table = len(lines) > 1 and lines[0].delimiter == "|"
-    name = "markdown" if is_table else DELIMITERS[lines[0].delimiter]
-    header = lines[0].cells if not any(words(cell) for cell in lines[0].cells) else None
-    if header and any(index_of(cell) is None for cell in header) and not _names_label(header):
-        header = header if is_table and len(lines) > 1 else None
-    body = lines[1:] if header else lines
-    slots = _row_slots(header, body[0], words) if len(body) == 1 else _columns(header, body, words)
-    return make(name, "row" if len(body) == 1 else "table", span, slots, excluded=excluded)
-
-
-def _names_label(header: Iterable[str]) -> bool:
-    return any(key_of(name) in LABEL_KEYS for name in header)
-
-
-def _row_slots(header: tuple[str, ...] | None, line: Line, words: Words) -> list[Slot]:
-    labels = [words(cell) for cell in line.cells]
-    known = sum(label is not None for label in labels)
-    if header is not None and all(index_of(name) is not None for name in header):
-        return [
-            Slot(label, index_of(name), line.span)
-            for name, label in zip(header, labels, strict=True)
-        ]
-    if known == 1 and len(labels) > 1 and labels[-1] is not None:
-        return [
-            Slot(labels[-1], index_of(line.cells[0]), line.span)
-        ]  # the label of what is before it
-    return [Slot(label, None, line.span) for label in labels]
-
-
-def _columns(header: tuple[str, ...] | None, body: list[Line], words: Words) -> list[Slot]:
-    width = len(body[0].cells)
-    counts = [sum(words(line.cells[c]) is not None for line in body) for c in range(width)]
-    named = [c for c in range(width) if header and key_of(header[c]) in LABEL_KEYS and counts[c]]
-    best = named or [c for c in range(width) if counts[c] == max(counts)]
-    if len(best) != 1:
-        return []
-    number = _index_column(header, body, best[0])
-    return [
-        Slot(
-            words(line.cells[best[0]]),
-            index_of(line.cells[number]) if number is not None else None,
-            line.span,
-        )
-        for line in body
-    ]
-
-
-def _index_column(
-    header: tuple[str, ...] | None, body: list[Line], label_column: int
-) -> int | None:
-    for column in range(len(body[0].cells)):
-        is_numbers = all(index_of(line.cells[column]) is not None for line in body)
-        is_named = (
-            header is None or key_of(header[column]) in INDEX_KEYS or not key_of(header[column])
-        )
-        if column != label_column and is_numbers and is_named:
-            return column
-    return None

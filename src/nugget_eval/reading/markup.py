@@ -29,6 +29,7 @@ _ANSWER_TAG = re.compile(
     r"</?(?:[\w.-]{1,20}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
     re.IGNORECASE,
 )
+_BOX = re.compile(r"(\${0,2}\\boxed\{)([^{}\n]{0,2000})(\}\${0,2})")
 _COMMENT = re.compile(r"<!--|-->|<\?|\?>|<!\[CDATA\[|\]\]>")
 _SLOT_NAMES = LABEL_KEYS | {"item", "li", "nugget", "entry", "element", "l", "n", "claim", "fact"}
 # These wrap an answer of any format; only a bare label in them is a slot.
@@ -121,8 +122,12 @@ def answer_spans(text: str) -> list[Span]:
 
 
 def without_answer_tags(text: str) -> str:
-    """``text`` of equal length, blank where ``<answer>`` and its like stood."""
-    return _ANSWER_TAG.sub(lambda tag: " " * len(tag[0]), text) if "<" in text else text
+    """``text`` of equal length, blank where ``<answer>`` and its like or a box stood."""
+    if "<" in text:
+        text = _ANSWER_TAG.sub(lambda tag: " " * len(tag[0]), text)
+    if "\\boxed{" not in text:
+        return text
+    return _BOX.sub(lambda box: f"{' ' * len(box[1])}{box[2]}{' ' * len(box[3])}", text)
 
 
 def _without_comments(text: str) -> str:

@@ -31,7 +31,8 @@ _DRAFT = re.compile(
     r"\bdrafts?\b|\binitial(?:ly)?\b|\bpreliminary\b|\btentative(?:ly)?\b|\bprovisional(?:ly)?\b"
     r"|\bfirst\s+(?:pass|attempt|guess|thought|impression|try|version|draft)\b|\bat\s+first\b"
     r"|\b(?:previous(?:ly)?|earlier)\b|\bI\s+(?:first\s+)?(?:thought|considered|was\s+going)\b|\bmaybe\b"
-    r"|\bperhaps\b|\b(?:might|could)\s+be\b|\binstead\s+of\b|\brather\s+than\b|\bnot\s*:?\s*\Z|\bwrong\b",
+    r"|\bperhaps\b|\b(?:might|could)\s+be\b|\binstead\s+of\b|\brather\s+than\b|\bnot\s*:?\s*\Z|\bwrong\b|\bif\b"
+    r"|\balternative(?:ly)?\b|\boption\s+\w\b",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(
@@ -53,6 +54,8 @@ _AFTER = re.compile(
     r"|not\s+(?:correct|right|(?:the|my)\s+(?:final\s+)?answer))",
     re.IGNORECASE,
 )
+# An ellipsis stands for labels that are not there; what follows it has no certain place.
+_ELISION = re.compile(r"(?:^|[\s,;|\[>\"'])(?:\.{3}|…)(?=[\s,;|\]<\"']|\Z)", re.MULTILINE)
 _REVISION = re.compile(
     r"\b(?:wait|actually|however|correction|corrected|on\s+second\s+thought|let\s+me|re-?(?:check|evaluat|consider"
     r"|view|vis|think)\w*|mistake|sorry|oops|instead|changed?|therefore|thus|so)\b",
@@ -91,7 +94,8 @@ def _ranked(text: str, one: Candidate, last: Candidate | None, *, is_answer: boo
         return replace(one, excluded=excluded)
     if is_answer or _FINAL.search(lead):
         return replace(one, rank=3)
-    return replace(one, rank=2 if _stands_alone(text, one.span) else 1)
+    shares_line = last is not None and "\n" not in text[floor : one.span[0]]
+    return replace(one, rank=2 if _stands_alone(text, one.span) and not shares_line else 1)
 
 
 def _line_end(text: str, start: int, stop: int) -> int:
@@ -105,17 +109,21 @@ def _is_enumerated(between: str) -> bool:
 
 
 def _exclusion(text: str, one: Candidate, lead: str) -> str | None:
-    for pattern, why in ((_EXAMPLE, "example"), (_DRAFT, "draft"), (_QUOTE, "quote")):
-        if pattern.search(lead):
-            return why
-    if _AFTER.match(text, one.span[1]):
+    """Why a candidate cannot be the answer, by the words before it, then by itself and what follows."""
+    if _EXAMPLE.search(lead):
         return "example"
-    start = text.rfind("\n", max(0, one.span[0] - _REACH), one.span[0]) + 1
-    if text[start : one.span[0]].lstrip()[:1] == ">":
+    if _DRAFT.search(lead):
+        return "draft"
+    if not lead.endswith((".", "!", "?")) and _QUOTE.search(lead):
         return "quote"
-    if is_definitions(text, one):
-        return "definitions"
-    return None
+    start, end = one.span
+    line = text.rfind("\n", max(0, start - _REACH), start) + 1
+    if text[line:start].lstrip()[:1] == ">":
+        return "quote"
+    is_elided = not one.is_numbered and _ELISION.search(text, start, min(end, start + 20_000))
+    if is_elided or _AFTER.match(text, end):
+        return "example"
+    return "definitions" if is_definitions(text, one) else None
 
 
 _DEFINING = (

@@ -6,19 +6,18 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import cast
 
 from lm_eval.formats.readers.text import blanked, fold
 from nugget_eval.reading.candidates import Candidate, Slot, Span, Words
 from nugget_eval.reading.channels import Channel, answer_channel, is_json
+from nugget_eval.reading.choosing import conforms, decide, unread, usable
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
-from nugget_eval.reading.placing import Placed, place
 from nugget_eval.reading.prose import stated
 from nugget_eval.reading.quick import MENU, quick_labels
-from nugget_eval.reading.ranking import is_revised, rank
-from nugget_eval.reading.result import ErrorType, FormatUsed, LabelReading, LabelTuple
-from nugget_eval.reading.spellings import STEM, Label
+from nugget_eval.reading.ranking import rank
+from nugget_eval.reading.result import LabelReading, LabelTuple
+from nugget_eval.reading.spellings import STEM
 from nugget_eval.reading.structured import bracketed
 
 LONGEST_REPLY = 8_000_000
@@ -40,13 +39,6 @@ _REFUSAL = re.compile(
     r"|provide|comply|do\s+that|judge|evaluate|assign|label|continue|fulfill|complete|assess)",
     re.IGNORECASE,
 )
-_CONFORMING = {
-    "markdown": {"markdown", "yaml"},  # a list with dashes is one in both
-    "yaml": {"yaml", "json"},
-    "numbered": {"numbered"},
-    "python_list": {"python_list", "json"},  # double quotes are Python too
-    "csv": {"csv"},
-}
 
 
 def read_labels(
@@ -68,7 +60,7 @@ def read_labels(
     reading = _checked(response, count, words, format_type)
     if format_type is None or format_type == "adaptive":
         return reading
-    return replace(reading, conforms=_conforms(reading.format_used, format_type))
+    return replace(reading, conforms=conforms(reading.format_used, format_type))
 
 
 def parse_labels_multi_format(
@@ -92,9 +84,9 @@ def _checked(response: object, count: int, words: Words, format_type: str | None
     if not count:
         return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
     if not isinstance(response, str) or not response.strip():
-        return _unread(count, "empty", "empty", "the reply is empty")
+        return unread(count, "empty", "empty", "the reply is empty")
     if len(response) > LONGEST_REPLY:
-        return _unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
+        return unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
     quick = None if words.plain_words else quick_labels(response, count, format_type)
     return quick if quick is not None else _read(response, count, words, format_type)
 
@@ -106,14 +98,14 @@ def _read(response: str, count: int, words: Words, format_type: str | None) -> L
     masked = _without_reasoning_fields(channel.text)
     found = _ranked(masked, words)
     if len(found) > MOST_CANDIDATES:
-        return _unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
+        return unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
     if format_type not in (None, "pipe", "adaptive"):
         found = [_menu_excluded(masked, one) for one in found]
-    if channel.is_unclosed and not _usable(found):
+    if channel.is_unclosed and not usable(found):
         found = _after_unclosed(text, channel, words, count)
-    if not _usable(found) and "&lt;" in masked:
+    if not found and ("&lt;" in masked or '\\"' in masked):
         found = _unescaped(masked, words)
-    reading = _decide(masked, found, count, format_type)
+    reading = decide(masked, found, count, format_type)
     if reading is None:
         reading = _nothing(masked, channel, found, count)
     return _moved(replace(reading, candidates=tuple(found)), offsets)
@@ -174,10 +166,6 @@ def _menu_excluded(text: str, one: Candidate) -> Candidate:
     return replace(one, excluded="menu") if is_menu else one
 
 
-def _usable(found: Sequence[Candidate]) -> list[Candidate]:
-    return [one for one in found if one.excluded is None]
-
-
 def _after_unclosed(text: str, channel: Channel, words: Words, count: int) -> list[Candidate]:
     """A complete answer that is marked final and ends a reply whose thinking never closed."""
     start = max(channel.open_at, len(text) - _LONGEST_FINAL)
@@ -192,112 +180,31 @@ def _after_unclosed(text: str, channel: Channel, words: Words, count: int) -> li
 
 
 def _unescaped(text: str, words: Words) -> list[Candidate]:
-    """Candidates of a reply whose tags are written as entities; places are those of the whole."""
-    found = _ranked(html.unescape(text), words)
-    return [replace(one, span=(0, len(text))).repaired("entities") for one in found]
+    """Candidates of a reply with escaped tags or quotes; places are those of the whole."""
+    plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
+    found = [replace(one, span=(0, len(text))) for one in _ranked(plain, words)]
+    return [replace(one, slots=_unplaced(one)).repaired("escaped") for one in found]
 
 
-# --------------------------------------------------------------------------------------- choice
-
-
-def _decide(
-    text: str, found: Sequence[Candidate], count: int, format_type: str | None
-) -> LabelReading | None:
-    """The reading of the best candidate; None where there is none."""
-    usable = _usable(found)
-    if not usable:
-        return None
-    top = max(one.rank for one in usable)
-    best = [one for one in usable if one.rank == top]
-    placed = [(one, place(one, count)) for one in best]
-    if top == 3:
-        return _reading(*placed[-1])
-    complete = [(one, result) for one, result in placed if result.error_type is None]
-    if complete:
-        return _agreed(text, complete, format_type)
-    return _partial(placed, count)
-
-
-Choice = tuple[Candidate, Placed]
-
-
-def _agreed(text: str, complete: Sequence[Choice], format_type: str | None) -> LabelReading:
-    """One of several complete answers; two that differ count only if the last replaces the others."""
-    one, result = complete[-1]
-    differing = [other for other, own in complete if own.labels != result.labels]
-    if not differing:
-        return _reading(one, result)
-    is_asked_for = _conforms(one.format, format_type) and not any(
-        _conforms(other.format, format_type) for other in differing
-    )
-    if is_asked_for or (
-        len(differing) < 20 and all(is_revised(text, other, one) for other in differing)
-    ):
-        return _reading(one, result)
-    return replace(
-        _unread(len(result.labels), one.format, "ambiguous", "two answers that differ"),
-        found=one.known,
-        rule=one.rule,
-        span=one.span,
-    )
-
-
-def _partial(placed: Sequence[Choice], count: int) -> LabelReading:
-    """The best of incomplete answers; numbered ones complete each other."""
-    numbered = [one for one, _ in placed if one.is_numbered]
-    if len(numbered) > 1 and len(numbered) == len(placed):
-        first, last = numbered[0], numbered[-1]
-        slots = tuple(slot for one in numbered for slot in one.slots)
-        merged = replace(last, slots=slots, span=(first.span[0], last.span[1]))
-        return _reading(merged, place(merged, count))
-    one, result = max(placed, key=lambda choice: (choice[1].count, choice[0].known))
-    if result.count and any(
-        other.known and other is not one and own.labels != result.labels for other, own in placed
-    ):
-        result = Placed((None,) * count, "ambiguous", "several incomplete answers")
-    return _reading(one, result)
-
-
-def _reading(one: Candidate, result: Placed) -> LabelReading:
-    return LabelReading(
-        result.labels,
-        cast(FormatUsed, one.format),
-        result.error_type,
-        result.reason,
-        one.rule,
-        one.span,
-        result.spans,
-        one.known,
-        one.repairs,
-    )
+def _unplaced(one: Candidate) -> tuple[Slot, ...]:
+    return tuple(replace(slot, span=None) for slot in one.slots)
 
 
 def _nothing(text: str, channel: Channel, found: Sequence[Candidate], count: int) -> LabelReading:
     """Why there is no answer."""
     if channel.is_unclosed:
-        return _unread(count, "failed", "truncation", "the reply ends while the model was thinking")
+        return unread(count, "failed", "truncation", "the reply ends while the model was thinking")
     if not text.strip():
-        return _unread(count, "empty", "empty", "nothing but reasoning")
+        return unread(count, "empty", "empty", "nothing but reasoning")
     why = {one.excluded for one in found}
     if why & {"example", "quote", "definitions", "menu"}:
         reason = f"only {', '.join(sorted(map(str, why)))}, no answer"
-        return replace(_unread(count, "failed", "echo", reason), found=0)
+        return replace(unread(count, "failed", "echo", reason), found=0)
     if _REFUSAL.search(text[:600]):
-        return _unread(count, "failed", "refusal", "the model declined")
+        return unread(count, "failed", "refusal", "the model declined")
     if why:
-        return _unread(count, "failed", "format_error", f"only {', '.join(sorted(map(str, why)))}")
-    return _unread(count, "failed", "format_error", "no list of labels")
-
-
-def _unread(count: int, format_used: str, error_type: ErrorType, reason: str) -> LabelReading:
-    labels: tuple[Label | None, ...] = (None,) * count
-    return LabelReading(labels, cast(FormatUsed, format_used), error_type, reason)
-
-
-def _conforms(format_used: str, format_type: str | None) -> bool:
-    if format_type is None or format_type == "adaptive":
-        return False
-    return format_used in _CONFORMING.get(format_type, {format_type})
+        return unread(count, "failed", "format_error", f"only {', '.join(sorted(map(str, why)))}")
+    return unread(count, "failed", "format_error", "no list of labels")
 
 
 def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:

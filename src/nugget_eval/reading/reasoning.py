@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from nugget_eval.reading.spellings import Label, label_of
 
 _EVENT = re.compile(
-    r"^[ \t]*(?:[-*•][ \t]+)?[*_`]{0,2}(?:nugget[ \t]{0,2}#?)?\(?(?P<number>\d{1,4})[*_`]{0,2}[ \t]?"
-    r"[.):][*_`]{0,2}(?!\d)"
+    r"(?:^|(?<=>))[ \t]*(?:[-*•][ \t]+)?[*_`]{0,2}(?:nugget[ \t]{0,2}#?)?\(?(?P<number>\d{1,4})"
+    r"[*_`]{0,2}[ \t]?[.):][*_`]{0,2}(?!\d)"
     r"|(?:^|(?<=[\s;,.]))[*_`\"]{0,2}(?P<field>nugget|snippet|rationale|decision)[*_`\"]{0,2}"
     r"[ \t]{0,2}[=:][ \t]*"
     r"|(?P<end><\s{0,4}/\s{0,4}reasoning[^<>]{0,80}>)",

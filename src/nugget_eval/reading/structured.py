@@ -12,43 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from lm_eval.formats.readers.text import blanked
-from nugget_eval.reading.candidates import (
-    DRAFT_KEYS,
-    FINAL_KEYS,
-    INDEX_KEYS,
-    LABEL_KEYS,
-    Candidate,
-    Slot,
-    Span,
-    Words,
-    index_of,
-    key_of,
-    make,
-)
+from nugget_eval.reading.candidates import Candidate, Span, Words
+from nugget_eval.reading.near_json import flat_lists, loose_objects
 from nugget_eval.reading.spellings import STEM
+from nugget_eval.reading.values import Pairs, of_value
 
 _OPENER = re.compile(r"[\[{]")
-_QUOTED = r"[\"'][^\"'()\n]{1,40}[\"']"
-_FLAT = re.compile(rf"\[([^\[\]{{}}]*)(\]|\Z)|\((\s*{_QUOTED}(?:\s*,\s*{_QUOTED})+)\s*,?\s*(\))")
-_ELEMENT = re.compile(
-    r"\s*(?:\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)|'((?:[^'\\]|\\.)*)'\s*(?:,|\Z)|([^,]*)(?:,|\Z))",
-    re.DOTALL,
-)
-_PAIR = re.compile(
-    r"(?:\A|(?<=[,\n]))[ \t]{0,40}[\"']?(?P<key>[^\"'{}\[\],:=\n]{1,80})[\"']?\s{0,4}[:=]\s{0,4}"
-    r"(?:\"(?P<double>[^\"\n]{0,200})\"|'(?P<single>[^'\n]{0,200})'"
-    r"|\[(?P<list>[^\[\]]{0,400})\]|(?P<bare>[^,{}\[\]\"'\n]{1,80}))"
-)
-_OBJECT = re.compile(r"\{([^{}]*)(\}|\Z)")
 _FAILED_TRIES = 64
 _PARSED_PER_CHARACTER = 3
-_DEEPEST = 12
-
-
-class Pairs(list[tuple[str, Any]]):
-    """A JSON object as it is written: a key that stands twice is there twice."""
-
-
 _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=Pairs)
 
 
@@ -83,14 +54,14 @@ def bracketed(text: str, words: Words) -> list[Candidate]:
     claimed: list[Span] = []
     for value, span in decoded(text):
         if STEM.search(text, *span) or words.plain_words:
-            own = [one for one in _of_value(value, span, words) if one is not None]
+            own = [one for one in of_value(value, span, words) if one is not None]
             found += own
             claimed += [span] if own and not _is_single(own) else []
     if "[" in text or "(" in text or "{" in text:
         rest, kept = blanked(text, claimed), set(claimed)
         found = [one for one in found if one.span in kept]
-        found += _flat_lists(rest, words)
-        found += _loose_objects(rest, words)
+        found += flat_lists(rest, words)
+        found += loose_objects(rest, words)
     found.sort(key=lambda one: one.span)
     return _joined_rows(text, found)
 
@@ -98,252 +69,6 @@ def bracketed(text: str, words: Words) -> list[Candidate]:
 def _is_single(own: list[Candidate]) -> bool:
     """One label in an array of one: on a numbered line it is that line's label."""
     return len(own) == 1 and len(own[0].slots) == 1 and own[0].rule == "array"
-
-
-# ------------------------------------------------------------------------------- decoded values
-
-
-def _of_value(value: Any, span: Span, words: Words, depth: int = 0) -> list[Candidate | None]:
-    """Candidates in a decoded value: itself, or what its fields hold."""
-    if depth > _DEEPEST:
-        return []
-    if isinstance(value, Pairs):
-        return _of_object(value, span, words, depth)
-    if isinstance(value, list):
-        return _of_array(value, span, words, depth)
-    return []
-
-
-def _of_array(value: list[Any], span: Span, words: Words, depth: int) -> list[Candidate | None]:
-    if all(isinstance(one, Pairs) for one in value):
-        records = [_record(one, words) for one in value]
-        if any(slot.label for slot in records if slot) and None not in records:
-            return [make("json", "records", span, (slot for slot in records if slot))]
-        merged = Pairs(pair for one in value for pair in one)
-        if value and all(len(one) == 1 for one in value):  # [{"1": "support"}, {"2": …}]
-            return _of_object(merged, span, words, depth + 1)
-    elif not any(isinstance(one, list) for one in value):
-        return [make("json", "array", span, (_element(one, words) for one in value))]
-    elif all(isinstance(one, list) and len(one) == 2 for one in value):
-        pairs = [(index_of(one[0]), one[1]) for one in value]
-        if all(index is not None and isinstance(label, str) for index, label in pairs):
-            slots = (Slot(words(label), index) for index, label in pairs)
-            return [make("json", "pairs", span, slots)]
-    elif all(isinstance(one, list) and len(one) == 1 for one in value):
-        return [make("json", "array", span, (_element(one[0], words) for one in value))]
-    return [c for one in value for c in _of_value(one, span, words, depth + 1)]
-
-
-def _element(value: Any, words: Words) -> Slot:
-    """A slot of an array: ``"support"`` or ``"2. support"``."""
-    if isinstance(value, bool):
-        return Slot(words(str(value)))
-    if not isinstance(value, str):
-        return Slot(None)
-    label = words(value)
-    if label is None and value[:12].strip()[:1] in tuple("0123456789#nNiI("):
-        head, separator, tail = _split_number(value)
-        if separator:
-            return Slot(words(tail), head)
-    return Slot(label)
-
-
-_NUMBERED = re.compile(
-    r"\s{0,4}(?:(?:nugget|item)[\s_#]{0,3})?[(\[#]?(\d{1,4})\s?(?:[.):\]=-]|->|→)\s{0,4}(?=\D)",
-    re.I,
-)
-
-
-def _split_number(text: str) -> tuple[int | None, str, str]:
-    found = _NUMBERED.match(text)
-    return (int(found[1]), found[0], text[found.end() :]) if found else (None, "", text)
-
-
-def _record(pairs: Pairs, words: Words) -> Slot | None:
-    """``{"nugget": 1, "label": "support"}`` as a slot; None if it is no such record."""
-    index, labels, finals, others = None, [], [], []
-    for key, value in pairs:
-        name = key_of(key)
-        if name in INDEX_KEYS and index is None and index_of(value) is not None:
-            index = index_of(value)
-        elif name in DRAFT_KEYS or not isinstance(value, str):
-            continue
-        elif name in FINAL_KEYS and name not in LABEL_KEYS:
-            finals.append(value)
-        elif name in LABEL_KEYS:
-            labels.append(value)
-        elif words(value) is not None:
-            others.append(value)
-    chosen = finals or labels or others
-    if not chosen:
-        return None
-    values = {words(value) for value in chosen}
-    return Slot(values.pop() if len(values) == 1 else None, index)
-
-
-def _of_object(pairs: Pairs, span: Span, words: Words, depth: int) -> list[Candidate | None]:
-    """An object: numbered, grouped by label, keyed by nugget, one record, or a wrapper of these."""
-    for shape in (_numbered_object, _grouped_object, _single_record, _keyed_object):
-        candidate = shape(pairs, span, words)
-        if candidate is not None:
-            return [candidate]
-    inner: list[Candidate | None] = []
-    finals = [value for key, value in pairs if key_of(key) in FINAL_KEYS and _holds(value)]
-    for key, value in pairs:
-        is_draft = key_of(key) in DRAFT_KEYS or (finals and key_of(key) not in FINAL_KEYS)
-        if _holds(value) and not is_draft:
-            inner += _of_value(value, span, words, depth + 1)
-    return inner
-
-
-def _holds(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 0
-
-
-def _numbered_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
-    indices = [index_of(key) for key, _ in pairs]
-    if not pairs or not all(index is not None for index in indices):
-        return None
-    slots = (
-        Slot(_own_label(value, words), index)
-        for index, (_, value) in zip(indices, pairs, strict=True)
-    )
-    return make("json", "indexed", span, slots)
-
-
-def _own_label(value: Any, words: Words) -> Any:
-    if isinstance(value, str):
-        return words(value)
-    if isinstance(value, bool):
-        return words(str(value))
-    if isinstance(value, Pairs):
-        slot = _record(value, words)
-        return slot.label if slot else None
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
-        return words(value[0])
-    return None
-
-
-def _grouped_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
-    """``{"support": [1, 3], "not_support": [2]}``: every key a label, every value numbers."""
-    slots: list[Slot] = []
-    for key, value in pairs:
-        label = words(key, strict_slot=False)
-        numbers = value if isinstance(value, list) else [value]
-        indices = [index_of(number) for number in numbers]
-        if label is None or isinstance(value, Pairs) or None in indices:
-            return None
-        slots += (Slot(label, index) for index in indices)
-    return make("json", "grouped", span, slots)
-
-
-def _single_record(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
-    names = {key_of(key) for key, _ in pairs}
-    if not names & LABEL_KEYS or not all(isinstance(v, (str, int)) for _, v in pairs):
-        return None
-    slot = _record(pairs, words)
-    return make("json", "record", span, [slot]) if slot else None
-
-
-def _keyed_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
-    """``{"Bees collect nectar": "support", …}``: slots in the order written."""
-    labels = [_own_label(value, words) for _, value in pairs]
-    if len(pairs) < 1 or None in labels or any(key_of(k) in DRAFT_KEYS for k, _ in pairs):
-        return None
-    return make("json", "keyed", span, (Slot(label) for label in labels))
-
-
-# ------------------------------------------------------------------------------- near misses
-
-
-def _flat_lists(text: str, words: Words) -> Iterator[Candidate]:
-    """Lists without brackets inside, read element by element; the last may be cut off."""
-    for found in _FLAT.finditer(text):
-        source = found[1] if found[1] is not None else found[3]
-        if not STEM.search(source) and not words.plain_words:
-            continue
-        is_cut = found[2] == ""
-        elements = list(_elements(source, is_cut))
-        if is_cut and not all(quote for _, quote in elements[:-1]):
-            continue  # a stray bracket, with prose behind it
-        slots = [
-            _element(value, words) if quote or value else Slot(None) for value, quote in elements
-        ]
-        candidate = make(_style(elements), "array", found.span(), slots, is_cut=is_cut)
-        if candidate is not None and (
-            len(slots) > 1 or is_cut or _stands_alone(text, found.span())
-        ):
-            repair = () if all(quote for _, quote in elements) else ("labels without quotes",)
-            yield candidate.repaired(*repair, *(("no closing bracket",) if is_cut else ()))
-
-
-def _stands_alone(text: str, span: Span) -> bool:
-    start = text.rfind("\n", 0, span[0]) + 1
-    return not text[start : span[0]].strip(" \t`")
-
-
-def _elements(source: str, is_cut: bool) -> Iterator[tuple[str, str]]:
-    """Values and their quotes. Where the list is cut off, a last one without closing quote is none."""
-    at = 0
-    while at < len(source):
-        found = _ELEMENT.match(source, at)
-        if found is None:
-            break
-        double, single, bare = found.groups()
-        is_last = found.end() >= len(source)
-        if bare is None:
-            yield (double, '"') if double is not None else (single, "'")
-        elif is_last and not bare.strip():
-            return  # a trailing comma
-        elif is_last and is_cut:
-            yield "", ""
-        else:
-            yield bare, ""
-        if found.end() == at:
-            break
-        at = found.end()
-
-
-def _style(elements: list[tuple[str, str]]) -> str:
-    return "python_list" if any(quote == "'" for _, quote in elements) else "json"
-
-
-def _loose_objects(text: str, words: Words) -> Iterator[Candidate]:
-    """Objects that are no valid JSON: single quotes, no quotes, trailing comma, cut off."""
-    for found in _OBJECT.finditer(text):
-        if not STEM.search(found[1]):
-            continue
-        is_cut = found[2] == ""
-        for candidate in _of_object(Pairs(_loose_pairs(found[1])), found.span(), words, _DEEPEST):
-            if candidate is not None:
-                repaired = candidate.repaired("no closing brace" if is_cut else "not valid JSON")
-                yield _under_key(text, replace(repaired, is_cut=is_cut))
-
-
-_KEY_BEFORE = re.compile(r"[\"']?([^\"'{}\[\],:\n]{1,40})[\"']?\s{0,4}:\s{0,4}\Z")
-
-
-def _under_key(text: str, candidate: Candidate) -> Candidate:
-    """``"2": {"label": …}``: the record's number is the key before it."""
-    start = candidate.span[0]
-    if candidate.rule != "record" or candidate.slots[0].index is not None:
-        return candidate
-    key = _KEY_BEFORE.search(text, max(0, start - 60), start)
-    index = index_of(key[1]) if key else None
-    if key is None or index is None:
-        return candidate
-    slot = replace(candidate.slots[0], index=index)
-    return replace(candidate, span=(key.start(), candidate.span[1]), slots=(slot,))
-
-
-def _loose_pairs(source: str) -> Iterator[tuple[str, Any]]:
-    for pair in _PAIR.finditer(source):
-        key = pair["key"].strip()
-        if pair["list"] is not None:
-            yield key, [value.strip(" \t\n\"'") for value in pair["list"].split(",")]
-        else:
-            value = pair["double"] if pair["double"] is not None else pair["single"]
-            yield key, value if value is not None else pair["bare"].strip()
 
 
 def _joined_rows(text: str, found: list[Candidate]) -> list[Candidate]:

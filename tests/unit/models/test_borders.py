@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.models.borders import (
-    BorderTally,
     alike,
     border_between,
     describe_border,
@@ -65,17 +64,6 @@ def test_texts_that_differ_in_tokens_or_not_at_all_are_not_alike() -> None:
 
 def test_an_empty_context() -> None:
     assert find_border(encode, " ", "word").scored == tuple(encode(" word"))
-
-
-def test_the_tally_speaks_of_tasks_with_merged_tokens_only() -> None:
-    tally = BorderTally()
-    tally.add("good@mcqa", [find_border(encode, "Answer:", label) for label in (" A", " B")])
-    tally.add("bad@mcqa", [find_border(encode, "word(", label) for label in ("A)", "B)", "word")])
-    tally.add("nothing", [find_border(encode, "word", "")])
-    (warning,) = tally.warnings()
-    assert warning.startswith("Task 'bad@mcqa': 2 of 3 continuations")
-    assert f"token {PIECES.index('(A')}" in warning
-    assert "'(A'" in tally.warnings(decode)[0]
 
 
 @given(st.text("AB():word \n", max_size=12), st.text("AB():word ", max_size=8))
