@@ -135,6 +135,18 @@ def test_a_server_that_repeats_the_key_does_not_spread_it(
     assert CANARY not in done.out + done.err
 
 
+def test_where_keys_come_from_is_said(work: Workplace) -> None:
+    command = ["run", "--tasks", "t@generate", "--include_path", str(work.folder)]
+    missing = work.cli(*command, "--model", "openai-chat-completions", "--model_args", "model=gpt")
+    assert missing.code == 1
+    assert "OPENAI_API_KEY is not set. Give it the key" in missing.err
+    pairs = f"model=toy,base_url=http://127.0.0.1:9{CHAT},api_key={CANARY}"
+    given = work.cli(*command, "--model", "local-chat-completions", "--model_args", pairs)
+    assert given.code == 1
+    assert "has no argument 'api_key'. Keys come from the environment" in given.err
+    assert CANARY not in given.err
+
+
 @pytest.mark.parametrize(("path", "task"), [(CHAT, "t@generate"), (COMPLETIONS, "t@mcqa")])
 def test_an_unreachable_host_is_one_message(work: Workplace, path: str, task: str) -> None:
     with FaultyServer(ToyServer()) as server:
