@@ -1,0 +1,22 @@
+"""Every exception that ``nugget_eval`` raises on purpose; each says where, what and what next.
+
+NuggetEvalError (an LmEvalError)
+├── PromptError               a prompt that cannot be built, or a definition that cannot be used
+└── UnknownPromptError        a prompt type, format type, domain or language that does not exist
+"""
+
+from __future__ import annotations
+
+from lm_eval.errors import LmEvalError, UnknownNameError
+
+
+class NuggetEvalError(LmEvalError):
+    """Base of the errors of this package that are meant for the user."""
+
+
+class PromptError(NuggetEvalError):
+    """Data that no prompt can be built from, or a definition of a prompt that cannot be used."""
+
+
+class UnknownPromptError(NuggetEvalError, UnknownNameError):
+    """A name of a prompt type, format type, domain or language that is in no list."""

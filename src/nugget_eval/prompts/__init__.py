@@ -1,0 +1,61 @@
+"""Prompts for a judge of nuggets: five prompt types × ten output formats, as YAML data.
+
+``build_template_prompt`` gives the chat messages. Texts are in ``builtin/``; ``catalogue`` finds them,
+``fence`` keeps data apart from instructions, ``compose`` puts everything together.
+"""
+
+from __future__ import annotations
+
+from nugget_eval.prompts.catalogue import (
+    DOMAINS,
+    FORMAT_TYPES,
+    LANGUAGES,
+    PROMPT_TYPES,
+    domain_names,
+    language_names,
+    prompt_type_names,
+    register_prompt,
+    register_prompt_folder,
+)
+from nugget_eval.prompts.compose import (
+    NuggetFormat,
+    PromptInfo,
+    TemplatePrompt,
+    build_template_prompt,
+    compose_prompt,
+    nugget_format,
+    prompt_info,
+)
+from nugget_eval.prompts.examples import Example, LeftOut, load_examples, without_leaks
+from nugget_eval.prompts.fence import Data, cut_out, mark_for
+from nugget_eval.prompts.selection import Complexity, Selection, complexity, select_prompt_type
+
+__all__ = [
+    "DOMAINS",
+    "FORMAT_TYPES",
+    "LANGUAGES",
+    "PROMPT_TYPES",
+    "Complexity",
+    "Data",
+    "Example",
+    "LeftOut",
+    "NuggetFormat",
+    "PromptInfo",
+    "Selection",
+    "TemplatePrompt",
+    "build_template_prompt",
+    "complexity",
+    "compose_prompt",
+    "cut_out",
+    "domain_names",
+    "language_names",
+    "load_examples",
+    "mark_for",
+    "nugget_format",
+    "prompt_info",
+    "prompt_type_names",
+    "register_prompt",
+    "register_prompt_folder",
+    "select_prompt_type",
+    "without_leaks",
+]

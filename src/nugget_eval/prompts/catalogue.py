@@ -1,0 +1,231 @@
+"""Every prompt type, output format, domain and language by name; built-ins are YAML files.
+
+Files are read when they are first asked for. Strangers enter by decorator, by a folder of YAML files, or
+by entry point (groups ``nugget_eval.prompts``, ``nugget_eval.domains``, ``nugget_eval.languages``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lm_eval.errors import ConfigError
+from lm_eval.registry import Registry
+from nugget_eval.errors import PromptError, UnknownPromptError
+from nugget_eval.prompts.definitions import (
+    Definition,
+    Domain,
+    Language,
+    OutputFormat,
+    PromptType,
+    define,
+)
+
+PROMPT_TYPES = ("no_reasoning", "short_cot", "long_cot", "legacy", "optimized")
+FORMAT_TYPES = (
+    "json",
+    "markdown",
+    "csv",
+    "yaml",
+    "xml",
+    "adaptive",
+    "tsv",
+    "numbered",
+    "python_list",
+    "pipe",
+)
+DOMAINS = ("biomedical", "legal", "news")
+LANGUAGES = ("en", "zh", "de", "es")
+
+D = TypeVar("D", bound=Definition)
+
+
+class Catalogue(Registry[Any]):
+    """Definitions of one kind by name, each read once."""
+
+    def __init__(self, word: str, kind: type[Definition], names: tuple[str, ...], folder: str):
+        group = None if folder == "formats" else f"nugget_eval.{_GROUPS.get(folder, folder)}"
+        super().__init__(word, entry_point_group=group, error=UnknownPromptError)
+        self._definition = kind
+        self._read: dict[str, tuple[Any, Definition]] = {}
+        for name in names:
+            self.register(name, _File(f"{folder}/{name}.yaml"), place="built in")
+
+    def define(self, name: object) -> Definition:
+        """The definition of that name; an unknown name is an error with the valid ones."""
+        if not isinstance(name, str):
+            raise self.unknown(str(name))
+        source = self.get(name)
+        known = self._read.get(name)
+        if known is None or known[0] is not source:
+            known = self._read[name] = (source, self._defined(name, source))
+        return known[1]
+
+    def add(self, name: str, source: Any, place: str) -> None:
+        """Register ``source`` under ``name``; one that cannot be used takes no name."""
+        definition = self._defined(name, source)
+        self.register(name, source, place=place)
+        self._read[name] = (source, definition)
+
+    def _defined(self, name: str, source: Any) -> Definition:
+        if isinstance(source, self._definition):
+            return source
+        given, where = _mapping(source, f"{self.kind.capitalize()} {name!r}")
+        base = given.pop("extends", None)
+        if base is not None:
+            inherited = vars(self.define(base))
+            given = {**inherited, "version": "1.0", "changelog": {}, **given}
+        return define(self._definition, {**given, "name": name}, where=where)
+
+
+_GROUPS = {"types": "prompts"}
+
+
+class _File:
+    """A YAML file with one definition."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+
+    @property
+    def path(self) -> Path:
+        if isinstance(self._path, Path):
+            return self._path
+        return Path(str(resources.files("nugget_eval.prompts"))) / "builtin" / self._path
+
+
+def _mapping(source: Any, where: str) -> tuple[dict[str, Any], str]:
+    """The mapping that a source holds, and how errors name it."""
+    if isinstance(source, Path):
+        source = _File(source)
+    if isinstance(source, _File):
+        return _load(source.path), str(source.path)
+    if callable(source):
+        source = source()
+    if isinstance(source, Definition):
+        source = vars(source)
+    if isinstance(source, Mapping):
+        return dict(source), where
+    raise PromptError(
+        f"{where} is a {type(source).__name__}. Give a mapping of fields, the path of a YAML file, "
+        "or a function that gives one."
+    )
+
+
+def _load(path: Path) -> dict[str, Any]:
+    from lm_eval.config.yaml import load_yaml
+
+    try:
+        return load_yaml(path, run_code=False)
+    except ConfigError as error:
+        raise PromptError(str(error)) from None
+
+
+@lru_cache(maxsize=1)
+def _catalogues() -> dict[str, Catalogue]:
+    return {
+        "type": Catalogue("prompt type", PromptType, PROMPT_TYPES, "types"),
+        "format": Catalogue("format type", OutputFormat, FORMAT_TYPES, "formats"),
+        "domain": Catalogue("domain", Domain, DOMAINS, "domains"),
+        "language": Catalogue("language", Language, LANGUAGES, "languages"),
+    }
+
+
+def _defined(kind: str, name: object, definition: type[D]) -> D:
+    found = _catalogues()[kind].define(name)
+    assert isinstance(found, definition)
+    return found
+
+
+def get_prompt_type(name: object) -> PromptType:
+    """The prompt type of that name."""
+    return _defined("type", name, PromptType)
+
+
+def get_output_format(name: object) -> OutputFormat:
+    """The output format of that name."""
+    return _defined("format", name, OutputFormat)
+
+
+def get_domain(name: object) -> Domain:
+    """The domain of that name."""
+    return _defined("domain", name, Domain)
+
+
+def get_language(name: object) -> Language:
+    """The language of that code."""
+    return _defined("language", name, Language)
+
+
+def prompt_type_names() -> list[str]:
+    """All prompt types: built in, registered, and of installed packages."""
+    return list(_catalogues()["type"])
+
+
+def domain_names() -> list[str]:
+    """All domains: built in, registered, and of installed packages."""
+    return list(_catalogues()["domain"])
+
+
+def language_names() -> list[str]:
+    """All languages: built in, registered, and of installed packages."""
+    return list(_catalogues()["language"])
+
+
+Source = TypeVar("Source")
+
+
+def register_prompt(name: str, *, kind: str = "type") -> Callable[[Source], Source]:
+    """A decorator for a function that gives a definition's fields as a mapping.
+
+    ``kind`` is ``type``, ``domain`` or ``language``. A definition may say ``extends: short_cot`` and
+    give only what differs.
+    """
+    catalogue = _open_catalogue(kind, f"register_prompt({name!r})")
+
+    def bind(source: Source) -> Source:
+        module = getattr(source, "__module__", "")
+        label = getattr(source, "__qualname__", type(source).__name__)
+        catalogue.add(name, source, f"{module}.{label}")
+        return source
+
+    return bind
+
+
+def register_prompt_folder(folder: str | Path) -> list[str]:
+    """Add every ``*.yaml`` file of a folder; the names added, in file order.
+
+    A file holds a prompt type unless its ``kind`` is ``domain`` or ``language``.
+    """
+    root = Path(folder)
+    if not root.exists():
+        raise PromptError(f"The prompt folder {str(root)!r} does not exist.")
+    files = sorted(root.glob("*.yaml")) if root.is_dir() else [root]
+    if not files:
+        raise PromptError(f"The prompt folder {str(root)!r} holds no .yaml file.")
+    return [_register_file(file) for file in files]
+
+
+def _register_file(file: Path) -> str:
+    given = _load(file)
+    catalogue = _open_catalogue(given.pop("kind", "type"), str(file))
+    name = given.get("name", file.stem)
+    if not isinstance(name, str):
+        raise PromptError(f"{file}: name must be a text, not {name!r}.")
+    try:
+        catalogue.add(name, given, str(file))
+    except ConfigError as error:
+        raise PromptError(str(error)) from None
+    return name
+
+
+def _open_catalogue(kind: object, where: str) -> Catalogue:
+    if kind not in ("type", "domain", "language"):
+        raise PromptError(
+            f"{where}: kind cannot be {kind!r}. Expected type, domain or language; how an output "
+            "format is read is code, so there are no others than those built in."
+        )
+    return _catalogues()[str(kind)]

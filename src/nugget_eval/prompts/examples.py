@@ -1,0 +1,198 @@
+"""Few-shot examples: judged items that are shown before the one to judge, and the guard against leaks.
+
+An example that shares its query, its passage or a nugget with the evaluated item would show the answer,
+so it is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ConfigError, did_you_mean, listing
+from nugget_eval.errors import PromptError
+from nugget_eval.prompts.fence import Data
+from nugget_eval.reading import LABELS
+
+logger = logging.getLogger("nugget_eval.prompts")
+
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A judged item. ``snippets`` and ``rationales`` are needed by prompt types that reason."""
+
+    query: str
+    passage: str
+    nuggets: tuple[str, ...]
+    labels: tuple[str, ...]
+    snippets: tuple[str, ...] = ()
+    rationales: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> Data:
+        return Data(self.query, self.passage, self.nuggets)
+
+    @property
+    def has_reasoning(self) -> bool:
+        return len(self.snippets) == len(self.rationales) == len(self.nuggets)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An example that was not used, and why."""
+
+    example: Example
+    reason: str
+
+
+def without_leaks(
+    examples: Sequence[Example], data: Data
+) -> tuple[tuple[Example, ...], tuple[LeftOut, ...]]:
+    """The examples that may be shown before ``data``, and those left out; the latter are logged.
+
+    Case, punctuation and white space make no difference.
+    """
+    if not examples:
+        return (), ()
+    item = tuple(_words(text) for text in data.texts)
+    kept, left_out = [], []
+    for example in examples:
+        reason = _leak(example, item)
+        if reason is None:
+            kept.append(example)
+        else:
+            left_out.append(LeftOut(example, reason))
+            logger.warning("Few-shot example left out: %s (%.60r).", reason, example.query)
+    return tuple(kept), tuple(left_out)
+
+
+def _leak(example: Example, item: tuple[str, ...]) -> str | None:
+    """What of the example stands in the item; ``item`` is query, passage and nuggets as words."""
+    query, passage, *nuggets = _example_words(example)
+    item_query, item_passage = item[0], item[1]
+    if _stands_in(query, item) or _stands_in(item_query, [query]):
+        return "its query stands in the evaluated item"
+    if _stands_in(passage, item) or _stands_in(item_passage, [passage]):
+        return "its passage stands in the evaluated item"
+    for number, nugget in enumerate(nuggets, 1):
+        if _stands_in(nugget, item):
+            return f"its nugget {number} stands in the evaluated item"
+    return None
+
+
+def _stands_in(words: str, texts: Sequence[str]) -> bool:
+    return bool(words.strip()) and any(words in text for text in texts)
+
+
+def _words(text: str) -> str:
+    """``text`` as folded words with one space around each, so that only whole words match."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return f" {_NO_WORD.sub(' ', folded).strip()} "
+
+
+@lru_cache(maxsize=256)
+def _example_words(example: Example) -> tuple[str, ...]:
+    return tuple(_words(text) for text in example.data.texts)
+
+
+# ------------------------------------------------------------------------------------- from files
+
+
+def load_examples(path: str | Path | None = None) -> tuple[Example, ...]:
+    """The examples of a file; None: the built-in ones.
+
+    A ``.jsonl`` file has one in each line, a ``.yaml`` file a list under ``examples``.
+    """
+    if path is None:
+        path = Path(str(resources.files("nugget_eval.prompts"))) / "builtin" / "examples.yaml"
+    path = Path(path)
+    rows = _json_rows(path) if path.suffix == ".jsonl" else _yaml_rows(path)
+    return tuple(as_example(row, where=where) for where, row in rows)
+
+
+def as_example(given: Any, *, where: str = "Example") -> Example:
+    """An example from a mapping; a missing field or an unknown label is an error."""
+    if isinstance(given, Example):
+        given = {f.name: getattr(given, f.name) for f in fields(Example)}
+    if not isinstance(given, Mapping):
+        raise PromptError(f"{where} is no mapping. It needs {listing(_FIELDS)}.")
+    unknown = [key for key in given if key not in _FIELDS]
+    if unknown:
+        raise PromptError(
+            f"{where}: unknown field {unknown[0]!r}.{did_you_mean(str(unknown[0]), _FIELDS)} "
+            f"Fields: {listing(_FIELDS)}."
+        )
+    query, passage = (_text(given, key, where) for key in ("query", "passage"))
+    lists = {key: _texts(given, key, where) for key in _FIELDS[2:]}
+    return _checked(Example(query, passage, **lists), where)
+
+
+_FIELDS = tuple(f.name for f in fields(Example))
+
+
+def _text(given: Mapping[str, Any], key: str, where: str) -> str:
+    value = given.get(key)
+    if not isinstance(value, str):
+        raise PromptError(f"{where}: {key} must be a text, not {value!r:.60}.")
+    return value
+
+
+def _texts(given: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = given.get(key, ())
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise PromptError(f"{where}: {key} must be a list of texts, not {value!r:.60}.")
+    return tuple(value)
+
+
+def _checked(example: Example, where: str) -> Example:
+    count = len(example.nuggets)
+    if not count:
+        raise PromptError(f"{where} has no nuggets.")
+    for label in example.labels:
+        if label not in LABELS:
+            raise PromptError(
+                f"{where}: unknown label {label!r}.{did_you_mean(label, LABELS)} "
+                f"Labels: {listing(LABELS)}."
+            )
+    for key in ("labels", "snippets", "rationales"):
+        own = len(getattr(example, key))
+        if own != count and (own or key == "labels"):
+            raise PromptError(f"{where} has {count} nuggets and {own} {key}. Give one for each.")
+    return example
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptError(f"The examples in {path} cannot be read: {error}.") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            try:
+                yield where, json.loads(line)
+            except ValueError as error:
+                raise PromptError(f"{where} is no JSON: {error}.") from None
+
+
+def _yaml_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    from lm_eval.config.yaml import load_yaml
+
+    try:
+        rows = load_yaml(path, run_code=False).get("examples")
+    except ConfigError as error:
+        raise PromptError(str(error)) from None
+    if not isinstance(rows, list):
+        raise PromptError(f"{path} needs a list under `examples`.")
+    for number, row in enumerate(rows, 1):
+        yield f"{path}, example {number}", row
