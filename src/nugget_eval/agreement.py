@@ -1,0 +1,310 @@
+"""How far labels agree: a judge with people, judges with each other, and rankings of runs.
+
+Every statistic has an interval from resampled topics (or items, where topics are not known), or a reason
+why it has none; nothing is NaN. Only items with a label on both sides are compared; coverage tells.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lm_eval.errors import DataError, listing
+from lm_eval.stats.intervals import share_estimate
+from nugget_eval import confusion as stats
+from nugget_eval.bootstrap import (
+    Array,
+    Measured,
+    Resampling,
+    from_draws,
+    measured,
+    numpy,
+    resampled_sums,
+)
+from nugget_eval.reading import LABELS, Label
+from nugget_eval.records import Labelled, nugget_ids
+
+Labels = Sequence[Label | None]
+
+ONE_LABEL = "undefined: only one label occurs"
+NO_ITEMS = "undefined: no item has two labels"
+_CODE = {label: place for place, label in enumerate(stats.ORDER)}
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The labels of two files side by side, a nugget of a topic and run at a time."""
+
+    gold: tuple[Label | None, ...]
+    judged: tuple[Label | None, ...]
+    topics: tuple[str, ...]
+    not_judged: int
+    """Nuggets of gold that the other file does not have; they are in the lists, without a label."""
+    not_in_gold: int
+    """Nuggets that gold does not have; they cannot be compared and are in no list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A judge against gold: statistics by name, and the table of labels.
+
+    ``confusion[gold][judged]`` counts items, with ``missing`` for a judge's label that is None.
+    ``measures`` has accuracy, macro_f1, kappa, kappa_linear, kappa_quadratic, mae, bias, alpha_nominal,
+    alpha_ordinal, and precision, recall and f1 of each label as ``f1[support]``.
+    """
+
+    measures: Mapping[str, Measured]
+    confusion: Mapping[str, Mapping[str, int]]
+    compared: int
+    total: int
+    """Items with a gold label."""
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of gold labels with a label of the judge beside them."""
+        return self.compared / self.total if self.total else None
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """Several raters: ``fleiss``, ``alpha_nominal`` and ``alpha_ordinal``.
+
+    Alpha counts every item with two labels or more; Fleiss needs the items that all raters labelled.
+    """
+
+    measures: Mapping[str, Measured]
+    raters: tuple[str, ...]
+    items: int
+    paired: int
+    complete: int
+
+
+def align_labels(gold: Iterable[Labelled], judged: Iterable[Labelled]) -> Aligned:
+    """Put labels side by side by run or passage, topic and nugget; an error if nothing fits.
+
+    A nugget of gold that was never judged stays in, without a label: it counts against coverage.
+    """
+    wanted, found = _labels(gold, "gold"), _labels(judged, "the judged labels")
+    common = wanted.keys() & found.keys()
+    if not common:
+        raise DataError(
+            "Gold and the judged labels have no nugget in common. Gold has "
+            f"{_examples(wanted)}; the other has {_examples(found)}. Check run ids, topic ids and that "
+            "the texts of the nuggets are the same."
+        )
+    return Aligned(
+        tuple(wanted.values()),
+        tuple(found.get(key) for key in wanted),
+        tuple(qid for _, qid, _ in wanted),
+        len(wanted) - len(common),
+        len(found) - len(common),
+    )
+
+
+def agreement(
+    gold: Labels,
+    judged: Labels,
+    *,
+    topics: Sequence[Hashable] | None = None,
+    how: Resampling | None = None,
+) -> Agreement:
+    """A judge against gold, item by item. ``topics`` names the topic of each item, for the intervals."""
+    np = numpy()
+    _same_length(gold, judged)
+    both = [i for i in range(len(gold)) if gold[i] is not None and judged[i] is not None]
+    cells = np.zeros((len(both), stats.SIZE * stats.SIZE))
+    codes = [_code(gold[i]) * stats.SIZE + _code(judged[i]) for i in both]
+    cells[np.arange(len(both)), codes] = 1.0
+    sums, how = _grouped(cells, both, topics, how or Resampling())
+    counts = Counter(zip(gold, judged, strict=True))
+    return Agreement(
+        _pair_measures(sums, len(both), how),
+        {
+            row: {str(column or "missing"): counts[row, column] for column in (*LABELS, None)}
+            for row in LABELS
+        },
+        len(both),
+        sum(label is not None for label in gold),
+    )
+
+
+def rater_agreement(
+    raters: Mapping[str, Labels],
+    *,
+    topics: Sequence[Hashable] | None = None,
+    how: Resampling | None = None,
+) -> RaterAgreement:
+    """Agreement among two raters or more, whose labels are of the same items in the same order."""
+    np = numpy()
+    if len(raters) < 2:
+        raise DataError(f"Agreement needs two raters or more; got {listing(raters)}.")
+    first, *others = raters.values()
+    for other in others:
+        _same_length(first, other)
+    counts = np.zeros((len(first), stats.SIZE))
+    for labels in raters.values():
+        for item, label in enumerate(labels):
+            if label is not None:
+                counts[item, _code(label)] += 1
+    how = how or Resampling()
+    num_labels = counts.sum(axis=1)
+    paired = np.flatnonzero(num_labels >= 2).tolist()
+    complete = np.flatnonzero(num_labels == len(raters)).tolist()
+    pairs = _grouped(stats.coincidences(counts[paired]), paired, topics, how)
+    full = _grouped(stats.fleiss_sums(counts[complete], len(raters)), complete, topics, how)
+    return RaterAgreement(
+        {**_fleiss(full, len(complete)), **_alphas(*pairs, len(paired))},
+        tuple(raters),
+        len(first),
+        len(paired),
+        len(complete),
+    )
+
+
+def corrected_share(
+    gold: Labels,
+    judged: Labels,
+    whole: Labels,
+    *,
+    positive: Sequence[Label] = ("support",),
+    how: Resampling | None = None,
+) -> Measured:
+    """The share of ``positive`` labels in ``whole``, corrected for the judge's errors (Rogan–Gladen).
+
+    ``gold`` and ``judged`` are of the sample that people labelled; ``whole`` is all that the judge
+    labelled. Items of the sample and of the whole are resampled apart.
+    """
+    np = numpy()
+    how = replace(how or Resampling(), of="items")
+    _same_length(gold, judged)
+    pairs = [(g, j) for g, j in zip(gold, judged, strict=True) if g is not None and j is not None]
+    labels = [label for label in whole if label is not None]
+    sample = np.zeros((len(pairs), stats.SIZE * stats.SIZE))
+    sample[np.arange(len(pairs)), [_code(g) * stats.SIZE + _code(j) for g, j in pairs]] = 1.0
+    rest = np.array([[float(label in positive), 1.0] for label in labels]).reshape(-1, 2)
+    statistic = stats.corrected_share(tuple(_code(label) for label in positive))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(statistic(np.concatenate([sample.sum(axis=0), rest.sum(axis=0)])[None])[0])
+        if np.isnan(value):
+            return Measured(None, "undefined: the sample does not show a judge better than chance")
+        other = replace(how, seed=how.seed + 1)
+        draws = np.concatenate([resampled_sums(sample, how), resampled_sums(rest, other)], axis=1)
+        drawn = statistic(draws)
+    return from_draws(value, drawn, how, n=len(labels), num_units=len(pairs))
+
+
+def _labels(items: Iterable[Labelled], what: str) -> dict[tuple[str, str, str], Label | None]:
+    found: dict[tuple[str, str, str], Label | None] = {}
+    seen: set[tuple[str, str]] = set()
+    for item in items:
+        if (item.unit, item.qid) in seen:
+            where = f"topic {item.qid!r}" + (f" of {item.unit!r}" if item.unit else "")
+            raise DataError(
+                f"{where} stands twice in {what}. Put passages of one topic together with "
+                "best_over_passages, or remove one of the two."
+            )
+        seen.add((item.unit, item.qid))
+        for key, nugget in zip(nugget_ids(item.qid, item.nuggets), item.nuggets, strict=True):
+            found[item.unit, item.qid, key] = nugget.assignment
+    return found
+
+
+def _examples(keys: Iterable[tuple[str, str, str]]) -> str:
+    names = dict.fromkeys(f"{unit}/{qid}" if unit else qid for unit, qid, _ in keys)
+    return listing(names, 3)
+
+
+def _same_length(first: Labels, second: Labels) -> None:
+    if len(first) != len(second):
+        raise DataError(
+            f"Labels to compare must be of the same items; here are {len(first)} and {len(second)}."
+        )
+
+
+def _code(label: Label | None) -> int:
+    if label not in _CODE:
+        raise DataError(
+            f"Unknown label {label!r}. Labels: {', '.join(LABELS)}; None where missing."
+        )
+    return _CODE[label]
+
+
+def _grouped(
+    rows: Array, items: Sequence[int], topics: Sequence[Hashable] | None, how: Resampling
+) -> tuple[Array, Resampling]:
+    """Rows summed by topic, and how to resample them: items, where there are not two topics."""
+    np = numpy()
+    names = None if topics is None else [topics[item] for item in items]
+    if names is None or len(set(names)) < 2:
+        return rows, replace(how, of="items")
+    places: dict[Hashable, int] = defaultdict(lambda: len(places))
+    sums = np.zeros((len(set(names)), rows.shape[1]))
+    np.add.at(sums, [places[name] for name in names], rows)
+    return sums, how
+
+
+def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
+    statistics: dict[str, tuple[Callable[[Array], Array], str]] = {
+        "accuracy": (stats.accuracy, NO_ITEMS),
+        "macro_f1": (stats.macro_f1, NO_ITEMS),
+        "kappa": (stats.kappa(0), ONE_LABEL),
+        "kappa_linear": (stats.kappa(1), ONE_LABEL),
+        "kappa_quadratic": (stats.kappa(2), ONE_LABEL),
+        "mae": (stats.mean_absolute_error, NO_ITEMS),
+        "bias": (stats.bias, NO_ITEMS),
+    }
+    for label in LABELS:
+        place = _CODE[label]
+        never = f"undefined: {label} never occurs"
+        statistics[f"precision[{label}]"] = (
+            stats.precision(place),
+            f"{never} in the judge's labels",
+        )
+        statistics[f"recall[{label}]"] = (stats.recall(place), f"{never} in gold")
+        statistics[f"f1[{label}]"] = (stats.f1(place), never)
+    draws = resampled_sums(sums, how) if len(sums) else sums
+    # The coincidences of two raters are the table of labels and its mirror.
+    mirrored = (stats.tables(sums) + stats.tables(sums).transpose(0, 2, 1)).reshape(len(sums), -1)
+    found = {
+        name: measured(sums, statistic, how, n=n, undefined=reason if n else NO_ITEMS, draws=draws)
+        for name, (statistic, reason) in statistics.items()
+    }
+    found.update(_extreme_shares(found, stats.tables(sums.sum(axis=0, keepdims=True))[0]))
+    return {**found, **_alphas(mirrored, how, n)}
+
+
+def _extreme_shares(found: Mapping[str, Measured], table: Array) -> dict[str, Measured]:
+    """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off."""
+    sizes = {"accuracy": table.sum()}
+    for label, place in _CODE.items():
+        sizes[f"precision[{label}]"] = table[:, place].sum()
+        sizes[f"recall[{label}]"] = table[place].sum()
+    shares = {}
+    for name, size in sizes.items():
+        value = found[name].value
+        if value is not None and value in (0.0, 1.0):
+            shares[name] = Measured(share_estimate(round(value * size), round(size)))
+    return shares
+
+
+def _alphas(sums: Array, how: Resampling, n: int) -> dict[str, Measured]:
+    draws = resampled_sums(sums, how) if len(sums) else sums
+    reason = ONE_LABEL if n else NO_ITEMS
+    return {
+        f"alpha_{name}": measured(
+            sums,
+            stats.krippendorff(is_ordinal=name == "ordinal"),
+            how,
+            n=n,
+            undefined=reason,
+            draws=draws,
+        )
+        for name in ("nominal", "ordinal")
+    }
+
+
+def _fleiss(found: tuple[Array, Resampling], n: int) -> dict[str, Measured]:
+    sums, how = found
+    reason = ONE_LABEL if n else "undefined: no item has a label of every rater"
+    return {"fleiss": measured(sums, stats.fleiss, how, n=n, undefined=reason)}

@@ -1,0 +1,280 @@
+"""Runs against runs: paired differences with tests, and a ranking in which ties share a rank.
+
+Two runs are compared on the topics where both have the score. The test flips the signs of the topics'
+differences: exactly, if there are at most 20,000 ways to flip them, else by 10,000 seeded draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from lm_eval.errors import DataError, listing
+from nugget_eval.bootstrap import Array, Measured, Resampling, measured, numpy, resampled_sums
+from nugget_eval.measures import known_measure
+from nugget_eval.scores import RunScores
+
+EXACT_WAYS = 20_000
+NUM_DRAWS = 10_000
+ALPHA = 0.05
+_DRAWS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PValue:
+    """A two-sided p-value, and how it was found: ``exact sign flips`` or ``10000 sign flips``."""
+
+    value: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How much higher the first run scores than the second on the topics that both have."""
+
+    first: str
+    second: str
+    measure: str
+    difference: Measured
+    p: PValue
+    wins: int
+    losses: int
+    ties: int
+    low: float
+    """The difference if missing labels were at worst for the first run and at best for the second."""
+    high: float
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    p_adjusted: float | None = None
+    """Holm's, where the comparison is one of several."""
+
+    @property
+    def num_topics(self) -> int:
+        """Topics that both runs have."""
+        return self.wins + self.losses + self.ties
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A run in a ranking: its rank and its mean over the topics that all runs have."""
+
+    rank: int
+    run_id: str
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Runs from best to worst.
+
+    Runs share a rank if no two of them differ significantly (Holm over all pairs, level ``alpha``).
+    Going down by mean, a run opens a new rank as soon as it differs significantly from any run of the
+    current one; ranks count the runs above, as in 1, 1, 3.
+    """
+
+    measure: str
+    rows: tuple[Ranked, ...]
+    pairs: tuple[Comparison, ...]
+    num_topics: int
+    left_out: int
+    """Topics that some run lacks, or where its score is undefined."""
+    alpha: float
+
+
+def compare_runs(
+    first: RunScores, second: RunScores, measure: str, *, how: Resampling | None = None
+) -> Comparison:
+    """The paired difference ``first`` − ``second`` of a measure; an error if they share no topic."""
+    known_measure(measure)
+    left, right = first.values(measure), second.values(measure)
+    common = [qid for qid in left if qid in right]
+    if not common:
+        raise _nothing_shared([first, second], measure)
+    np = numpy()
+    how = how or Resampling()
+    differences = np.array([left[qid] - right[qid] for qid in common])
+    p = sign_flip_p_values(differences[:, None], seed=how.seed)[0]
+    return _comparison((first, second), measure, common, differences, p, how)
+
+
+def rank_runs(
+    runs: Sequence[RunScores],
+    measure: str,
+    *,
+    alpha: float = ALPHA,
+    how: Resampling | None = None,
+) -> Ranking:
+    """The ranking of runs by a measure on the topics that all of them have; see ``Ranking``."""
+    np = numpy()
+    how = how or Resampling()
+    values = {run.run_id: run.values(known_measure(measure)) for run in runs}
+    if len(values) < len(runs):
+        raise DataError(f"Runs need different names; got {listing(run.run_id for run in runs)}.")
+    common = _common(runs, values, measure)
+    table = np.array([[values[run.run_id][qid] for qid in common] for run in runs])
+    order = sorted(range(len(runs)), key=lambda place: (-table[place].mean(), place))
+    pairs = list(combinations(order, 2))
+    comparisons = _pairs(runs, measure, common, table, pairs, how)
+    is_different = {
+        pair: found.p_adjusted is not None and found.p_adjusted <= alpha
+        for pair, found in zip(pairs, comparisons, strict=True)
+    }
+    ranks = _ranks(order, is_different)
+    rows = tuple(Ranked(ranks[i], runs[i].run_id, float(table[i].mean())) for i in order)
+    everywhere = {topic.qid for run in runs for topic in run.topics}
+    left_out = len(everywhere) - len(common)
+    return Ranking(measure, rows, tuple(comparisons), len(common), left_out, alpha)
+
+
+def sign_flip_p_values(differences: Array, *, seed: int) -> list[PValue]:
+    """The p-value of each column (topics × comparisons): is its mean further from 0 than flips make it?
+
+    Columns that are not exact share their draws.
+    """
+    np = numpy()
+    found: dict[int, PValue] = {}
+    drawn = []
+    for place, column in enumerate(differences.T):
+        moved = column[np.abs(column) > 1e-12]  # a difference of 0 has no sign to flip
+        if 2 ** len(moved) <= EXACT_WAYS:
+            found[place] = PValue(_exact_p(moved), "exact sign flips")
+        else:
+            drawn.append(place)
+    if drawn:
+        hits = _drawn_hits(differences[:, drawn], seed)
+        for place, count in zip(drawn, hits.tolist(), strict=True):
+            found[place] = PValue((1 + count) / (1 + NUM_DRAWS), f"{NUM_DRAWS} sign flips")
+    return [found[place] for place in range(differences.shape[1])]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted by Holm for being several, in their order."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for above, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - above) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def _exact_p(moved: Array) -> float:
+    np = numpy()
+    if not len(moved):
+        return 1.0
+    ways = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
+    sums = np.abs((2 * ways - 1) @ moved)
+    return float(np.mean(sums >= abs(moved.sum()) - 1e-9))
+
+
+def _drawn_hits(differences: Array, seed: int) -> Array:
+    np = numpy()
+    rng = np.random.default_rng(seed)
+    observed = np.abs(differences.sum(axis=0)) - 1e-9
+    hits = np.zeros(differences.shape[1], dtype=np.int64)
+    for _ in range(NUM_DRAWS // _DRAWS_AT_ONCE):
+        signs = rng.integers(0, 2, (_DRAWS_AT_ONCE, len(differences))) * 2.0 - 1.0
+        hits += (np.abs(signs @ differences) >= observed).sum(axis=0)
+    return hits
+
+
+def _common(
+    runs: Sequence[RunScores], values: Mapping[str, Mapping[str, float]], measure: str
+) -> list[str]:
+    if not runs:
+        raise DataError("A ranking needs at least one run.")
+    first, *others = values.values()
+    common = [qid for qid in first if all(qid in other for other in others)]
+    if not common:
+        raise _nothing_shared(runs, measure)
+    return common
+
+
+def _nothing_shared(runs: Sequence[RunScores], measure: str) -> DataError:
+    examples = "; ".join(
+        f"{run.run_id or 'unnamed'}: {listing(run.values(measure), 3)}" for run in runs[:3]
+    )
+    return DataError(
+        f"There is no topic for which all runs have {measure} ({examples}). Score them with the same "
+        "nuggets, and look at their coverage."
+    )
+
+
+def _pairs(
+    runs: Sequence[RunScores],
+    measure: str,
+    common: Sequence[str],
+    table: Array,
+    pairs: Sequence[tuple[int, int]],
+    how: Resampling,
+) -> list[Comparison]:
+    if not pairs:
+        return []
+    np = numpy()
+    differences = np.stack([table[a] - table[b] for a, b in pairs], axis=1)
+    p_values = sign_flip_p_values(differences, seed=how.seed)
+    draws = resampled_sums(differences, how)  # once for all pairs
+    found = [
+        _comparison(
+            (runs[a], runs[b]), measure, common, differences[:, place], p, how, draws[:, [place]]
+        )
+        for place, ((a, b), p) in enumerate(zip(pairs, p_values, strict=True))
+    ]
+    adjusted = holm([p.value for p in p_values])
+    return [replace(one, p_adjusted=p) for one, p in zip(found, adjusted, strict=True)]
+
+
+def _comparison(
+    runs: tuple[RunScores, RunScores],
+    measure: str,
+    common: Sequence[str],
+    differences: Array,
+    p: PValue,
+    how: Resampling,
+    draws: Array | None = None,
+) -> Comparison:
+    np = numpy()
+    first, second = runs
+    n = len(differences)
+    shared = set(common)
+    low, high = _bounds(first, second, measure, shared)
+    return Comparison(
+        first.run_id,
+        second.run_id,
+        measure,
+        measured(
+            differences[:, None], lambda sums: sums[:, 0] / n, how, n=n, undefined="", draws=draws
+        ),
+        p,
+        int((differences > 1e-12).sum()),
+        int((differences < -1e-12).sum()),
+        int((np.abs(differences) <= 1e-12).sum()),
+        low,
+        high,
+        tuple(topic.qid for topic in first.topics if topic.qid not in shared),
+        tuple(topic.qid for topic in second.topics if topic.qid not in shared),
+    )
+
+
+def _bounds(
+    first: RunScores, second: RunScores, measure: str, common: set[str]
+) -> tuple[float, float]:
+    ends = []
+    for run in (first, second):
+        scores = [topic.scores[measure] for topic in run.topics if topic.qid in common]
+        ends.append((sum(s.low or 0.0 for s in scores), sum(s.high or 0.0 for s in scores)))
+    (low, high), (other_low, other_high) = ends
+    return (low - other_high) / len(common), (high - other_low) / len(common)
+
+
+def _ranks(order: Sequence[int], is_different: Mapping[tuple[int, int], bool]) -> dict[int, int]:
+    ranks: dict[int, int] = {}
+    group: list[int] = []
+    for above, run in enumerate(order):
+        if not group or any(is_different[member, run] for member in group):
+            group = []
+            rank = above + 1
+        group.append(run)
+        ranks[run] = rank
+    return ranks

@@ -1,0 +1,212 @@
+"""One line of JSONL → an object with its place, from which typed values are taken.
+
+Every refusal says the file, the line, the key and what to do. Nothing here knows of nuggets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lm_eval.errors import DataError, did_you_mean, listing, nearest
+
+T = TypeVar("T")
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The object that a record was read from, and the line as it stood in the file."""
+
+    row: Mapping[str, Any]
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An object of a JSONL file; ``place`` is ``answers.jsonl, line 3``."""
+
+    values: Mapping[str, Any]
+    place: str
+    line: str = ""
+
+    @property
+    def source(self) -> Source:
+        """What a record keeps, to be written as it was read."""
+        return Source(self.values, self.line)
+
+    def error(self, problem: str) -> DataError:
+        """An error about this object."""
+        return DataError(f"{self.place}: {problem}")
+
+    def key(self, *names: str) -> str:
+        """The first of ``names`` that is a key here; an error if none is."""
+        for name in names:
+            if name in self.values:
+                return name
+        hints = (did_you_mean(name, list(self.values)) for name in names)
+        wanted = " or ".join(repr(name) for name in names)
+        raise self.error(
+            f"the key {wanted} is missing.{next((hint for hint in hints if hint), '')} "
+            f"Keys there: {listing(self.values)}."
+        )
+
+    def text(self, *names: str) -> str:
+        """The text under the first of ``names`` that is there."""
+        name = self.key(*names)
+        value = self.values[name]
+        if not isinstance(value, str):
+            raise self.error(f"{name!r} must be a text, not {shown(value)}.")
+        return value
+
+    def optional_text(self, *names: str) -> str:
+        """The same, and "" where there is no such key or it holds null."""
+        if all(self.values.get(name) is None for name in names):
+            return ""
+        return self.text(*(name for name in names if self.values.get(name) is not None))
+
+    def name(self, *names: str) -> str:
+        """An id: a text, or a whole number as text. Blanks around it would never match."""
+        key = self.key(*names)
+        value = self.values[key]
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str) or not value.strip():
+            raise self.error(f"{key!r} must be an id such as '2024-105741', not {shown(value)}.")
+        return value
+
+    def whole_number(self, name: str) -> int | None:
+        """A whole number of 0 or more; None where there is no such key or it holds null."""
+        value = self.values.get(name)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or value < 0
+        ):
+            raise self.error(f"{name!r} must be a whole number, not {shown(value)}.")
+        return value
+
+    def rows(self, *names: str) -> Iterator[Row]:
+        """The objects of a list, each with its own place."""
+        name = self.key(*names)
+        value = self.values[name]
+        if not isinstance(value, list):
+            raise self.error(f"{name!r} must be a list of objects, not {shown(value)}.")
+        for number, item in enumerate(value, start=1):
+            place = f"{self.place}, {name}[{number}]"
+            if not isinstance(item, dict):
+                raise DataError(f"{place}: an object is needed, not {shown(item)}.")
+            yield Row(item, place)
+
+    def one_of(self, name: str, valid: Iterable[str], missing: Iterable[Any]) -> str | None:
+        """A name out of ``valid``; None where there is none or one of ``missing`` stands there."""
+        value = self.values.get(name)
+        if value is None or value in tuple(missing):
+            return None
+        valid = tuple(valid)
+        if isinstance(value, str) and value in valid:
+            return value
+        hint = (
+            f" Did you mean {nearest(str(value), valid)!r}?" if nearest(str(value), valid) else ""
+        )
+        raise self.error(
+            f"unknown {name} {shown(value)}.{hint} Valid: {', '.join(valid)}; null where none is known."
+        )
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in the file, cut if it is long."""
+    text = json.dumps(value, ensure_ascii=True, default=str)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def read_rows(path: str | Path) -> Iterator[Row]:
+    """The objects of a JSONL file, one at a time; blank lines are skipped.
+
+    Raises ``DataError`` with file and line number for a file that is not there, is not UTF-8, or
+    has a line that is no JSON object.
+    """
+    for number, line in read_lines(path):
+        place = f"{path}, line {number}"
+        yield Row(_decoded(line, place), place, line)
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines that hold anything, with their numbers, without their line ends."""
+    number = 0
+    try:
+        # newline="\n": a text in JSON may hold U+2028 and other breaks as they are.
+        with open(path, encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.isspace():
+                    yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}, after line {number}: not UTF-8 ({error.reason}). Save the file as UTF-8."
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Check the path.") from None
+
+
+def _decoded(line: str, place: str) -> dict[str, Any]:
+    try:
+        value = _DECODER.decode(line)
+    except json.JSONDecodeError as error:
+        near = line[max(0, error.pos - 30) : error.pos + 30]
+        raise DataError(
+            f"{place}, column {error.colno}: broken JSON: {error.msg.removesuffix(' at')}, near "
+            f"{shown(near)}. Correct this line, or remove it."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise DataError(f"{place}: {problem}. Correct this line, or remove it.") from None
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{place}: each line must be a JSON object, and this one is {shown(value)}."
+        )
+    return value
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return result
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
+
+
+def merged(source: Source | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` in the order and spelling of ``source``, whose other keys are kept.
+
+    An id that stands as a number stays a number. None adds no key and leaves an empty value as it is.
+    """
+    row = dict(source.row) if source else {}
+    for key, value in values.items():
+        if not _says(row, key, value):
+            row[key] = value
+    return row
+
+
+def _says(row: Mapping[str, Any], key: str, value: Any) -> bool:
+    """Whether ``row`` holds ``value`` already, maybe in another spelling."""
+    old = row.get(key)
+    if value is None:
+        return not old and old != 0
+    return key in row and (old == value or (isinstance(old, int) and str(old) == value))
+
+
+def to_line(row: Mapping[str, Any], source: Source | None) -> str:
+    """``row`` as one line; the very line it came from, where nothing was changed."""
+    if source and source.line and row == source.row:
+        return source.line
+    # As the file had it: letters beyond ASCII as they are, or escaped.
+    if source and not source.line.isascii():
+        line = json.dumps(row, ensure_ascii=False)
+        if line.isascii() or line == line.encode("utf-8", "replace").decode("utf-8"):
+            return line
+    return json.dumps(row)

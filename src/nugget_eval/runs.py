@@ -1,0 +1,236 @@
+"""Files of a nugget evaluation in and out, a record at a time, and which topics two files share.
+
+Files of castorini's nuggetizer come back byte for byte: unknown keys, their order and the spelling of a
+line that was not changed are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from lm_eval.errors import DataError, OutputError, listing
+from nugget_eval.reading import Label
+from nugget_eval.records import (
+    Answer,
+    Assignment,
+    Block,
+    Gold,
+    Judgement,
+    Labelled,
+    Metrics,
+    Nugget,
+    PassageAssignment,
+    Topic,
+    nugget_ids,
+    with_labels,
+)
+from nugget_eval.rows import Row, Source, read_lines, read_rows, shown, to_line
+
+T = TypeVar("T")
+_RANK: dict[Label | None, int] = {None: -1, "not_support": 0, "partial_support": 1, "support": 2}
+
+
+class Written(Protocol):
+    """A record that can be written to a JSONL file."""
+
+    @property
+    def source(self) -> Source | None: ...
+    def to_row(self) -> dict[str, Any]: ...
+
+
+def read_topics(path: str | Path) -> Iterator[Topic]:
+    """The topics of a nuggets file. A qid that stands twice is an error."""
+    return _read(path, Topic.of, lambda topic: (topic.qid,))
+
+
+def read_answers(path: str | Path) -> Iterator[Answer]:
+    """The answers of a TREC RAG run. A run that answers a topic twice is an error."""
+    return _read(path, Answer.of, lambda answer: (answer.run_id, answer.topic_id))
+
+
+def read_assignments(path: str | Path) -> Iterator[Assignment | PassageAssignment]:
+    """Labels for answers or for retrieved passages (lines with a ``docid``)."""
+    return _read(path, _assignment, lambda item: (item.unit, item.qid))
+
+
+def read_metrics(path: str | Path) -> Iterator[Metrics]:
+    """The lines of a metrics file, the means (qid ``all``) among them."""
+    return _read(path, Metrics.of, lambda metrics: (metrics.qid,))
+
+
+def read_blocks(path: str | Path) -> Iterator[Block]:
+    """The items of the original package, several of each topic."""
+    return _read(path, Block.of, None)
+
+
+def read_gold(path: str | Path) -> Iterator[Gold]:
+    """The gold items of the original package. A qid that stands twice is an error."""
+    return _read(path, Gold.of, lambda gold: (gold.qid,))
+
+
+def read_labelled(path: str | Path) -> Iterator[Assignment | PassageAssignment | Block | Gold]:
+    """The lines of any file with labels, each by the key that holds its nuggets."""
+    return _read(path, _labelled, None)
+
+
+def read_qrels(path: str | Path) -> Iterator[Judgement]:
+    """The lines of a qrels file: topic, iteration, passage, grade."""
+    for number, line in read_lines(path):
+        columns = line.split()
+        if len(columns) != 4:
+            raise DataError(
+                f"{path}, line {number}: four columns are needed (qid 0 docid grade), and here are "
+                f"{len(columns)}: {shown(line)}."
+            )
+        yield Judgement(
+            columns[0], columns[2], _grade(columns[3], f"{path}, line {number}"), columns[1], line
+        )
+
+
+def write_records(path: str | Path, records: Iterable[Written]) -> int:
+    """Write the records as JSONL and return how many; what stood there stays if that fails.
+
+    ``records`` may be a generator that reads the very file which is written.
+    """
+    return _write(path, (to_line(record.to_row(), record.source) for record in records))
+
+
+def write_qrels(path: str | Path, judgements: Iterable[Judgement]) -> int:
+    """Write a qrels file and return the number of lines."""
+    return _write(path, (_qrels_line(judgement) for judgement in judgements))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMatch:
+    """The topics that two files share, in the order of the first, and those that only one has."""
+
+    common: tuple[str, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    names: tuple[str, str]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One sentence for each side that has topics of its own, to be shown to the user."""
+        first, second = self.names
+        sides = ((self.only_first, first, second), (self.only_second, second, first))
+        return tuple(
+            f"{len(qids)} {'topic' if len(qids) == 1 else 'topics'} of {has} not in {lacks}: "
+            f"{listing(qids, 5)}."
+            for qids, has, lacks in sides
+            if qids
+        )
+
+
+def match_topics(
+    first: Iterable[str], second: Iterable[str], *, names: tuple[str, str]
+) -> TopicMatch:
+    """Which topics two files share; an error that shows ids of both where they share none.
+
+    ``names`` are how messages call the two: their paths, say.
+    """
+    left, right = dict.fromkeys(first), dict.fromkeys(second)
+    common = tuple(qid for qid in left if qid in right)
+    if not common:
+        raise DataError(
+            f"{names[0]} and {names[1]} have no topic in common. The first has "
+            f"{listing(left, 3)}; the second has {listing(right, 3)}. Check that both are of the same "
+            "collection and spell their ids alike."
+        )
+    only_left = tuple(qid for qid in left if qid not in right)
+    only_right = tuple(qid for qid in right if qid not in left)
+    return TopicMatch(common, only_left, only_right, names)
+
+
+def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = False) -> list[Gold]:
+    """One item for each topic, whose nuggets have the best label over its blocks or passages.
+
+    A passage whose label is missing might have been better than the others, so the best is known only
+    if it is ``support`` or none is missing; else it is None. ``ignore_missing`` takes the best of those
+    that are known, as the original package does. A passage without the nugget says nothing of it.
+    """
+    topics: dict[str, dict[str, Nugget]] = defaultdict(dict)
+    labels: dict[tuple[str, str], list[Label | None]] = defaultdict(list)
+    for item in items:
+        for key, nugget in zip(nugget_ids(item.qid, item.nuggets), item.nuggets, strict=True):
+            topics[item.qid].setdefault(key, nugget)
+            labels[item.qid, key].append(nugget.assignment)
+    return [
+        Gold(
+            qid,
+            with_labels(
+                list(nuggets.values()), [_best(labels[qid, key], ignore_missing) for key in nuggets]
+            ),
+        )
+        for qid, nuggets in topics.items()
+    ]
+
+
+def _best(labels: list[Label | None], ignore_missing: bool) -> Label | None:
+    best = max(labels, key=lambda label: _RANK[label])
+    return best if best == "support" or ignore_missing or None not in labels else None
+
+
+def _assignment(row: Row) -> Assignment | PassageAssignment:
+    return PassageAssignment.of(row) if "docid" in row.values else Assignment.of(row)
+
+
+def _labelled(row: Row) -> Assignment | PassageAssignment | Block | Gold:
+    key = row.key("nuggets", "block_nuggets_assignment", "global_nuggets_assignment")
+    if key == "nuggets":
+        return _assignment(row)
+    return Block.of(row) if key.startswith("block") else Gold.of(row)
+
+
+def _read(
+    path: str | Path, build: Callable[[Row], T], key: Callable[[T], tuple[str, ...]] | None
+) -> Iterator[T]:
+    first_line: dict[tuple[str, ...], str] = {}
+    for row in read_rows(path):
+        record = build(row)
+        if key is not None:
+            name = key(record)
+            if name in first_line:
+                what = ", ".join(part for part in name if part)
+                raise row.error(f"{what!r} stands there already ({first_line[name]}). Remove one.")
+            first_line[name] = row.place
+        yield record
+
+
+def _grade(text: str, place: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DataError(f"{place}: the grade must be a whole number, not {shown(text)}.") from None
+
+
+def _qrels_line(judgement: Judgement) -> str:
+    columns = [judgement.qid, judgement.iteration, judgement.docid, str(judgement.grade)]
+    return judgement.line if judgement.line.split() == columns else " ".join(columns)
+
+
+def _write(path: str | Path, lines: Iterable[str]) -> int:
+    target = Path(path)
+    partial = target.with_name(f"{target.name}.partial")
+    count = 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+            for line in lines:
+                file.write(f"{line}\n")
+                count += 1
+        os.replace(partial, target)
+    except OSError as error:
+        raise OutputError(
+            f"{target} cannot be written: {error.strerror}. Choose a place that you can write to."
+        ) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+    return count

@@ -1,0 +1,278 @@
+"""Labels of nuggets → scores of topics and of runs, with coverage and bounds beside each.
+
+A missing label is scored as nothing: it is left out and counted, the bounds say what the score would be
+had every missing one been ``not_support`` or ``support``, and the interval of a run reaches over both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.errors import DataError, did_you_mean, listing
+from nugget_eval.bootstrap import Array, Measured, Resampling, from_draws, numpy, resampled_sums
+from nugget_eval.measures import MEASURES, TREC_MEASURES, Tally, count_labels, known_measure
+from nugget_eval.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score of one topic; ``value`` is None where it is undefined, and ``reason`` says why.
+
+    ``low`` and ``high`` are the score with every missing label taken as ``not_support`` or ``support``.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    labelled: int
+    total: int
+    reason: str = ""
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the nuggets that count here which have a label."""
+        return self.labelled / self.total if self.total else None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicScores:
+    """The scores of one topic, by measure."""
+
+    qid: str
+    scores: Mapping[str, Score]
+
+    def to_metrics(self, measures: Sequence[str] = TREC_MEASURES) -> Metrics:
+        """One line of a metrics file."""
+        return Metrics(self.qid, {name: self.scores[name].value for name in measures})
+
+
+@dataclass(frozen=True, slots=True)
+class RunScore:
+    """The mean of a measure over the topics of a run.
+
+    ``low`` and ``high`` bound it over the missing labels, also those of topics without any label. The
+    interval of ``mean`` adds to them the choice of topics: where nothing is missing, it is that alone.
+    """
+
+    mean: Measured
+    low: float | None
+    high: float | None
+    labelled: int
+    total: int
+    num_topics: int
+    undefined: Mapping[str, int]
+    """Reason → number of topics that are not in the mean."""
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the nuggets that count here which have a label."""
+        return self.labelled / self.total if self.total else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunScores:
+    """The scores of one run: by topic, and their means by measure."""
+
+    run_id: str
+    topics: tuple[TopicScores, ...]
+    means: Mapping[str, RunScore]
+
+    def values(self, measure: str) -> dict[str, float]:
+        """Topic → score, for the topics where it is defined."""
+        known_measure(measure)
+        found = ((topic.qid, topic.scores[measure].value) for topic in self.topics)
+        return {qid: value for qid, value in found if value is not None}
+
+    def to_metrics(self, measures: Sequence[str] = TREC_MEASURES) -> list[Metrics]:
+        """The lines of a metrics file: each topic, then the means under the qid ``all``."""
+        means = {name: self.means[name].mean.value for name in measures}
+        return [*(topic.to_metrics(measures) for topic in self.topics), Metrics(ALL, means)]
+
+
+def score_topic(qid: str, nuggets: Sequence[Nugget], *, trec_compat: bool = False) -> TopicScores:
+    """The scores of one topic. ``trec_compat`` is explained at ``score_run``."""
+    return _topic_scores([qid], Tally(count_labels([nuggets]), trec_compat))[0]
+
+
+def score_run(
+    items: Iterable[Labelled],
+    *,
+    topics: Iterable[Topic] | None = None,
+    run_id: str | None = None,
+    trec_compat: bool = False,
+    how: Resampling | None = None,
+) -> RunScores:
+    """The scores of one run from the labels of its answers, one item for each topic.
+
+    With ``topics``, every topic there is scored: labels are missing where it has no item, and for
+    nuggets that its item lacks. An item of another topic, or a topic twice, is an error.
+    ``trec_compat`` scores as nuggetizer does: missing labels count as 0, a topic without vital nuggets
+    scores 0, and all topics are in the means.
+    """
+    found = _by_topic(items)
+    names = {item.unit for item in found.values()}
+    if run_id is None and len(names) > 1:
+        raise DataError(
+            f"Labels of several runs: {listing(sorted(names), 5)}. Score each by itself, as "
+            "score_runs does."
+        )
+    nuggets = {qid: tuple(item.nuggets) for qid, item in found.items()}
+    if topics is not None:
+        nuggets = _completed(nuggets, topics)
+    if not nuggets:
+        raise DataError("A run without any topic cannot be scored.")
+    tally = Tally(count_labels(list(nuggets.values())), trec_compat)
+    return RunScores(
+        run_id if run_id is not None else next(iter(names), ""),
+        tuple(_topic_scores(list(nuggets), tally)),
+        _run_means(tally, how or Resampling()),
+    )
+
+
+def score_runs(
+    items: Iterable[Labelled],
+    *,
+    topics: Iterable[Topic] | None = None,
+    trec_compat: bool = False,
+    how: Resampling | None = None,
+) -> list[RunScores]:
+    """The scores of each run in ``items``, in the order in which they come first."""
+    runs: dict[str, list[Labelled]] = defaultdict(list)
+    for item in items:
+        runs[item.unit].append(item)
+    known = None if topics is None else list(topics)
+    return [
+        score_run(own, topics=known, run_id=name, trec_compat=trec_compat, how=how)
+        for name, own in runs.items()
+    ]
+
+
+def _by_topic(items: Iterable[Labelled]) -> dict[str, Labelled]:
+    found: dict[str, Labelled] = {}
+    for item in items:
+        if item.qid in found:
+            raise DataError(
+                f"Topic {item.qid!r} has labels twice. Put passages of one topic together with "
+                "best_over_passages, or remove one of the two."
+            )
+        found[item.qid] = item
+    return found
+
+
+def _completed(
+    nuggets: Mapping[str, tuple[Nugget, ...]], topics: Iterable[Topic]
+) -> dict[str, tuple[Nugget, ...]]:
+    """The nuggets of every topic, with the labels and in the words of the nuggets file."""
+    known = {topic.qid: topic.nuggets for topic in topics}
+    unknown = [qid for qid in nuggets if qid not in known]
+    if unknown:
+        raise DataError(
+            f"{len(unknown)} topics with labels are not among the nuggets: {listing(unknown, 5)}."
+            f"{did_you_mean(unknown[0], known)} Use the nuggets file that the labels were made with."
+        )
+    return {qid: _relabelled(qid, own, nuggets.get(qid, ())) for qid, own in known.items()}
+
+
+def _relabelled(
+    qid: str, nuggets: Sequence[Nugget], labelled: Sequence[Nugget]
+) -> tuple[Nugget, ...]:
+    labels = dict(zip(nugget_ids(qid, labelled), (n.assignment for n in labelled), strict=True))
+    keys = nugget_ids(qid, nuggets)
+    strange = [n.text for key, n in zip(labels, labelled, strict=True) if key not in set(keys)]
+    if strange:
+        raise DataError(
+            f"Topic {qid!r}: {len(strange)} nuggets with labels are not in the nuggets file, such as "
+            f"{strange[0][:80]!r}. Use the nuggets file that the labels were made with."
+        )
+    return tuple(
+        Nugget(nugget.text, nugget.importance, labels.get(key))
+        for key, nugget in zip(keys, nuggets, strict=True)
+    )
+
+
+def _topic_scores(qids: Sequence[str], tally: Tally) -> list[TopicScores]:
+    rows = zip(
+        tally.values.tolist(),
+        tally.low.tolist(),
+        tally.high.tolist(),
+        tally.labelled.tolist(),
+        tally.total.tolist(),
+        strict=True,
+    )
+    return [
+        TopicScores(qid, _scores(tally, topic, columns))
+        for topic, (qid, columns) in enumerate(zip(qids, rows, strict=True))
+    ]
+
+
+def _scores(tally: Tally, topic: int, columns: Sequence[Sequence[Any]]) -> dict[str, Score]:
+    found = {}
+    for place, (value, low, high, labelled, total) in enumerate(zip(*columns, strict=True)):
+        reason = tally.reason(topic, place) if math.isnan(value) else ""
+        bounds = (_known(low), _known(high))
+        found[MEASURES[place]] = Score(_known(value), *bounds, labelled, total, reason)
+    return found
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _run_means(tally: Tally, how: Resampling) -> dict[str, RunScore]:
+    np = numpy()
+    parts = [tally.values, tally.low, tally.high]
+    # For each a sum and a count, since topics without a score are in no mean.
+    sums = np.concatenate(
+        [np.nan_to_num(part) for part in parts] + [~np.isnan(p) for p in parts], 1
+    )
+    draws = resampled_sums(sums, how) if len(sums) > 1 and how.iters > 1 else sums[:0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = draws.shape[1] // 2
+        means = (draws[:, :half] / draws[:, half:]).reshape(len(draws), 3, len(MEASURES))
+    return {
+        measure: _run_score(tally, place, means[:, :, place], how)
+        for place, measure in enumerate(MEASURES)
+    }
+
+
+def _run_score(tally: Tally, place: int, draws: Array, how: Resampling) -> RunScore:
+    undefined = _undefined(tally, place)
+    return RunScore(
+        _mean(tally, place, draws, how, undefined),
+        _plain_mean(tally.low[:, place]),
+        _plain_mean(tally.high[:, place]),
+        int(tally.labelled[:, place].sum()),
+        int(tally.total[:, place].sum()),
+        len(tally.values) - sum(undefined.values()),
+        undefined,
+    )
+
+
+def _mean(
+    tally: Tally, place: int, draws: Array, how: Resampling, undefined: Mapping[str, int]
+) -> Measured:
+    mean = _plain_mean(tally.values[:, place])
+    if mean is None:
+        return Measured(None, f"no topic has this score: {'; '.join(undefined)}")
+    n = len(tally.values) - sum(undefined.values())
+    is_certain = tally.trec_compat or bool((tally.labelled == tally.total)[:, place].all())
+    bounds = None if is_certain else (draws[:, 1], draws[:, 2])
+    return from_draws(mean, draws[:, 0], how, n=n, num_units=n, bounds=bounds)
+
+
+def _plain_mean(values: Array) -> float | None:
+    defined = values[~numpy().isnan(values)]
+    return float(defined.mean()) if len(defined) else None
+
+
+def _undefined(tally: Tally, place: int) -> dict[str, int]:
+    np = numpy()
+    counts: dict[str, int] = {}
+    for topic in np.flatnonzero(np.isnan(tally.values[:, place])).tolist():
+        reason = tally.reason(topic, place)
+        counts[reason] = counts.get(reason, 0) + 1
+    return counts
