@@ -145,9 +145,11 @@ def _judge(given: Any) -> dict[str, Any]:
                 f"has a judge with {shorten(key)}.{did_you_mean(str(key), valid)} Valid: "
                 f"{listing(valid)}"
             )
-    made = {"backend": _backend(given.get("backend"))}
-    made["model_args"] = _mapping(given.get("model_args") or {})
-    return {**made, "name": _text(given.get("name"))}
+    return {
+        "backend": _backend(given.get("backend")),
+        "model_args": _mapping(given.get("model_args") or {}),
+        "name": _text(given.get("name")),
+    }
 
 
 # -------------------------------------------------------------------------------------- sections
@@ -203,7 +205,9 @@ class ModelConfig(_Section):
     )
     language: str = _setting("en", _one_of(language_names), "language of the prompt (default: en)")
     examples: str | None = _setting(
-        None, _text, "few-shot examples, a .jsonl or .yaml file; `builtin` for those that come along"
+        None,
+        _text,
+        "few-shot examples, a .jsonl or .yaml file; `builtin` for those that come along",
     )
     temperature: float = _setting(0.0, _between(0, 10), "sampling temperature (default: 0)")
     max_tokens: int = _setting(
@@ -279,7 +283,9 @@ class MetricsConfig(_Section):
     """How labels become scores."""
 
     trec_compat: bool = _setting(
-        False, _flag, "score as nuggetizer does: missing labels and topics without vital nuggets are 0"
+        False,
+        _flag,
+        "score as nuggetizer does: missing labels and topics without vital nuggets are 0",
     )
     bootstrap_iters: int = _setting(
         1000, _whole(0), "resamples of topics for the intervals (default: 1000)"

@@ -16,7 +16,7 @@ class NuggetEvalError(LmEvalError):
 
 
 class ConfigurationError(NuggetEvalError, ConfigError):
-    """A value of the config that cannot be used; ``key`` is its name, ``path`` and ``line`` its place."""
+    """A value of the config that cannot be used; ``key`` is its name, ``path`` and ``line`` where."""
 
 
 class PromptError(NuggetEvalError):

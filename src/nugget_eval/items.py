@@ -62,6 +62,8 @@ class Loaded:
     items: list[Item]
     topics: list[Topic] | None
     notes: list[str]
+    gold: list[Gold] = field(default_factory=list)
+    """Labels of whole topics, over all their passages."""
 
 
 def load_items(data: DataConfig) -> Loaded:
@@ -90,12 +92,15 @@ def _from_answers(nuggets: str, answers: Sequence[str]) -> Loaded:
     if not topics:
         raise DataError(f"{nuggets} holds no topics. Each line needs a qid and a list of nuggets.")
     by_qid = {topic.qid: topic for topic in topics}
-    found, notes = [], []
+    found: list[Item] = []
+    notes: list[str] = []
     seen: dict[tuple[str, str], str] = {}
     for path in answers:
         own = list(read_answers(path))
         if not own:
-            raise DataError(f"{path} holds no answers. Each line is the answer of a run to a topic.")
+            raise DataError(
+                f"{path} holds no answers. Each line is the answer of a run to a topic."
+            )
         match = match_topics(by_qid, [one.topic_id for one in own], names=(nuggets, path))
         notes += match.notes
         for answer in own:
@@ -105,9 +110,7 @@ def _from_answers(nuggets: str, answers: Sequence[str]) -> Loaded:
     return Loaded(found, topics, notes)
 
 
-def _refuse_second(
-    seen: dict[tuple[str, str], str], key: tuple[str, str], path: str
-) -> None:
+def _refuse_second(seen: dict[tuple[str, str], str], key: tuple[str, str], path: str) -> None:
     if key in seen:
         raise DataError(
             f"{path}: run {key[0]!r} answers topic {key[1]!r}, which {seen[key]} has too. Give each run "
@@ -162,17 +165,26 @@ def _if_any(labels: tuple[Label | None, ...]) -> tuple[Label | None, ...]:
 
 
 def _with_gold(loaded: Loaded, path: str) -> Loaded:
-    """The items with the labels of a file, found by run (or passage) and topic, else by topic."""
+    """The items with the labels of a file, found by run (or passage) and topic.
+
+    Labels of whole topics stay apart where the items are blocks; they are the labels of the items
+    where these come from a single run.
+    """
     records = list(read_labelled(path))
-    exact = _labels_by_key(records, path)
     match = match_topics(
         [item.qid for item in loaded.items], [one.qid for one in records], names=("the items", path)
     )
-    items = [
-        replace(item, gold=_gold_of(item, exact)) if item.qid in match.common else item
-        for item in loaded.items
-    ]
     notes = [*loaded.notes, *match.notes]
+    if any(isinstance(item.record, Block) for item in loaded.items):
+        whole = [one for one in records if isinstance(one, Gold)]
+        if not whole:
+            raise DataError(
+                f"{path} has no global_nuggets_assignment, the labels of a topic over all its blocks."
+            )
+        return Loaded(loaded.items, loaded.topics, notes, whole)
+    labels = _labels_by_key(records, path)
+    is_single = len({item.unit for item in loaded.items}) == 1
+    items = [replace(item, gold=_gold_of(item, labels, is_single)) for item in loaded.items]
     if not any(item.gold for item in items):
         raise DataError(
             f"{path} labels no nugget of the items: topics agree, the texts of the nuggets or the names "
@@ -197,10 +209,12 @@ def _labels_by_key(
 
 
 def _gold_of(
-    item: Item, exact: Mapping[tuple[str, str], Mapping[str, Label | None]]
+    item: Item, labels: Mapping[tuple[str, str], Mapping[str, Label | None]], is_single: bool
 ) -> tuple[Label | None, ...]:
-    labels = exact.get((item.unit, item.qid)) or exact.get(("", item.qid)) or {}
-    return _if_any(tuple(labels.get(key) for key in nugget_ids(item.qid, item.nuggets)))
+    own = labels.get((item.unit, item.qid))
+    if own is None and is_single:
+        own = labels.get(("", item.qid))
+    return _if_any(tuple((own or {}).get(key) for key in nugget_ids(item.qid, item.nuggets)))
 
 
 # ---------------------------------------------------------------------------------------- checks
@@ -213,9 +227,7 @@ def _checked(loaded: Loaded, limit: int | None) -> Loaded:
     if empty:
         if len(empty) == len(items):
             raise DataError("No item has any nuggets, so there is nothing to judge.")
-        notes.append(
-            f"{len(empty)} items have no nuggets and are not judged: {listing(empty, 5)}."
-        )
+        notes.append(f"{len(empty)} items have no nuggets and are not judged: {listing(empty, 5)}.")
     blank = [item.name for item in items if item.nuggets and not item.passage.strip()]
     if blank:
         notes.append(f"{len(blank)} items have an empty text: {listing(blank, 5)}.")
@@ -229,7 +241,7 @@ def _checked(loaded: Loaded, limit: int | None) -> Loaded:
             f"{len(twice)} items have the same nugget more than once; each is judged and counted: "
             f"{listing(twice, 5)}."
         )
-    return Loaded(items, loaded.topics, notes)
+    return Loaded(items, loaded.topics, notes, loaded.gold)
 
 
 def _has_twice(item: Item) -> bool:
