@@ -265,7 +265,7 @@ def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
         statistics[f"f1[{label}]"] = (stats.f1(place), never)
     draws = resampled_sums(sums, how) if len(sums) else sums
     # The coincidences of two raters are the table of labels and its mirror.
-    mirrored = (stats.tables(sums) + stats.tables(sums).transpose(0, 2, 1)).reshape(len(sums), -1)
+    mirrored = (stats.tables(sums) + stats.tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
     found = {
         name: measured(sums, statistic, how, n=n, undefined=reason if n else NO_ITEMS, draws=draws)
         for name, (statistic, reason) in statistics.items()

@@ -107,7 +107,7 @@ class Sentence:
 
     def to_row(self) -> dict[str, Any]:
         """One object of the list ``answer``."""
-        citations = list(self.citations) if self.citations or not self.source else None
+        citations = _listed(self.citations, self.source)
         return merged(self.source, {"text": self.text, "citations": citations})
 
 
@@ -148,12 +148,11 @@ class Answer:
 
     def to_row(self) -> dict[str, Any]:
         """One object of a run."""
-        has_references = self.references or not self.source
         values = {
             "run_id": self.run_id or None,
             _spelling(self.source, "topic_id", "qid"): self.topic_id,
             _spelling(self.source, "topic", "query"): self.topic or None,
-            "references": list(self.references) if has_references else None,
+            "references": _listed(self.references, self.source),
             "response_length": self.response_length,
             "answer": [sentence.to_row() for sentence in self.answer],
         }
@@ -268,7 +267,11 @@ class Block:
 
     def to_row(self) -> dict[str, Any]:
         """One item of the original package."""
-        values = {"qid": self.qid, "query": self.query or None, "block": list(self.block)}
+        values = {
+            "qid": self.qid,
+            "query": self.query or None,
+            "block": _listed(self.block, self.source),
+        }
         return merged(self.source, {**values, **_rows(self, "block_nuggets_assignment")})
 
 
@@ -371,6 +374,11 @@ def _names(row: Row, name: str) -> tuple[int | str, ...]:
     return tuple(items)
 
 
+def _listed(values: Sequence[int | str], source: Source | None) -> list[int | str] | None:
+    """A list to write; None, which adds no key, for an empty one of a record that was read."""
+    return list(values) if values or source is None else None
+
+
 def _score(row: Row, key: str) -> float | None:
     value = row.values[key]
     if value is None:
@@ -381,5 +389,6 @@ def _score(row: Row, key: str) -> float | None:
 
 
 def _spelling(source: Source | None, *names: str) -> str:
-    """Which of ``names`` the file used; the first where there is no file."""
-    return next((name for name in names if source and name in source.row), names[0])
+    """Which of ``names`` the file used; the first where it used none."""
+    row = source.row if source else {}
+    return next((name for name in names if row.get(name) is not None), names[0])

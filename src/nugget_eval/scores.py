@@ -171,8 +171,9 @@ def _completed(
     unknown = [qid for qid in nuggets if qid not in known]
     if unknown:
         raise DataError(
-            f"{len(unknown)} topics with labels are not among the nuggets: {listing(unknown, 5)}."
-            f"{did_you_mean(unknown[0], known)} Use the nuggets file that the labels were made with."
+            f"Labels of topics that the nuggets file does not have ({len(unknown)}): "
+            f"{listing(unknown, 5)}.{did_you_mean(unknown[0], known)} "
+            "Use the nuggets file that the labels were made with."
         )
     return {qid: _relabelled(qid, own, nuggets.get(qid, ())) for qid, own in known.items()}
 
@@ -185,8 +186,8 @@ def _relabelled(
     strange = [n.text for key, n in zip(labels, labelled, strict=True) if key not in set(keys)]
     if strange:
         raise DataError(
-            f"Topic {qid!r}: {len(strange)} nuggets with labels are not in the nuggets file, such as "
-            f"{strange[0][:80]!r}. Use the nuggets file that the labels were made with."
+            f"Topic {qid!r}: labels of nuggets that the nuggets file does not have ({len(strange)}), "
+            f"such as {strange[0][:80]!r}. Use the nuggets file that the labels were made with."
         )
     return tuple(
         Nugget(nugget.text, nugget.importance, labels.get(key))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -284,6 +286,79 @@ def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", '{"topic_id": "1", "answer": [], "references": [null]}')
     with pytest.raises(DataError, match="'references' must be a list"):
         list(runs.read_answers(path))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(
+    [
+        *("qid", "topic_id", "query", "text", "nuggets", "answer", "docid", "run_id", "references"),
+        *("response_length", "vital_score", "block", "block_nuggets_assignment"),
+        *("global_nuggets_assignment", "importance", "assignment", "citations"),
+    ]
+)
+NEARLY = st.fixed_dictionaries(
+    {"text": st.text()},
+    optional={
+        "importance": st.sampled_from(["vital", "okay", "failed", None, 0]),
+        "assignment": st.sampled_from(["support", "not_support", "error", None, "", False]),
+        "citations": st.lists(st.integers() | st.text(), max_size=2) | st.none(),
+        "other": JSON,
+    },
+)
+LISTS = st.lists(NEARLY, max_size=3)
+ROWS = st.dictionaries(KEYS, JSON | LISTS) | st.fixed_dictionaries(
+    {"qid": st.text(min_size=1) | st.integers()},
+    optional={
+        **dict.fromkeys(("nuggets", "answer", "global_nuggets_assignment"), LISTS),
+        **dict.fromkeys(("query", "text", "topic", "candidate_text"), st.text() | st.none()),
+        **dict.fromkeys(("run_id", "docid", "topic_id"), st.text() | st.integers() | st.none()),
+        **dict.fromkeys(("references", "block"), st.lists(st.text(), max_size=2) | st.none()),
+        "block_nuggets_assignment": LISTS,
+        "response_length": st.integers(-1, 5) | st.none(),
+        "vital_score": st.sampled_from([0, 1, 0.5, None]),
+        "": JSON,
+    },
+)
+READERS = [*(read for read, _ in LINES.values()), runs.read_labelled]
+
+
+def _read_or_refused(read: Read, path: Path) -> tuple[list[Any], str]:
+    try:
+        return list(read(path)), ""
+    except DataError as error:
+        return [], str(error)
+
+
+@given(ROWS, st.sampled_from(READERS))
+def test_any_object_is_read_and_comes_back_or_is_refused(row: Any, read: Read) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder) / "in.jsonl", json.dumps(row))
+        found, refusal = _read_or_refused(read, path)
+        assert (refusal == "") == bool(found)
+        if not found:
+            assert "in.jsonl, line 1" in refusal
+            return
+        (record,) = found
+        assert json.dumps(record.to_row()) == json.dumps(row)
+        runs.write_records(Path(folder) / "out.jsonl", [record])
+        assert (Path(folder) / "out.jsonl").read_bytes() == path.read_bytes()
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "in.jsonl"
+        path.write_bytes(content)
+        with contextlib.suppress(DataError):
+            list(runs.read_labelled(path))
+        with contextlib.suppress(DataError):
+            list(runs.read_qrels(path))
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:

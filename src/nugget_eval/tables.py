@@ -1,0 +1,302 @@
+"""Scores and agreement → tables for people, and dicts ready for JSON.
+
+Names of runs and topics are data: they go through ``visible`` and are never read as markup. Print a
+table with a console of ``lm_eval.reports.terminal``, or take its ``markdown()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lm_eval.reports.columns import Column, FittingTable
+from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.terminal import visible
+from nugget_eval.agreement import Agreement, RaterAgreement
+from nugget_eval.bootstrap import Measured
+from nugget_eval.comparing import Comparison, Ranking
+from nugget_eval.measures import MEASURES, known_measure
+from nugget_eval.rankings import RunAgreement
+from nugget_eval.reading import LABELS
+from nugget_eval.scores import RunScore, RunScores, Score
+
+NAME_CHARS = 60
+_UNNAMED = "(unnamed)"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of a table, as text; each table shows the columns that it knows."""
+
+    name: str
+    measure: str = ""
+    rank: str = ""
+    score: str = ""
+    interval: str = ""
+    bounds: str = ""
+    coverage: str = ""
+    n: str = ""
+    p: str = ""
+    note: str = ""
+    cells: tuple[str, ...] = ()
+
+    def __getattr__(self, field: str) -> str:
+        """``cell3``: the third of ``cells``, for tables whose columns depend on the data."""
+        if field.startswith("cell") and field[4:].isdigit():
+            return self.cells[int(field[4:])]
+        raise AttributeError(field)
+
+
+def summary_table(runs: Sequence[RunScores], measures: Sequence[str] = MEASURES) -> FittingTable:
+    """A line for each run and measure: mean, interval, bounds over missing labels, coverage."""
+    columns = (
+        Column("name", "Run", wraps=True, stays=True),
+        Column("measure", "Measure", stays=True),
+        Column("score", "Score", is_number=True, stays=True),
+        Column("interval", "95 % interval", is_number=True, stays=True),
+        Column("bounds", "Worst–best", is_number=True),
+        Column("coverage", "Labelled", is_number=True, stays=True),
+        Column("n", "Topics", is_number=True, stays=True),
+        Column("note", "Note", wraps=True),
+    )
+    sections = [[_run_line(run, known_measure(name)) for name in measures] for run in runs]
+    return FittingTable(columns, sections, ("note",))
+
+
+def topic_table(
+    run: RunScores, measures: Sequence[str] = ("vital_score", "all_score")
+) -> FittingTable:
+    """A line for each topic: its scores, how many of its nuggets have a label, and what is undefined."""
+    columns = (
+        Column("name", "Topic", wraps=True, stays=True),
+        *(
+            Column(f"cell{place}", known_measure(name), is_number=True, stays=True)
+            for place, name in enumerate(measures)
+        ),
+        Column("coverage", "Labelled", is_number=True, stays=True),
+        Column("note", "Note", wraps=True),
+    )
+    lines = []
+    for topic in run.topics:
+        found = [topic.scores[name] for name in measures]
+        every = topic.scores["all_score"]
+        lines.append(
+            _Line(
+                _name(topic.qid),
+                cells=tuple(_topic_cell(score) for score in found),
+                coverage=f"{every.labelled}/{every.total}",
+                note="; ".join(dict.fromkeys(score.reason for score in found if score.reason)),
+            )
+        )
+    return FittingTable(columns, [lines], ("note",))
+
+
+def ranking_table(ranking: Ranking) -> FittingTable:
+    """A line for each run from best to worst, with its lead over the next and whether that is real."""
+    columns = (
+        Column("rank", "Rank", is_number=True, stays=True),
+        Column("name", "Run", wraps=True, stays=True),
+        Column("score", ranking.measure, is_number=True, stays=True),
+        Column("interval", "Lead over the next", is_number=True),
+        Column("p", "p (Holm)", is_number=True),
+        Column("n", "Topics", is_number=True, stays=True),
+    )
+    pairs = {(pair.first, pair.second): pair for pair in ranking.pairs}
+    lines = []
+    for place, row in enumerate(ranking.rows):
+        below = ranking.rows[place + 1].run_id if place + 1 < len(ranking.rows) else ""
+        pair = pairs.get((row.run_id, below))
+        lines.append(
+            _Line(
+                _name(row.run_id),
+                rank=str(row.rank),
+                score=number(row.mean),
+                interval=_with_interval(pair.difference) if pair else "",
+                p=_p(pair.p_adjusted) if pair else "",
+                n=str(ranking.num_topics),
+            )
+        )
+    return FittingTable(columns, [lines])
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> FittingTable:
+    """A line for each pair of runs: difference, interval, test, and wins, ties and losses by topic."""
+    columns = (
+        Column("name", "Runs", wraps=True, stays=True),
+        Column("measure", "Measure", stays=True),
+        Column("score", "Difference", is_number=True, stays=True),
+        Column("interval", "95 % interval", is_number=True, stays=True),
+        Column("p", "p", is_number=True, stays=True),
+        Column("n", "Topics", is_number=True, stays=True),
+        Column("cell0", "Won–tied–lost", is_number=True, stays=True),
+        Column("note", "Test", wraps=True),
+    )
+    lines = [
+        _Line(
+            f"{_name(one.first)} − {_name(one.second)}",
+            measure=one.measure,
+            score=_value(one.difference),
+            interval=_interval(one.difference),
+            p=_p(one.p.value if one.p_adjusted is None else one.p_adjusted),
+            n=str(one.num_topics),
+            cells=(f"{one.wins}–{one.ties}–{one.losses}",),
+            note=one.p.method + ("" if one.p_adjusted is None else ", Holm"),
+        )
+        for one in comparisons
+    ]
+    return FittingTable(columns, [lines], ("note",))
+
+
+def agreement_table(found: Agreement | RaterAgreement | RunAgreement) -> FittingTable:
+    """A line for each statistic with its interval, or why it is undefined."""
+    columns = (
+        Column("name", "Statistic", stays=True),
+        Column("score", "Value", is_number=True, stays=True),
+        Column("interval", "95 % interval", is_number=True, stays=True),
+        Column("n", "n", is_number=True, stays=True),
+        Column("note", "Note", wraps=True),
+    )
+    lines = [
+        _Line(
+            name,
+            score=_value(measure),
+            interval=_interval(measure),
+            n=str(measure.estimate.n) if measure.estimate else "0",
+            note=measure.reason,
+        )
+        for name, measure in found.measures.items()
+    ]
+    return FittingTable(columns, [lines], ("note",))
+
+
+def confusion_table(found: Agreement) -> FittingTable:
+    """Gold labels down, the judge's across, missing ones last."""
+    across = (*LABELS, "missing")
+    columns = (
+        Column("name", "Gold ↓ judge →", stays=True),
+        *(Column(f"cell{i}", label, is_number=True, stays=True) for i, label in enumerate(across)),
+    )
+    lines = [
+        _Line(label, cells=tuple(str(found.confusion[label][column]) for column in across))
+        for label in LABELS
+    ]
+    return FittingTable(columns, [lines])
+
+
+def run_dict(run: RunScores) -> dict[str, Any]:
+    """The scores of a run, ready for JSON: means with interval, bounds and coverage, then the topics."""
+    return {
+        "run_id": run.run_id,
+        "means": {name: _mean_dict(score) for name, score in run.means.items()},
+        "topics": [
+            {"qid": topic.qid, "scores": {name: _score_dict(s) for name, s in topic.scores.items()}}
+            for topic in run.topics
+        ],
+    }
+
+
+def ranking_dict(ranking: Ranking) -> dict[str, Any]:
+    """A ranking, ready for JSON, with every pair of runs."""
+    return {
+        "measure": ranking.measure,
+        "num_topics": ranking.num_topics,
+        "left_out": ranking.left_out,
+        "alpha": ranking.alpha,
+        "runs": [asdict(row) for row in ranking.rows],
+        "pairs": [comparison_dict(pair) for pair in ranking.pairs],
+    }
+
+
+def comparison_dict(found: Comparison) -> dict[str, Any]:
+    """A paired difference, ready for JSON."""
+    lists = {"only_first": list(found.only_first), "only_second": list(found.only_second)}
+    return {**asdict(found), "difference": found.difference.to_dict(), **lists}
+
+
+def agreement_dict(found: Agreement | RaterAgreement | RunAgreement) -> dict[str, Any]:
+    """Agreement, ready for JSON: the statistics by name, and what they were counted on."""
+    result: dict[str, Any] = {name: m.to_dict() for name, m in found.measures.items()}
+    if isinstance(found, Agreement):
+        table = {row: dict(counts) for row, counts in found.confusion.items()}
+        counted = {"compared": found.compared, "total": found.total, "coverage": found.coverage}
+        return {"measures": result, "confusion": table, **counted}
+    if isinstance(found, RaterAgreement):
+        counted_items = {"items": found.items, "paired": found.paired, "complete": found.complete}
+        return {"measures": result, "raters": list(found.raters), **counted_items}
+    counts = {"measure": found.measure, "num_topics": found.num_topics}
+    return {"measures": result, "runs": list(found.runs), **counts}
+
+
+def _run_line(run: RunScores, measure: str) -> _Line:
+    found = run.means[measure]
+    has_missing = found.labelled < found.total
+    notes = [found.mean.reason, *(f"{n} × {reason}" for reason, n in found.undefined.items())]
+    return _Line(
+        _name(run.run_id),
+        measure=measure,
+        score=_value(found.mean),
+        interval=_interval(found.mean),
+        bounds=_bounds(found.low, found.high) if has_missing else "",
+        coverage=percent(found.labelled, found.total),
+        n=str(found.num_topics),
+        note="; ".join(note for note in notes if note),
+    )
+
+
+def _topic_cell(score: Score) -> str:
+    if score.value is None:
+        return NOTHING
+    if score.labelled == score.total:
+        return number(score.value)
+    return f"{number(score.value)} ({_bounds(score.low, score.high)})"
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
+
+
+def _value(found: Measured) -> str:
+    return NOTHING if found.estimate is None else number(found.estimate.value)
+
+
+def _interval(found: Measured) -> str:
+    return NOTHING if found.estimate is None else interval(found.estimate)
+
+
+def _with_interval(found: Measured) -> str:
+    return f"{_value(found)} {_interval(found)}".removesuffix(f" {NOTHING}")
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _name(text: str) -> str:
+    return visible(text, NAME_CHARS) if text else _UNNAMED
+
+
+def _mean_dict(score: RunScore) -> dict[str, Any]:
+    return {
+        **score.mean.to_dict(),
+        "worst_case": score.low,
+        "best_case": score.high,
+        "labelled": score.labelled,
+        "total": score.total,
+        "coverage": score.coverage,
+        "num_topics": score.num_topics,
+        "undefined": dict(score.undefined),
+    }
+
+
+def _score_dict(score: Score) -> dict[str, Any]:
+    found = {
+        "value": score.value,
+        "worst_case": score.low,
+        "best_case": score.high,
+        "labelled": score.labelled,
+        "total": score.total,
+    }
+    return {**found, "reason": score.reason} if score.reason else found
