@@ -57,6 +57,7 @@ DOCUMENTED = {
     "lm_eval.utils": ["general_detokenize", "weighted_f1_score"],
     "lm_eval.tasks": ["TaskManager", "get_task_dict"],
     "lm_eval.cli": ["main"],
+    "nugget_eval.prompts": ["FORMAT_TYPES", "PROMPT_TYPES", "build_template_prompt", "prompt_info"],
 }
 
 

@@ -12,22 +12,22 @@ from nugget_eval.prompts.catalogue import (
     LANGUAGES,
     PROMPT_TYPES,
     domain_names,
+    get_output_format,
+    get_prompt_type,
     language_names,
     prompt_type_names,
     register_prompt,
     register_prompt_folder,
 )
-from nugget_eval.prompts.compose import (
+from nugget_eval.prompts.compose import TemplatePrompt, build_template_prompt, compose_prompt
+from nugget_eval.prompts.examples import Example, LeftOut, load_examples, without_leaks
+from nugget_eval.prompts.fence import Data, cut_out, mark_for
+from nugget_eval.prompts.formats import (
     NuggetFormat,
     PromptInfo,
-    TemplatePrompt,
-    build_template_prompt,
-    compose_prompt,
     nugget_format,
     prompt_info,
 )
-from nugget_eval.prompts.examples import Example, LeftOut, load_examples, without_leaks
-from nugget_eval.prompts.fence import Data, cut_out, mark_for
 from nugget_eval.prompts.selection import Complexity, Selection, complexity, select_prompt_type
 
 __all__ = [
@@ -48,6 +48,8 @@ __all__ = [
     "compose_prompt",
     "cut_out",
     "domain_names",
+    "get_output_format",
+    "get_prompt_type",
     "language_names",
     "load_examples",
     "mark_for",

@@ -58,27 +58,43 @@ class Catalogue(Registry[Any]):
         """The definition of that name; an unknown name is an error with the valid ones."""
         if not isinstance(name, str):
             raise self.unknown(str(name))
-        source = self.get(name)
+        source = self._source(name)
         known = self._read.get(name)
         if known is None or known[0] is not source:
-            known = self._read[name] = (source, self._defined(name, source))
+            where = f"{self.kind.capitalize()} {name!r}"
+            known = self._read[name] = (source, self._defined(name, source, where))
         return known[1]
+
+    def _source(self, name: str) -> Any:
+        try:
+            return self.get(name)
+        except (ImportError, AttributeError) as error:
+            raise PromptError(
+                f"{self.kind.capitalize()} {name!r} ({self.place(name)}) cannot be imported: {error}. "
+                "Repair or remove the package that brings it."
+            ) from None
 
     def add(self, name: str, source: Any, place: str) -> None:
         """Register ``source`` under ``name``; one that cannot be used takes no name."""
-        definition = self._defined(name, source)
+        definition = self._defined(name, source, place)
         self.register(name, source, place=place)
         self._read[name] = (source, definition)
 
-    def _defined(self, name: str, source: Any) -> Definition:
+    def _defined(self, name: str, source: Any, where: str) -> Definition:
         if isinstance(source, self._definition):
             return source
-        given, where = _mapping(source, f"{self.kind.capitalize()} {name!r}")
-        base = given.pop("extends", None)
-        if base is not None:
-            inherited = vars(self.define(base))
-            given = {**inherited, "version": "1.0", "changelog": {}, **given}
+        given, where = _mapping(source, where)
+        if "extends" in given:
+            given = {**self._inherited(given.pop("extends"), where), **given}
         return define(self._definition, {**given, "name": name}, where=where)
+
+    def _inherited(self, base: object, where: str) -> dict[str, Any]:
+        """The fields of the definition that another one starts from; its versions are its own."""
+        try:
+            found = vars(self.define(base))
+        except UnknownPromptError as error:
+            raise PromptError(f"{where}: extends: {error}") from None
+        return {key: value for key, value in found.items() if key not in ("version", "changelog")}
 
 
 _GROUPS = {"types": "prompts"}
@@ -104,7 +120,10 @@ def _mapping(source: Any, where: str) -> tuple[dict[str, Any], str]:
     if isinstance(source, _File):
         return _load(source.path), str(source.path)
     if callable(source):
-        source = source()
+        try:
+            source = source()
+        except Exception as error:
+            raise PromptError(f"{where}: the function failed: {error!r}.") from error
     if isinstance(source, Definition):
         source = vars(source)
     if isinstance(source, Mapping):

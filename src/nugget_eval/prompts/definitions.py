@@ -21,23 +21,23 @@ OutputWords = Literal["alone", "last"]
 Changelog = Mapping[str, str]
 Texts = Mapping[str, str]
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_BLOCK = re.compile(r"^([ \t]*)\{([a-z_]+)\}", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"(^[ \t]*)?\{([a-z_]+)\}", re.MULTILINE)
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
     """``text`` with every placeholder that ``values`` knows; other braces stay as they are.
 
-    A value of several lines that starts a line keeps that line's indentation.
+    A value of several lines that starts a line keeps that line's indentation. What stands in a value
+    is not looked at again.
     """
 
-    def indented(place: re.Match[str]) -> str:
+    def filled(place: re.Match[str]) -> str:
         if place[2] not in values:
             return place[0]
-        return place[1] + str(values[place[2]]).replace("\n", "\n" + place[1])
+        indent = place[1] or ""
+        return indent + str(values[place[2]]).replace("\n", "\n" + indent)
 
-    filled = _BLOCK.sub(indented, text)
-    return _PLACEHOLDER.sub(lambda place: str(values.get(place[1], place[0])), filled)
+    return _PLACEHOLDER.sub(filled, text)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,6 +98,7 @@ class Language(Definition):
     pieces: Texts = field(default_factory=dict)
     notice: str
     closing: str
+    retry: str
     output: Texts
     formats: Mapping[str, Texts]
 

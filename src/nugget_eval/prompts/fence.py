@@ -71,6 +71,8 @@ def _digits(*parts: str) -> Iterator[str]:
 
 def shielded(text: str) -> str:
     """``text`` with a space inside every mark of a chat template: ``<|im_end|>`` → ``< |im_end|>``."""
+    if "<" not in text and "[" not in text:
+        return text
     return _OPEN_MARK.sub(r"\1 \2", text)
 
 
@@ -81,6 +83,8 @@ def unshielded(text: str) -> str:
 
 def as_item(nugget: str) -> str:
     """A nugget for a numbered list: its further lines are indented, so that none poses as a nugget."""
+    if nugget.isprintable():  # no line end is
+        return shielded(nugget)
     return _LINE_END.sub(rf"\1{_INDENT}", shielded(nugget))
 
 

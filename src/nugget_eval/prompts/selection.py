@@ -28,8 +28,8 @@ _MONTHS = (
     "|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
 )
 _DATE = re.compile(
-    rf"\b\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}\b|\b(?:1[0-9]|20)\d\d(?:s\b|\b|(?=年))"
-    rf"|\d{{1,2}}月|\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:de\s+)?(?:{_MONTHS})\b"
+    rf"(?<!\d)\d{{1,4}}[-/.]\d{{1,2}}[-/.]\d{{1,4}}(?!\d)|(?<![\d.,])(?:1\d|20)\d\d(?:s\b)?(?![\d.,]\d|\d)"
+    rf"|(?<!\d)\d{{1,2}}月|\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:de\s+)?(?:{_MONTHS})\b"
     rf"|\b(?:{_MONTHS})\s+\d{{1,4}}\b",
     re.IGNORECASE,
 )

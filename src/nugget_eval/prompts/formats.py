@@ -1,0 +1,247 @@
+"""``NuggetFormat``: the definitions of one prompt put together, the way to ask and the way to read.
+
+In: names of a prompt type, an output format, a domain and a language. Out: one value that says the
+system message, the user's message for any data, and what a right reply looks like.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from importlib import resources
+from itertools import count
+from pathlib import Path
+
+from lm_eval.errors import listing
+from lm_eval.formats.compile import compile_format
+from lm_eval.formats.items import Item
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.readers import bind_reader
+from nugget_eval.errors import PromptError
+from nugget_eval.prompts.catalogue import (
+    get_domain,
+    get_language,
+    get_output_format,
+    get_prompt_type,
+)
+from nugget_eval.prompts.definitions import (
+    Domain,
+    Language,
+    OutputFormat,
+    PromptType,
+    Texts,
+    fill,
+)
+from nugget_eval.prompts.examples import Example
+from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
+
+_LONGEST_REASON = 200
+EXAMPLE_LABELS = ("support", "not_support", "partial_support")
+
+
+@dataclass(frozen=True, eq=False)
+class NuggetFormat:
+    """One way to ask for labels: the definitions put together, and the user's message as a format.
+
+    ``user`` is a format like any of lm_eval's; its reader reads the labels of a complete reply.
+    """
+
+    prompt_type: PromptType
+    output: OutputFormat
+    language: Language
+    domain: Domain | None
+    user: PromptFormat
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over everything that changes a prompt or its reading."""
+        words = self._format_words
+        own = [self.template, self.prompt_type.output_words, words]
+        language = [self.language.notice, self.language.closing, self.language.retry]
+        content = [own, language, dict(self.output.answer), self.user.fingerprint]
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    # Asking
+
+    @cached_property
+    def template(self) -> str:
+        """The system message before its placeholders are filled."""
+        sections = [self._parts["task"], self._section, self._parts["output"]]
+        return "\n\n".join(filter(None, sections))
+
+    def system_text(self, number: int) -> str:
+        """The system message for that many nuggets."""
+        return _system_text(self, number)
+
+    def user_turn(
+        self, data: Data, seed: object, *, retry_reason: str | None = None
+    ) -> tuple[str, str]:
+        """The user's message and its mark."""
+        mark = mark_for(data, seed)
+        closing = _closing(self, len(data.nuggets))
+        if retry_reason is not None:
+            closing += "\n" + self._retry(retry_reason, len(data.nuggets))
+        doc = {
+            "mark": mark,
+            "query": shielded(data.query),
+            "passage": shielded(data.passage),
+            "notice": fill(self.language.notice, {"mark": mark}),
+            "closing": closing,
+        }
+        item = Item(doc, "", tuple(as_item(nugget) for nugget in data.nuggets), ())
+        return self.user.question_turn(item).user, mark
+
+    def reply(self, example: Example) -> str:
+        """What a right reply to an example looks like, reasoning included where the type reasons."""
+        answer = self.output.write(example.labels)
+        if not self.prompt_type.reasons:
+            return answer
+        if not example.has_reasoning:
+            raise PromptError(
+                f"Prompt type {self.prompt_type.name!r} asks for reasoning, and the example "
+                f"{example.query!r:.60} has none. Give it a snippet and a rationale for each nugget."
+            )
+        fields = (example.nuggets, example.snippets, example.rationales, example.labels)
+        items = [_REASONED.format(k, *own) for k, *own in zip(count(1), *fields)]
+        return f"<reasoning>\n{''.join(items)}</reasoning>\n{answer}"
+
+    # Inside
+
+    @cached_property
+    def _parts(self) -> Texts:
+        """The prompt type's parts in this language."""
+        own = self.prompt_type.texts
+        parts = own.get(self.language.name) or self.language.texts.get(self.prompt_type.name)
+        if parts is None:
+            raise PromptError(
+                f"Prompt type {self.prompt_type.name!r} has no text in {self.language.name!r}. It is "
+                f"written in: {listing(own)}."
+            )
+        pieces = self.language.pieces
+        pieces = {name: fill(text, pieces) for name, text in pieces.items()}  # one may hold another
+        return {name: fill(text, pieces) for name, text in parts.items()}
+
+    @cached_property
+    def _section(self) -> str:
+        if self.domain is None:
+            return ""
+        try:
+            return self.domain.texts[self.language.name]
+        except KeyError:
+            raise PromptError(
+                f"Domain {self.domain.name!r} has no text in {self.language.name!r}. It is written "
+                f"in: {listing(self.domain.texts)}."
+            ) from None
+
+    @cached_property
+    def _format_words(self) -> dict[str, str]:
+        """What the language says about the output format: its own words before the general ones."""
+        try:
+            return {**self.language.output, **self.language.formats[self.output.name]}
+        except KeyError:
+            raise PromptError(
+                f"Language {self.language.name!r} has no words for format type "
+                f"{self.output.name!r}. It has: {listing(self.language.formats)}."
+            ) from None
+
+    def _retry(self, reason: str, number: int) -> str:
+        """Why it is asked again. A reason may quote the reply, so it is kept short and on one line."""
+        shown = shielded(" ".join(reason.split()))[:_LONGEST_REASON]
+        return fill(self.language.retry, {"reason": shown, "num_nuggets": number})
+
+    def said(self, name: str, number: int) -> str:
+        """A text about the output format, filled.
+
+        Its example never has as many labels as there are nuggets: a model that repeats it has
+        given no answer, and is not taken to have given one.
+        """
+        words = self._format_words
+        example = EXAMPLE_LABELS if number != len(EXAMPLE_LABELS) else EXAMPLE_LABELS[:2]
+        values = {
+            "form": words["form"],
+            "place": words["many_lines" if self.output.many_lines else "one_line"],
+            "num_nuggets": number,
+            "example_count": len(example),
+            "example": self.output.write(example),
+        }
+        return fill(words[name], values)
+
+
+_REASONED = '{}.\n  nugget="{}"\n  snippet="{}"\n  rationale="{}"\n  decision="{}"\n'
+
+
+# Items of one run differ in their data; what is said around them is the same for each number of nuggets.
+@lru_cache(maxsize=1024)
+def _system_text(how: NuggetFormat, number: int) -> str:
+    values = {"num_nuggets": number, "output": how.said(how.prompt_type.output_words, number)}
+    return fill(how.template, values)
+
+
+@lru_cache(maxsize=1024)
+def _closing(how: NuggetFormat, number: int) -> str:
+    reminder = how.said(f"{how.prompt_type.output_words}_reminder", number)
+    return fill(how.language.closing, {"num_nuggets": number, "reminder": reminder})
+
+
+def nugget_format(
+    prompt_type: str, format_type: str = "json", *, domain: str | None = None, language: str = "en"
+) -> NuggetFormat:
+    """The definitions of these names put together; unknown names are errors with the valid ones."""
+    return _put_together(
+        get_prompt_type(prompt_type),
+        get_output_format(format_type),
+        get_language(language),
+        None if domain is None else get_domain(domain),
+    )
+
+
+@lru_cache(maxsize=256)
+def _put_together(
+    prompt_type: PromptType, output: OutputFormat, language: Language, domain: Domain | None
+) -> NuggetFormat:
+    made = NuggetFormat(prompt_type, output, language, domain, _user_format(output.name))
+    made.system_text(1)  # a combination without text says so here
+    return made
+
+
+@dataclass(frozen=True)
+class PromptInfo:
+    """What identifies a prompt: ``fingerprint`` changes when a text of it does."""
+
+    name: str
+    summary: str
+    best_for: str
+    version: str
+    changelog: Mapping[str, str]
+    fingerprint: str
+    reasons: bool
+
+
+def prompt_info(
+    prompt_type: str, format_type: str = "json", *, domain: str | None = None, language: str = "en"
+) -> PromptInfo:
+    """Version, changelog and fingerprint of a prompt; results carry them."""
+    how = nugget_format(prompt_type, format_type, domain=domain, language=language)
+    own = how.prompt_type
+    return PromptInfo(
+        own.name,
+        own.summary,
+        own.best_for,
+        own.version,
+        dict(own.changelog),
+        how.fingerprint,
+        own.reasons,
+    )
+
+
+@lru_cache(maxsize=16)
+def _user_format(format_type: str) -> PromptFormat:
+    from lm_eval.config.yaml import load_yaml
+
+    file = Path(str(resources.files("nugget_eval.prompts"))) / "builtin" / "user.yaml"
+    reader = bind_reader({"reader": "nugget_labels", "format_type": format_type})
+    return replace(compile_format(load_yaml(file), where=str(file)), scorer=reader)
