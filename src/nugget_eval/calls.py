@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lm_eval.errors import UsageError
-from lm_eval.formats.assemble import Chat, Context, Message, Prompt
+from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
 from nugget_eval.canaries import Canary, canaries_for, with_canaries
@@ -159,9 +159,8 @@ class Caller:
             domain=model.domain,
             language=model.language,
             examples=self._examples,
+            retry_reason=None if call.problem is None else PROBLEMS[call.problem],
         ).chat
-        if call.problem is not None:
-            chat = _with_problem(chat, call)
         if self._as_chat:
             return chat
         return Prompt(tuple(f"{message.content}\n\n" for message in chat.messages))
@@ -233,18 +232,6 @@ def _orders(batch: range, count: int) -> Iterator[tuple[int, ...]]:
     for turn in range(min(count, size)):
         start = turn * size // min(count, size)
         yield (*batch[start:], *batch[:start])
-
-
-def _with_problem(chat: Chat, call: Call) -> Chat:
-    """The chat with a remark at its end: what was wrong with the reply before."""
-    many = "these nuggets" if call.count > 1 else "this nugget"
-    remark = (
-        f"An earlier reply about {many} could not be used: {PROBLEMS[call.problem or '']}. Judge "
-        f"{many} again and answer in the form described above, with exactly {call.count} "
-        f"{'labels' if call.count > 1 else 'label'}."
-    )
-    *before, last = chat.messages
-    return Chat((*before, Message(last.role, f"{last.content}\n\n{remark}")))
 
 
 def _examples(path: str | None) -> tuple[Example, ...]:

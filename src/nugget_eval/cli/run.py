@@ -142,8 +142,9 @@ def remarks(done: Evaluation) -> list[str]:
             lines.append(f"{name}: replies that left labels missing: {said}.")
         if counts.alarms:
             lines.append(
-                f"{name}: {counts.alarms:,} replies are void, because a nugget with a known label got "
-                "another one: the passage may have taken over the judge, or the judge does not read."
+                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void, because a nugget with a "
+                "known label got another one: the passage may have taken over the judge, or the judge "
+                "does not read."
             )
         unfound = sum(counts.snippets.get(kind, 0) for kind in ("not_found", "none"))
         if unfound:
