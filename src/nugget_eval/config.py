@@ -183,8 +183,16 @@ class _Section:
             ) from None
         super().__setattr__(name, checked)
 
+    def __repr__(self) -> str:
+        """The values, secrets hidden."""
+        from lm_eval.reports.redact import redacted
 
-@dataclass
+        values = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        shown = (f"{name}={value!r}" for name, value in redacted(values).items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(repr=False)
 class ModelConfig(_Section):
     """Who judges, and how it is asked."""
 
@@ -224,7 +232,7 @@ class ModelConfig(_Section):
     seed: int = _setting(1234, _whole(0), "seed of fences, canaries and intervals (default: 1234)")
 
 
-@dataclass
+@dataclass(repr=False)
 class DataConfig(_Section):
     """What is judged."""
 
@@ -239,7 +247,7 @@ class DataConfig(_Section):
     limit: int | None = _setting(None, _whole(1, optional=True), "only the first N items")
 
 
-@dataclass
+@dataclass(repr=False)
 class EvaluationConfig(_Section):
     """How labels become certain, or missing."""
 
@@ -278,7 +286,7 @@ class EvaluationConfig(_Section):
     use_cache: str | None = _setting(None, _text, "keep replies in this file, for other runs too")
 
 
-@dataclass
+@dataclass(repr=False)
 class MetricsConfig(_Section):
     """How labels become scores."""
 
@@ -295,7 +303,7 @@ class MetricsConfig(_Section):
     )
 
 
-@dataclass
+@dataclass(repr=False)
 class LoggingConfig(_Section):
     """What is written and shown."""
 

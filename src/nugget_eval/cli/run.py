@@ -142,7 +142,7 @@ def remarks(done: Evaluation) -> list[str]:
             lines.append(f"{name}: replies that left labels missing: {said}.")
         if counts.alarms:
             lines.append(
-                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void, because a nugget with a "
+                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void: a nugget with a "
                 "known label got another one: the passage may have taken over the judge, or the judge "
                 "does not read."
             )

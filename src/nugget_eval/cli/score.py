@@ -131,13 +131,13 @@ def _aligned(gold: Sequence[Labelled], gold_path: str, path: str) -> Aligned:
     items: list[Labelled] = list(read_labelled(path))
     if not gold or not items:
         raise DataError(f"{path if gold else gold_path} holds no labels.")
-    if _is_whole(gold) != _is_whole(items) or (_has_twice(gold) and _has_twice(items)):
-        return align_labels(_together(gold), _together(items))
-    return align_labels(gold, items)
-
-
-def _together(items: Sequence[Labelled]) -> list[Labelled]:
-    return [*best_over_passages(items)]
+    runs = {item.unit for item in items if isinstance(item, Assignment)}
+    is_alike = (
+        _is_whole(gold) == _is_whole(items) and not _has_twice(gold) and not _has_twice(items)
+    )
+    if is_alike or len(runs) > 1:
+        return align_labels(gold, items)
+    return align_labels(best_over_passages(gold), best_over_passages(items))
 
 
 def _is_whole(items: Iterable[Labelled]) -> bool:
