@@ -266,25 +266,37 @@ def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
     draws = resampled_sums(sums, how) if len(sums) else sums
     # The coincidences of two raters are the table of labels and its mirror.
     mirrored = (stats.tables(sums) + stats.tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
+    sizes = _share_sizes(stats.tables(sums.sum(axis=0, keepdims=True))[0])
     found = {
-        name: measured(sums, statistic, how, n=n, undefined=reason if n else NO_ITEMS, draws=draws)
+        name: measured(
+            sums,
+            statistic,
+            how,
+            n=sizes.get(name, n),
+            undefined=reason if n else NO_ITEMS,
+            draws=draws,
+        )
         for name, (statistic, reason) in statistics.items()
     }
-    found.update(_extreme_shares(found, stats.tables(sums.sum(axis=0, keepdims=True))[0]))
-    return {**found, **_alphas(mirrored, how, n)}
+    return {**found, **_extreme_shares(found, sizes), **_alphas(mirrored, how, n)}
 
 
-def _extreme_shares(found: Mapping[str, Measured], table: Array) -> dict[str, Measured]:
-    """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off."""
-    sizes = {"accuracy": table.sum()}
+def _share_sizes(table: Array) -> dict[str, int]:
+    """Of how many items accuracy, precision and recall are shares."""
+    sizes = {"accuracy": int(table.sum())}
     for label, place in _CODE.items():
-        sizes[f"precision[{label}]"] = table[:, place].sum()
-        sizes[f"recall[{label}]"] = table[place].sum()
+        sizes[f"precision[{label}]"] = int(table[:, place].sum())
+        sizes[f"recall[{label}]"] = int(table[place].sum())
+    return sizes
+
+
+def _extreme_shares(found: Mapping[str, Measured], sizes: Mapping[str, int]) -> dict[str, Measured]:
+    """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off."""
     shares = {}
     for name, size in sizes.items():
         value = found[name].value
         if value is not None and value in (0.0, 1.0):
-            shares[name] = Measured(share_estimate(round(value * size), round(size)))
+            shares[name] = Measured(share_estimate(round(value * size), size))
     return shares
 
 

@@ -18,7 +18,7 @@ from nugget_eval.scores import RunScores
 EXACT_WAYS = 20_000
 NUM_DRAWS = 10_000
 ALPHA = 0.05
-_DRAWS_AT_ONCE = 1000
+_CELLS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,10 @@ def _drawn_hits(differences: Array, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     observed = np.abs(differences.sum(axis=0)) - 1e-9
     hits = np.zeros(differences.shape[1], dtype=np.int64)
-    for _ in range(NUM_DRAWS // _DRAWS_AT_ONCE):
-        signs = rng.integers(0, 2, (_DRAWS_AT_ONCE, len(differences))) * 2.0 - 1.0
+    step = max(1, _CELLS_AT_ONCE // len(differences))
+    for start in range(0, NUM_DRAWS, step):
+        size = min(step, NUM_DRAWS - start)
+        signs = rng.integers(0, 2, (size, len(differences)), dtype=np.int8) * 2.0 - 1.0
         hits += (np.abs(signs @ differences) >= observed).sum(axis=0)
     return hits
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from nugget_eval.reading import LABELS, Label, label_of
-from nugget_eval.rows import Row, Source, merged, shown
+from nugget_eval.rows import Row, Source, listed, merged, shown, spelling
 
 Importance: TypeAlias = Literal["vital", "okay"]
 IMPORTANCES: tuple[Importance, ...] = get_args(Importance)
@@ -103,11 +103,11 @@ class Sentence:
     @classmethod
     def of(cls, row: Row) -> Sentence:
         """The sentence in ``row``."""
-        return cls(row.text("text"), _names(row, "citations"), row.source)
+        return cls(row.text("text"), row.names("citations"), row.source)
 
     def to_row(self) -> dict[str, Any]:
         """One object of the list ``answer``."""
-        citations = _listed(self.citations, self.source)
+        citations = listed(self.citations, self.source)
         return merged(self.source, {"text": self.text, "citations": citations})
 
 
@@ -130,7 +130,7 @@ class Answer:
             row.name("run_id") if row.values.get("run_id") is not None else "",
             row.name("topic_id", "qid"),
             row.optional_text("topic", "query"),
-            _names(row, "references"),
+            row.names("references"),
             row.whole_number("response_length"),
             tuple(Sentence.of(item) for item in row.rows("answer")),
             row.source,
@@ -150,9 +150,9 @@ class Answer:
         """One object of a run."""
         values = {
             "run_id": self.run_id or None,
-            _spelling(self.source, "topic_id", "qid"): self.topic_id,
-            _spelling(self.source, "topic", "query"): self.topic or None,
-            "references": _listed(self.references, self.source),
+            spelling(self.source, "topic_id", "qid"): self.topic_id,
+            spelling(self.source, "topic", "query"): self.topic or None,
+            "references": listed(self.references, self.source),
             "response_length": self.response_length,
             "answer": [sentence.to_row() for sentence in self.answer],
         }
@@ -233,7 +233,7 @@ class PassageAssignment:
     def to_row(self) -> dict[str, Any]:
         """One object of an assignments file for retrieved passages."""
         values = {
-            _spelling(self.source, "text", "query"): self.query or (None if self.source else ""),
+            spelling(self.source, "text", "query"): self.query or (None if self.source else ""),
             "qid": self.qid,
             "candidate_text": self.candidate_text or (None if self.source else ""),
             "docid": self.docid,
@@ -258,7 +258,7 @@ class Block:
         """The item in ``row``. Such items say nothing of importance."""
         nuggets = _nuggets(row, "block_nuggets_assignment")
         query = row.optional_text("query")
-        return cls(row.name("qid"), query, _names(row, "block"), nuggets, row.source)
+        return cls(row.name("qid"), query, row.names("block"), nuggets, row.source)
 
     @property
     def text(self) -> str:
@@ -270,7 +270,7 @@ class Block:
         values = {
             "qid": self.qid,
             "query": self.query or None,
-            "block": _listed(self.block, self.source),
+            "block": listed(self.block, self.source),
         }
         return merged(self.source, {**values, **_rows(self, "block_nuggets_assignment")})
 
@@ -305,7 +305,7 @@ class Metrics:
     @classmethod
     def of(cls, row: Row) -> Metrics:
         """The scores in ``row``: every key that ends in ``_score``."""
-        scores = {key: _score(row, key) for key in row.values if key.endswith("_score")}
+        scores = {key: row.share(key) for key in row.values if key.endswith("_score")}
         if not scores:
             row.key("strict_vital_score")
         return cls(row.name("qid"), scores, row.source)
@@ -361,34 +361,3 @@ def _rows(record: Labelled, name: str = "nuggets", *, is_new: bool = False) -> d
             "assignment", None
         )  # other tools expect the key, also where no label is known
     return {name: rows}
-
-
-def _names(row: Row, name: str) -> tuple[int | str, ...]:
-    """A list of texts or whole numbers; empty where there is no such key."""
-    values = row.values.get(name)
-    items = [] if values is None else values
-    if not isinstance(items, list) or any(
-        isinstance(item, bool) or not isinstance(item, (int, str)) for item in items
-    ):
-        raise row.error(f"{name!r} must be a list of texts or numbers, not {shown(values)}.")
-    return tuple(items)
-
-
-def _listed(values: Sequence[int | str], source: Source | None) -> list[int | str] | None:
-    """A list to write; None, which adds no key, for an empty one of a record that was read."""
-    return list(values) if values or source is None else None
-
-
-def _score(row: Row, key: str) -> float | None:
-    value = row.values[key]
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise row.error(f"{key!r} must be a number from 0 to 1 or null, not {shown(value)}.")
-    return float(value)
-
-
-def _spelling(source: Source | None, *names: str) -> str:
-    """Which of ``names`` the file used; the first where it used none."""
-    row = source.row if source else {}
-    return next((name for name in names if row.get(name) is not None), names[0])

@@ -6,14 +6,13 @@ Every refusal says the file, the line, the key and what to do. Nothing here know
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from lm_eval.errors import DataError, did_you_mean, listing, nearest
 
-T = TypeVar("T")
 _SHOWN = 60
 
 
@@ -86,6 +85,25 @@ class Row:
         ):
             raise self.error(f"{name!r} must be a whole number, not {shown(value)}.")
         return value
+
+    def names(self, name: str) -> tuple[int | str, ...]:
+        """A list of texts or whole numbers; empty where there is no such key or it holds null."""
+        values = self.values.get(name)
+        items = [] if values is None else values
+        if not isinstance(items, list) or any(
+            isinstance(item, bool) or not isinstance(item, (int, str)) for item in items
+        ):
+            raise self.error(f"{name!r} must be a list of texts or numbers, not {shown(values)}.")
+        return tuple(items)
+
+    def share(self, name: str) -> float | None:
+        """A number from 0 to 1, or None for null."""
+        value = self.values[name]
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise self.error(f"{name!r} must be a number from 0 to 1 or null, not {shown(value)}.")
+        return float(value)
 
     def rows(self, *names: str) -> Iterator[Row]:
         """The objects of a list, each with its own place."""
@@ -198,6 +216,17 @@ def _says(row: Mapping[str, Any], key: str, value: Any) -> bool:
     if value is None:
         return not old and old != 0
     return key in row and (old == value or (isinstance(old, int) and str(old) == value))
+
+
+def listed(values: Sequence[int | str], source: Source | None) -> list[int | str] | None:
+    """A list for ``merged``; None, which adds no key, for an empty one of a record that was read."""
+    return list(values) if values or source is None else None
+
+
+def spelling(source: Source | None, *names: str) -> str:
+    """Which of ``names`` the file used; the first where it used none."""
+    row = source.row if source else {}
+    return next((name for name in names if row.get(name) is not None), names[0])
 
 
 def to_line(row: Mapping[str, Any], source: Source | None) -> str:

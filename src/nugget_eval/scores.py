@@ -140,7 +140,10 @@ def score_runs(
     trec_compat: bool = False,
     how: Resampling | None = None,
 ) -> list[RunScores]:
-    """The scores of each run in ``items``, in the order in which they come first."""
+    """The scores of each run in ``items``, in the order in which they come first.
+
+    Labels of retrieved passages are put together by ``best_over_passages`` first.
+    """
     runs: dict[str, list[Labelled]] = defaultdict(list)
     for item in items:
         runs[item.unit].append(item)

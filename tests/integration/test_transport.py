@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -69,6 +70,20 @@ def transport() -> Iterator[Callable[..., Transport]]:
     yield build
     for each in made:
         each.close()
+
+
+@contextlib.contextmanager
+def memory() -> Iterator[list[int]]:
+    """Fills the list with the most bytes in use at a time inside the block, by client and server."""
+    used: list[int] = []
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    try:
+        yield used
+    finally:
+        used.append(tracemalloc.get_traced_memory()[1] - before)
+        tracemalloc.stop()
 
 
 async def send(transport: Transport, url: str, n: int) -> Received[Any]:
@@ -220,13 +235,9 @@ def test_no_more_is_read_than_the_limit(transport: Callable[..., Transport], kin
     fault = Fault(kind, size=50 * 2**20)
     with FaultyServer(double, faults=always(fault)) as server:
         engine = transport(max_response_bytes=1_000_000)
-        ask_and_forget = pytest.raises(RequestError, match="more than 1,000,000 bytes")
-        tracemalloc.start()
-        with ask_and_forget:
+        with pytest.raises(RequestError, match="more than 1,000,000 bytes"), memory() as used:
             ask(engine, server.url)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert peak < 25 * 2**20
+        assert used[0] < 25 * 2**20
         assert len(server.requests) == 1
 
 
@@ -636,12 +647,10 @@ def test_memory_does_not_grow_with_the_number_of_jobs(transport: Callable[..., T
             return (await engine.post(server.url, body, HEADERS, twice)).value
 
         def peak(count: int) -> int:
-            tracemalloc.start()
-            for _ in engine.window(range(count), work):
-                server.requests.clear()
-            _, most = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            return most
+            with memory() as used:
+                for _ in engine.window(range(count), work):
+                    server.requests.clear()
+            return used[0]
 
         peak(20)
         assert peak(600) < peak(60) + 2_000_000

@@ -99,6 +99,9 @@ def test_pairs_against_scikit_learn(pairs: list[tuple[str, str]]) -> None:
         for label, oracle in zip(LABELS, column, strict=True):
             ours = value(found, f"{name}[{label}]")
             assert ours == (None if math.isnan(oracle) else pytest.approx(oracle))
+    for label, size in zip(LABELS, scores[3], strict=True):
+        recall = found.measures[f"recall[{label}]"].estimate
+        assert (recall.n if recall else 0) == size
     occurring = [label for label, n in zip(LABELS, table.sum(0) + table.sum(1), strict=True) if n]
     macro = precision_recall_fscore_support(
         *known, labels=occurring, average="macro", zero_division=0.0
@@ -388,3 +391,11 @@ def test_known_errors_of_a_judge_are_taken_out() -> None:
     )
     assert either.value == pytest.approx(0.52)
     assert corrected_share([], [], whole).value is None
+
+
+def test_many_items_are_resampled_by_their_kinds() -> None:
+    """A hundred thousand items are at most 9 kinds of pairs; the spread is that of a share."""
+    found = pair("S" * 100_000, "S" * 70_000 + "N" * 30_000)
+    accuracy = found.measures["accuracy"].estimate
+    assert accuracy is not None
+    assert accuracy.stderr == pytest.approx((0.7 * 0.3 / 100_000) ** 0.5, rel=0.1)

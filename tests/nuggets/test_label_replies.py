@@ -38,10 +38,10 @@ def test_reads_as_a_careful_person_does(row: dict[str, Any]) -> None:
     assert bool(reading.reason) == (reading.error_type is not None)
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if not {"asked", "options"} & set(row.values[0])]
+)
 def test_the_tuple_says_the_same(row: dict[str, Any]) -> None:
-    if "options" in row or "asked" in row:
-        pytest.skip("the tuple has no such argument")
     expected = [LETTERS.get(letter) for letter in row["reads"]]
     labels, count, format_used, error = parse_labels_multi_format(row["reply"], len(expected))
     assert labels == (expected if any(expected) else None)

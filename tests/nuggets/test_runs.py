@@ -392,6 +392,7 @@ def test_equal_nuggets_have_their_own_ids() -> None:
     nuggets = [Nugget("a"), Nugget("b"), Nugget("a")]
     ids = nugget_ids("1", nuggets)
     assert len(set(ids)) == 3
+    assert ids[0] == "6e5e8fbca452f578"  # never changes: files refer to it
     assert nugget_ids("1", [Nugget("b"), Nugget("a", "okay", "support")]) == [ids[1], ids[0]]
     assert not set(nugget_ids("2", nuggets)) & set(ids)
 

@@ -256,6 +256,11 @@ def test_exact_sign_flips_are_those_of_scipy(differences: list[float]) -> None:
         assert ours.value == pytest.approx(min(1.0, oracle.pvalue))
 
 
+def test_sign_flips_of_single_items_are_the_exact_test_of_mcnemar() -> None:
+    column = np.array([1.0] * 7 + [-1.0] + [0.0] * 100)  # 7 against 1, and 100 that tie
+    assert sign_flip_p_values(column[:, None], seed=1)[0].value == 18 / 256
+
+
 def test_drawn_sign_flips_are_close_to_the_exact_ones() -> None:
     rng = np.random.default_rng(3)
     column = np.round(rng.normal(0.12, 0.4, 16), 2)

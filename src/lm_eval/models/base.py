@@ -222,16 +222,24 @@ class LM:
 
     @classmethod
     def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
-        """Refuse arguments that the constructor does not take."""
+        """Refuse arguments that the constructor does not take, and a lack of those it needs."""
         parameters = inspect.signature(cls.__init__).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        valid = [n for n, p in parameters.items() if n != "self" and p.kind is not p.VAR_KEYWORD]
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        valid = [n for n, p in parameters.items() if n != "self" and p.kind in by_name]
         for argument in model_args:
             if argument not in valid and not takes_any:
                 raise UsageError(
                     f"Model {name!r} has no argument {argument!r}."
                     f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
                 )
+        lacking = [n for n in valid if parameters[n].default is inspect.Parameter.empty]
+        lacking = [n for n in lacking if n not in model_args]
+        if lacking:
+            example = ",".join(f"{n}=…" for n in lacking)
+            raise UsageError(
+                f"Model {name!r} needs {listing(lacking)}. Give it as --model_args {example}."
+            )
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
