@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lm_eval.errors import UsageError
-from lm_eval.formats.assemble import Context, Prompt
+from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
 from nugget_eval.canaries import Canary, canaries_for, with_canaries
@@ -73,15 +73,16 @@ class Call:
 class Caller:
     """Makes the calls of one judge, and the requests they become."""
 
-    def __init__(self, config: Config, items: Sequence[Item], model: LM) -> None:
+    def __init__(self, config: Config, items: Sequence[Item], *, as_chat: bool = True) -> None:
         self.items = items
+        self.is_constrained = False
+        """Whether the server is asked to hold replies to a schema."""
         self._config = config
-        able = model.capabilities
-        self._as_chat = able.chat_only or able.chat_template
+        self._as_chat = as_chat
         self._formats: dict[str, NuggetFormat] = {}
+        self._chosen: dict[int, str] = {}
         self._examples = _examples(config.model.examples)
         self._kwargs: dict[tuple[int, int | None], Mapping[str, Any]] = {}
-        self.is_constrained = self._may_constrain(model)
 
     # Which nuggets are asked
 
@@ -127,7 +128,10 @@ class Caller:
         name = self._config.model.prompt_type
         if name != AUTO:
             return name
-        return select_prompt_type([nugget.text for nugget in item.nuggets]).prompt_type
+        if id(item) not in self._chosen:  # items live as long as this does
+            texts = [nugget.text for nugget in item.nuggets]
+            self._chosen[id(item)] = select_prompt_type(texts).prompt_type
+        return self._chosen[id(item)]
 
     def format(self, item: Item) -> NuggetFormat:
         """How an item is asked."""
@@ -145,11 +149,21 @@ class Caller:
                 self.format(item)
         return self._formats
 
+    def messages(self, call: Call) -> list[dict[str, str]]:
+        """The prompt of a call as ``{"role": …, "content": …}`` messages."""
+        return self._chat(call).as_dicts()
+
     def context(self, call: Call) -> Context:
-        """The prompt of a call."""
+        """The prompt of a call as the model takes it: as text, where it knows no chats."""
+        chat = self._chat(call)
+        if self._as_chat:
+            return chat
+        return Prompt(tuple(f"{message.content}\n\n" for message in chat.messages))
+
+    def _chat(self, call: Call) -> Chat:
         item, model = self.items[call.item], self._config.model
         texts = [item.nuggets[number].text for number in call.numbers]
-        chat = compose_prompt(
+        return compose_prompt(
             self.prompt_type(item),
             item.query,
             item.passage,
@@ -161,9 +175,6 @@ class Caller:
             examples=self._examples,
             retry_reason=None if call.problem is None else PROBLEMS[call.problem],
         ).chat
-        if self._as_chat:
-            return chat
-        return Prompt(tuple(f"{message.content}\n\n" for message in chat.messages))
 
     def request(self, call: Call, task: str) -> GenerateRequest:
         """The request of a call; its place in the item does not depend on other calls."""
@@ -187,11 +198,11 @@ class Caller:
             self._kwargs[key] = MappingProxyType(made)
         return self._kwargs[key]
 
-    def _may_constrain(self, model: LM) -> bool:
-        """Whether replies are held to a schema: bare JSON, from a server that is asked by chat."""
+    def constrain(self, model: LM) -> None:
+        """Have replies held to a schema, if the config wants it: bare JSON, from a chat server."""
         wanted = self._config.model.constrain
         if wanted == "off":
-            return False
+            return
         reasons = any(how.prompt_type.reasons for how in self.formats().values())
         is_json = self._config.model.format_type in ("json", "adaptive")
         problem = ""
@@ -203,7 +214,7 @@ class Caller:
             )
         if problem and wanted == "on":
             raise UsageError(f"--constrain on cannot be followed: {problem}. Use --constrain off.")
-        return not problem
+        self.is_constrained = not problem
 
 
 def label_schema(count: int) -> dict[str, Any]:

@@ -102,7 +102,9 @@ class Judge:
         self._model = model
         self._config = config
         self._kept = kept
-        self._caller = Caller(config, items, model)
+        able = model.capabilities
+        self._caller = Caller(config, items, as_chat=able.chat_only or able.chat_template)
+        self._caller.constrain(model)
         self._usage: list[Usage] = []
 
     def judge(self) -> Judged:

@@ -73,12 +73,17 @@ def _clean(text: str) -> str:
 
 def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
     """What ``replies.jsonl`` holds: one object for each reply."""
+    caller = Caller(done.config, done.items)
     for judged in done.judged:
         for reply in judged.replies:
-            yield reply_row(judged.name, done.items[reply.call.item], reply, done)
+            row = reply_row(judged.name, done.items[reply.call.item], reply)
+            row["format_type"] = done.config.model.format_type
+            if done.config.logging.log_prompts:
+                row["prompt"] = caller.messages(reply.call)
+            yield row
 
 
-def reply_row(judge: str, item: Item, reply: JudgedReply, done: Evaluation) -> dict[str, Any]:
+def reply_row(judge: str, item: Item, reply: JudgedReply) -> dict[str, Any]:
     """A reply, what was asked, and how it was read."""
     call, reading = reply.call, reply.reading
     row: dict[str, Any] = {
@@ -96,7 +101,6 @@ def reply_row(judge: str, item: Item, reply: JudgedReply, done: Evaluation) -> d
         "finish": reply.finish,
         "max_tokens": call.max_tokens,
         "expected_count": call.count,
-        "format_type": done.config.model.format_type,
     }
     if reading is not None:
         row |= {
@@ -117,19 +121,7 @@ def reply_row(judge: str, item: Item, reply: JudgedReply, done: Evaluation) -> d
         row["thinking"] = reply.thinking
     if reply.failed is not None:
         row["failed"] = reply.failed
-    if done.config.logging.log_prompts:
-        row["prompt"] = _prompt(done, reply)
     return row
-
-
-def _prompt(done: Evaluation, reply: JudgedReply) -> list[dict[str, str]]:
-    from lm_eval.formats.assemble import Chat
-    from lm_eval.models.dummy import DummyLM
-
-    # Any model that takes chats will do: prompts do not depend on who is asked.
-    context = Caller(done.config, done.items, DummyLM()).context(reply.call)
-    assert isinstance(context, Chat)
-    return context.as_dicts()
 
 
 # --------------------------------------------------------------------------------------- summary

@@ -105,11 +105,7 @@ def trials(
     config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
 ) -> Iterator[list[Trial]]:
     """Every combination, judged; replies stay on disk until the block is left."""
-    configs = [
-        _varied(config, prompt_type, format_type)
-        for prompt_type in prompt_types
-        for format_type in format_types
-    ]
+    configs = varied(config, prompt_types, format_types)
     loaded = load_items(config.data)
     with ExitStack() as stack:
         specs = []
@@ -125,6 +121,17 @@ def trials(
                 Trial(one.model.prompt_type, one.model.format_type, done, done.agreement())
             )
         yield found
+
+
+def varied(
+    config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
+) -> list[Config]:
+    """The config under each combination, each with a folder of its own."""
+    return [
+        _varied(config, prompt_type, format_type)
+        for prompt_type in prompt_types
+        for format_type in format_types
+    ]
 
 
 def _varied(config: Config, prompt_type: str, format_type: str) -> Config:

@@ -180,3 +180,14 @@ def test_formats_lists_everything(work: Workplace) -> None:
     assert done.code == 0
     for name in ("no_reasoning", "optimized", "python_list", "biomedical", "zh"):
         assert name in done.out
+
+
+def test_compare_tells_the_costs_first(work: Workplace) -> None:
+    judge = ToyJudge()
+    with FaultyServer(judge) as server:
+        model = work.model(server.url)[:-2]
+        done = work.cli("compare", *DATA, *model, "--prompt_types", "short_cot,legacy", "--dry_run")
+    assert done.code == 0, done.err
+    assert judge.asked == []
+    assert "legacy×json" in done.out
+    assert not (work.folder / "out").exists()

@@ -287,3 +287,29 @@ def test_dry_run_asks_nothing_and_tells_the_costs(work: Workplace) -> None:
     assert work.summary()["judges"][0]["usage"]["cost"] > 0
     assert len(judge.asked) == 3
     assert "USD" in done.out
+
+
+def test_a_cache_is_shared_between_runs(work: Workplace) -> None:
+    judge = ToyJudge()
+    with FaultyServer(judge) as server:
+        assert work.run(server.url, "--use_cache", "replies.sqlite").code == 0
+        assert len(judge.asked) == 2
+        done = work.run(server.url, "--use_cache", "replies.sqlite", "--retries", "1")
+        assert done.code == 0, done.err
+        assert len(judge.asked) == 2
+        assert work.labels() == RIGHT
+        assert work.run(server.url, "--use_cache", "replies.sqlite", "--seed", "5").code == 0
+    assert len(judge.asked) == 4  # other fences are other prompts
+
+
+def test_examples_domain_and_language_reach_the_judge(work: Workplace) -> None:
+    judge = ToyJudge()
+    with FaultyServer(judge) as server:
+        done = work.run(
+            server.url, "--examples", "builtin", "--domain", "legal", "--language", "de"
+        )
+    assert done.code == 0, done.err
+    assert work.labels() == RIGHT
+    roles = [message["role"] for message in judge.asked[0].body["messages"]]
+    assert roles[:3] == ["system", "user", "assistant"]
+    assert work.summary()["config"]["model"]["domain"] == "legal"

@@ -15,13 +15,13 @@ from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import Measured
 from nugget_eval.cli.main import config_of
-from nugget_eval.cli.run import say_notes
+from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError
 from nugget_eval.evaluation import check_output
 from nugget_eval.outputs import count_replies, write_files
-from nugget_eval.trials import Contrast, Trial, contrasts, trials
+from nugget_eval.trials import Contrast, Trial, contrasts, trials, varied
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -34,6 +34,8 @@ def compare(args: argparse.Namespace) -> int:
             "There is nothing to compare: --prompt_types and --format_types name one combination. "
             "Give several, such as --prompt_types short_cot,optimized."
         )
+    if args.dry_run:
+        return dry_run(varied(config, prompt_types, format_types))
     folder = check_output(config.logging.output_path)
     with trials(config, prompt_types, format_types) as found:
         say_notes(found[0].done.loaded.notes)

@@ -182,6 +182,14 @@ def _add_config_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry_run",
+        action="store_true",
+        help="print calls, tokens and costs; nothing is sent, no file is written",
+    )
+
+
 def _add_run(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
@@ -190,11 +198,7 @@ def _add_run(commands: Any) -> None:
     )
     add_config(parser, SECTIONS)
     _add_config_file(parser)
-    parser.add_argument(
-        "--dry_run",
-        action="store_true",
-        help="print calls, tokens and costs; nothing is sent, no file is written",
-    )
+    _add_dry_run(parser)
     parser.add_argument("--per_topic", action="store_true", help="also print a table of topics")
 
 
@@ -243,6 +247,7 @@ def _add_compare(commands: Any) -> None:
     )
     add_config(parser, SECTIONS, without=["prompt_type", "format_type"])
     _add_config_file(parser)
+    _add_dry_run(parser)
 
 
 def _add_preview(commands: Any) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 
 from lm_eval.errors import UsageError
-from lm_eval.formats.assemble import Chat
-from lm_eval.models.dummy import DummyLM
 from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.calls import Caller
@@ -46,7 +44,7 @@ def preview(args: argparse.Namespace) -> int:
     item = items[args.item]
     if not item.nuggets:
         raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so nothing is asked.")
-    caller = Caller(config, [item], DummyLM())
+    caller = Caller(config, [item])
     calls = caller.first()
     info = prompt_info(
         caller.prompt_type(item),
@@ -58,11 +56,9 @@ def preview(args: argparse.Namespace) -> int:
     print(f"{name}, version {info.version}, fingerprint {info.fingerprint}")
     print(f"Item {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
     for number, call in enumerate(calls, 1):
-        context = caller.context(call)
-        assert isinstance(context, Chat)
-        for message in context.messages:
-            print(f"── call {number}, {message.role}")
-            print(visible(message.content, keep="\n\t"))
+        for message in caller.messages(call):
+            print(f"── call {number}, {message['role']}")
+            print(visible(message["content"], keep="\n\t"))
     return 0
 
 

@@ -14,6 +14,7 @@ from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
 from lm_eval.runs import hidden, secrets_in
 from nugget_eval.cli.main import config_of
+from nugget_eval.config import Config
 from nugget_eval.evaluation import (
     Evaluation,
     check_output,
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Judge, score, write, and show what came out; with ``--dry_run``, only what it would cost."""
     config = config_of(args)
     if args.dry_run:
-        return dry_run(args)
+        return dry_run([config])
     folder = check_output(config.logging.output_path)
     with evaluating(config) as done:
         say_notes(done.loaded.notes)
@@ -46,14 +47,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def dry_run(args: argparse.Namespace) -> int:
-    """Print what a run would ask."""
-    config = config_of(args)
-    forecasts, notes = forecast(config)
-    prices = prices_of(config, judge_specs(config))
-    print_forecasts(forecasts, console(), prices=next(iter(prices.values()), None))
+def dry_run(configs: Sequence[Config]) -> int:
+    """Print what evaluations would ask; costs by the prices of each judge."""
+    out = console()
+    notes: dict[str, None] = {}
+    for config in configs:
+        if len(configs) > 1:
+            out.print(f"{config.model.prompt_type}×{config.model.format_type}")
+        forecasts, own = forecast(config)
+        notes.update(dict.fromkeys(own))
+        prices = prices_of(config, judge_specs(config))
+        groups = [[one] for one in forecasts] if prices else [forecasts]
+        for group in groups:  # judges may have prices of their own
+            print_forecasts(group, out, prices=prices.get(group[0].name))
     for note in notes:
-        console().print(Paragraph("  ", visible(note)))
+        out.print(Paragraph("  ", visible(note)))
     return 0
 
 
@@ -70,6 +78,8 @@ def show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False
     if per_topic:
         for run in runs:
             out.print()
+            if len(runs) > 1:
+                out.print(Paragraph("", visible(run.run_id)))
             out.print(topic_table(run))
     agreed, raters = done.agreement(), done.raters()
     if agreed is not None:
