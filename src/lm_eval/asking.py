@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.base import LM, peek
-from lm_eval.preparing import Prepared
 from lm_eval.reports.progress import Progress
 from lm_eval.request_keys import RequestKeys
 from lm_eval.requests import (
@@ -47,6 +46,30 @@ class Kept:
     found: int = 0
     """Answers that were taken from the store."""
     added: int = 0
+
+
+class Named(Protocol):
+    """A task, as far as asking goes."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Askable(Protocol):
+    """Docs with requests under one name; a ``Prepared`` task is one."""
+
+    @property
+    def task(self) -> Named: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Kind of request → how many of them there are."""
+
+    @property
+    def num_requests(self) -> int: ...
+
+    def asked(self) -> Iterator[DocRequests]:
+        """Every doc with its requests, the same ones on every call."""
 
 
 class Taker(Protocol):
@@ -118,7 +141,7 @@ class Costs:
 
 
 def ask_all(
-    prepared: Sequence[Prepared],
+    prepared: Sequence[Askable],
     takers: Sequence[Taker],
     model: LM,
     *,
@@ -147,7 +170,7 @@ class _Asking:
 
     def __init__(
         self,
-        prepared: Sequence[Prepared],
+        prepared: Sequence[Askable],
         takers: Sequence[Taker],
         model: LM,
         kept: Kept | None,

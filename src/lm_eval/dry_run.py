@@ -33,7 +33,7 @@ def forecast(
     with hiding(secrets_in(model_args)):
         prepared = prepare_all(tasks, run.options)
         check_groups([] if run.options.predict_only else groups)
-        with _estimator(run, model_args) as model:
+        with estimator(run.model, model_args) as model:
             prepared, _ = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
@@ -54,14 +54,14 @@ def _requests(prepared: Prepared, progress: Progress) -> Iterator[Request]:
 
 
 @contextmanager
-def _estimator(run: Run, model_args: Mapping[str, Any]) -> Iterator[LM]:
+def estimator(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
     """The model where making it is cheap; otherwise something that guesses in its place."""
-    if isinstance(run.model, LM) or model_class(run.model).is_light:
-        with opened_model(run.model, model_args) as model:
-            yield model
+    if isinstance(model, LM) or model_class(model).is_light:
+        with opened_model(model, model_args) as made:
+            yield made
         return
-    backend = model_class(run.model)
-    backend.check_args(model_args, name=run.backend)
+    backend = model_class(model)
+    backend.check_args(model_args, name=model or "gguf")
     yield _NotLoaded(backend, model_args)
 
 

@@ -1,17 +1,22 @@
 """Every exception that ``nugget_eval`` raises on purpose; each says where, what and what next.
 
 NuggetEvalError (an LmEvalError)
+├── ConfigurationError        a value of the config that cannot be used (a ConfigError)
 ├── PromptError               a prompt that cannot be built, or a definition that cannot be used
 └── UnknownPromptError        a prompt type, format type, domain or language that does not exist
 """
 
 from __future__ import annotations
 
-from lm_eval.errors import LmEvalError, UnknownNameError
+from lm_eval.errors import ConfigError, LmEvalError, UnknownNameError
 
 
 class NuggetEvalError(LmEvalError):
     """Base of the errors of this package that are meant for the user."""
+
+
+class ConfigurationError(NuggetEvalError, ConfigError):
+    """A value of the config that cannot be used; ``key`` is its name, ``path`` and ``line`` where."""
 
 
 class PromptError(NuggetEvalError):

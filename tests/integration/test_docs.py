@@ -5,7 +5,7 @@ The blocks of a page run in order, in one new folder that has the repository's `
 - ``python`` runs in an interpreter of its own; ``bash`` runs as a script.
 - ``console``: lines that start with ``$ `` are run; the lines below are the output, compared if there
   are any. ``…`` stands for any text, alone on its line for any lines. An output with
-  ``lm-eval: error:`` (or ``error    ``) wants exit code 1, any other 0.
+  ``lm-eval: error:``, ``nugget-eval: error:`` (or ``error    ``) wants exit code 1, any other 0.
 - ``yaml`` whose first line is ``# NAME.yaml`` is written to that file and, if it is a task or group,
   validated. After ``<!-- with: NAME.yaml -->`` its keys replace those of that file, for this block only.
 - A block of any language after ``<!-- file: NAME -->`` is written to that file.
@@ -53,6 +53,7 @@ SKIPS = {
     "docs/formats.md": ["needs the weights"],
     "docs/harness.md": ["needs a library of task files"],
     "docs/models.md": ["installs packages", "needs the weights"] * 2,
+    "docs/nuggets.md": ["needs a server"],
 }
 """Page → the reasons of the blocks on it that are not run."""
 
@@ -108,7 +109,9 @@ class PageRun:
         commands.mkdir()
         python = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
         dummy = DUMMY.format(python=sys.executable)
-        for name, script in {"lm-eval": dummy, "lm_eval": dummy, "python": python}.items():
+        nuggets = f'#!/bin/sh\nexec "{sys.executable}" -m nugget_eval "$@"\n'
+        scripts = {"lm-eval": dummy, "lm_eval": dummy, "python": python, "nugget-eval": nuggets}
+        for name, script in scripts.items():
             (commands / name).write_text(script)
             (commands / name).chmod(0o755)
         self.environment = {
@@ -141,7 +144,7 @@ class PageRun:
             assert block.language in NOT_RUN, f"a {block.language!r} block needs a file name"
 
     def _run_command(self, command: str, output: str) -> None:
-        fails = "lm-eval: error:" in output or output.startswith("error    ")
+        fails = "-eval: error:" in output or output.startswith("error    ")
         printed = self._call(["bash", "-c", command], code=1 if fails else 0)
         words = shlex.split(command, comments=True)
         has_model = words[:2] != ["lm-eval", "run"] or {"--model", "-M", "--config"} & set(words)

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from io import TextIOWrapper
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
-from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
+from lm_eval.cli.program import (
+    Parser,
+    log_level,
+    logging_from,
+    one_of,
+    parsed,
+    run_program,
+    whole_number,
+)
+from lm_eval.errors import UsageError, did_you_mean, listing
 
+NAME = "lm-eval"
 COMMANDS = ("run", "ls", "validate", "preview")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
     """Parse and run; every expected error is printed as one message, with exit code 1."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _never_fail_on_encoding()
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", LmEvalWarning)
-        warnings.showwarning = _warning_printer()
-        return _run_safely(arguments)
+    return run_program(NAME, lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    args = parse(arguments)
+    with logging_from(getattr(args, "verbosity", None), NAME, "lm_eval"):
+        return int(_handler(args.command)(args))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -40,51 +48,25 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"Unknown command {given[0]!r}.{did_you_mean(given[0], COMMANDS)} Commands: "
             f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
         )
-    args = _parsed(parser, given)
+    args = parsed(parser, given)
     path = getattr(args, "config", None)
     if path is not None:
         from lm_eval.cli.arguments import option_file_tokens
 
-        tokens = option_file_tokens(path, vars(_parsed(parser, [args.command])), REFUSED)
+        tokens = option_file_tokens(path, vars(parsed(parser, [args.command])), REFUSED)
         try:
-            args = _parsed(parser, [args.command, *tokens, *given[1:]])
+            args = parsed(parser, [args.command, *tokens, *given[1:]])
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
     args.command_line = ["lm-eval", *given]
     return args
 
 
-def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    args, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        command = f"`lm-eval {args.command}`"
-        name = unknown[0].partition("=")[0]
-        if not name.startswith("-"):
-            raise UsageError(f"{command} has no use for {name!r}. See `lm-eval {args.command} -h`.")
-        options = [f"--{option}" for option in vars(args) if option not in ("command", "what")]
-        raise UsageError(
-            f"{command} has no option {name!r}.{did_you_mean(name, options)} "
-            f"Options: {listing(options, 40)}."
-        )
-    return args
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are messages like all others, without a screen of usage."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
-
-    def error(self, message: str) -> NoReturn:
-        text = message.removeprefix("argument ").rstrip(".")
-        raise UsageError(f"{text}. See `{self.prog} --help`.")
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     import lm_eval
 
-    parser = _Parser(
+    parser = Parser(
         prog="lm-eval",
         description="Evaluate language models: score = task × format × model.",
         epilog=(
@@ -101,45 +83,6 @@ def build_parser() -> argparse.ArgumentParser:
     _add_validate(commands)
     _add_preview(commands)
     return parser
-
-
-def _run_safely(arguments: Sequence[str]) -> int:
-    try:
-        args = parse(arguments)
-        with _logging(getattr(args, "verbosity", None)):
-            return int(_handler(args.command)(args))
-    except LmEvalError as error:
-        return _fail(str(error))
-    except KeyboardInterrupt as stop:
-        return _fail(f"Stopped by Ctrl-C. {stop}".rstrip(), code=130)
-    except BrokenPipeError:  # `lm-eval ls tasks | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except MemoryError:
-        return _fail("Out of memory. Use a smaller --limit, --batch_size or model.")
-
-
-@contextmanager
-def _logging(level: str | None) -> Iterator[None]:
-    """Log what this package says from ``level`` up, for as long as a command runs."""
-    if level is None:
-        yield
-        return
-    import logging
-
-    logger = logging.getLogger("lm_eval")
-    before, propagates = logger.level, logger.propagate
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("lm-eval: %(levelname)s: %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(level)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
-        logger.propagate = propagates
 
 
 def _handler(command: str) -> Any:
@@ -160,45 +103,6 @@ def _handler(command: str) -> Any:
     return preview
 
 
-def _fail(message: str, *, code: int = 1) -> int:
-    from lm_eval.reports.redact import redacted_text
-    from lm_eval.reports.terminal import visible
-
-    print(f"lm-eval: error: {visible(redacted_text(message), keep=chr(10))}", file=sys.stderr)
-    return code
-
-
-def _warning_printer() -> Any:
-    """What prints warnings of one run: each text once."""
-    seen: set[str] = set()
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        from lm_eval.reports.redact import redacted_text
-        from lm_eval.reports.terminal import visible
-
-        text = redacted_text(str(message))
-        if text not in seen:
-            seen.add(text)
-            print(f"lm-eval: warning: {visible(text, keep=chr(10))}", file=sys.stderr)
-
-    return show
-
-
-def _never_fail_on_encoding() -> None:
-    """Where the terminal is not UTF-8, ``─`` is printed as ``\\u2500`` instead of an exception."""
-    for stream in (sys.stdout, sys.stderr):
-        encoding = str(getattr(stream, "encoding", None) or "utf-8")
-        if isinstance(stream, TextIOWrapper) and not encoding.lower().startswith("utf"):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-
-
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -206,24 +110,6 @@ def _number(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number. Give a whole number from 1 up, or a share between 0 and 1"
         ) from None
-
-
-def _one_of(*options: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        if text.lower() in options:
-            return text.lower()
-        raise argparse.ArgumentTypeError(
-            f"unknown value {text!r}.{did_you_mean(text, options)} Values: {listing(options)}"
-        )
-
-    return check
-
-
-def _level(text: str) -> str:
-    return _one_of(*(name.lower() for name in LEVELS))(text).upper()
-
-
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 # Arguments, command by command
@@ -259,7 +145,7 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
 
 def _add_prompting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--num_fewshot", "-f", type=_whole_number, metavar="N", help="examples before each question"
+        "--num_fewshot", "-f", type=whole_number, metavar="N", help="examples before each question"
     )
     parser.add_argument(
         "--system_instruction", metavar="TEXT", help="text at the very start of every prompt"
@@ -268,7 +154,7 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
         "--fewshot_as_multiturn",
         nargs="?",
         const="true",
-        type=_one_of("true", "false"),
+        type=one_of("true", "false"),
         metavar="true|false",
         help="in chat, give each example as turns of its own (default: true)",
     )
@@ -343,7 +229,7 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbosity",
         "-v",
-        type=_level,
+        type=log_level,
         metavar="LEVEL",
         help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
     )
@@ -385,7 +271,7 @@ def _add_run(commands: Any) -> None:
     parser.add_argument("--batch_size", "-b", metavar="N", help="batch size of the backend")
     parser.add_argument(
         "--max_batch_size",
-        type=_whole_number,
+        type=whole_number,
         metavar="N",
         help="largest batch that --batch_size auto tries",
     )
@@ -456,7 +342,7 @@ def _add_ls(commands: Any) -> None:
         "ls", help="list tasks, formats, models, groups or tags", description="List what there is."
     )
     kinds = ("tasks", "formats", "models", "groups", "subtasks", "tags")
-    parser.add_argument("what", type=_one_of(*kinds), metavar="|".join(kinds))
+    parser.add_argument("what", type=one_of(*kinds), metavar="|".join(kinds))
     _add_paths(parser)
 
 
@@ -483,7 +369,7 @@ def _add_validate(commands: Any) -> None:
         "--output_path", "-o", metavar="FILE", help="write what was found, one JSON object a line"
     )
     parser.add_argument(
-        "--num_fewshot", "-f", type=_whole_number, metavar="N", help="examples before each question"
+        "--num_fewshot", "-f", type=whole_number, metavar="N", help="examples before each question"
     )
 
 
@@ -504,7 +390,7 @@ def _add_preview(commands: Any) -> None:
         "task", metavar="TASK[@FORMAT]", help="a task, group or .yaml file; @* for every format"
     )
     parser.add_argument(
-        "--doc", type=_whole_number, default=0, metavar="N", help="which doc (default: 0)"
+        "--doc", type=whole_number, default=0, metavar="N", help="which doc (default: 0)"
     )
     parser.add_argument("--chat", action="store_true", help="as chat messages")
     _add_model(

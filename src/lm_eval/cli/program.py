@@ -1,0 +1,154 @@
+"""What the command-line programs share: a parser with short errors, and a run without tracebacks.
+
+Imports nothing heavy, so that ``--help`` is instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import Any, NoReturn
+
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are messages like all others, without a screen of usage."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        text = message.removeprefix("argument ").rstrip(".")
+        raise UsageError(f"{text}. See `{self.prog} --help`.")
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """The arguments of a command; what it does not know is an error with the nearest option."""
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = f"`{parser.prog} {args.command}`"
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"{command} has no use for {name!r}. See {command[:-1]} -h`.")
+        options = [f"--{option}" for option in vars(args) if option not in ("command", "what")]
+        raise UsageError(
+            f"{command} has no option {name!r}.{did_you_mean(name, options)} "
+            f"Options: {listing(options, 40)}."
+        )
+    return args
+
+
+def run_program(name: str, call: Callable[[], int]) -> int:
+    """The exit code of ``call``; every expected error is printed as one message, with code 1.
+
+    Warnings are printed as they come, each text once.
+    """
+    _never_fail_on_encoding()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LmEvalWarning)
+        warnings.showwarning = _warning_printer(name)
+        return _run_safely(name, call)
+
+
+def _run_safely(name: str, call: Callable[[], int]) -> int:
+    try:
+        return int(call())
+    except LmEvalError as error:
+        return _fail(name, str(error))
+    except KeyboardInterrupt as stop:
+        return _fail(name, f"Stopped by Ctrl-C. {stop}".rstrip(), code=130)
+    except BrokenPipeError:  # `lm-eval ls tasks | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _fail(name, "Out of memory. Use a smaller --limit, --batch_size or model.")
+
+
+@contextmanager
+def logging_from(level: str | None, name: str, package: str) -> Iterator[None]:
+    """Log what ``package`` says from ``level`` up, for as long as a command runs."""
+    if level is None:
+        yield
+        return
+    import logging
+
+    logger = logging.getLogger(package)
+    before, propagates = logger.level, logger.propagate
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(f"{name}: %(levelname)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        logger.propagate = propagates
+
+
+def whole_number(text: str) -> int:
+    """The type of a flag that takes a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
+def one_of(*options: str) -> Callable[[str], str]:
+    """The type of a flag that takes one of these words, in any case."""
+
+    def check(text: str) -> str:
+        if text.lower() in options:
+            return text.lower()
+        raise argparse.ArgumentTypeError(
+            f"unknown value {text!r}.{did_you_mean(text, options)} Values: {listing(options)}"
+        )
+
+    return check
+
+
+def log_level(text: str) -> str:
+    """The type of ``--verbosity``."""
+    return one_of(*(name.lower() for name in LEVELS))(text).upper()
+
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def _fail(name: str, message: str, *, code: int = 1) -> int:
+    from lm_eval.reports.redact import redacted_text
+    from lm_eval.reports.terminal import visible
+
+    print(f"{name}: error: {visible(redacted_text(message), keep=chr(10))}", file=sys.stderr)
+    return code
+
+
+def _warning_printer(name: str) -> Any:
+    """What prints warnings of one run: each text once."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        from lm_eval.reports.redact import redacted_text
+        from lm_eval.reports.terminal import visible
+
+        text = redacted_text(str(message))
+        if text not in seen:
+            seen.add(text)
+            print(f"{name}: warning: {visible(text, keep=chr(10))}", file=sys.stderr)
+
+    return show
+
+
+def _never_fail_on_encoding() -> None:
+    """Where the terminal is not UTF-8, ``─`` is printed as ``\\u2500`` instead of an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        encoding = str(getattr(stream, "encoding", None) or "utf-8")
+        if isinstance(stream, TextIOWrapper) and not encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")

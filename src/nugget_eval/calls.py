@@ -1,0 +1,251 @@
+"""What the judge is asked: batches of nuggets in their orders, and the same again for what is missing.
+
+In: items and the config. Out: ``Call``s, and the request that each of them becomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lm_eval.errors import UsageError
+from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.models.base import LM
+from lm_eval.requests import GenerateRequest
+from nugget_eval.canaries import Canary, canaries_for, with_canaries
+from nugget_eval.config import AUTO, Config
+from nugget_eval.items import Item
+from nugget_eval.prompts import (
+    Example,
+    NuggetFormat,
+    compose_prompt,
+    load_examples,
+    nugget_format,
+    select_prompt_type,
+)
+from nugget_eval.reading import LABELS
+
+ASK, SINGLE = "ask", "single"
+BUILTIN = "builtin"
+
+# Said to the judge, in our own words: what a reply said is data and never goes back into a prompt.
+PROBLEMS = {
+    "truncation": "it ended before every nugget had its label",
+    "count_mismatch": "it did not have exactly one label for each nugget",
+    "format_error": "no list of labels was found in it",
+    "ambiguous": "it gave more than one answer",
+    "unknown_label": "it used words that are none of the three labels",
+    "incomplete_index": "it left out some nuggets",
+    "refusal": "it held no labels",
+    "empty": "it was empty",
+    "echo": "it repeated the instructions instead of giving an answer",
+    "snippet": "a snippet that it quoted does not stand in the passage",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to the judge: some nuggets of an item, in an order, with canaries among them."""
+
+    item: int
+    permutation: int
+    numbers: tuple[int, ...]
+    """Places of the nuggets among those of the item, in the order in which they are asked."""
+    max_tokens: int
+    stage: str = ASK
+    problem: str | None = None
+    """Why they are asked again: a key of ``PROBLEMS``."""
+    canaries: tuple[Canary, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many labels the reply must have."""
+        return len(self.numbers) + len(self.canaries)
+
+    def own_places(self) -> list[int]:
+        """Where in the reply the labels of ``numbers`` stand."""
+        taken = {canary.place for canary in self.canaries}
+        return [place for place in range(self.count) if place not in taken]
+
+
+class Caller:
+    """Makes the calls of one judge, and the requests they become."""
+
+    def __init__(self, config: Config, items: Sequence[Item], *, as_chat: bool = True) -> None:
+        self.items = items
+        self.is_constrained = False
+        """Whether the server is asked to hold replies to a schema."""
+        self._config = config
+        self._as_chat = as_chat
+        self._formats: dict[str, NuggetFormat] = {}
+        self._chosen: dict[int, str] = {}
+        self._examples = _examples(config.model.examples)
+        self._kwargs: dict[tuple[int, int | None], Mapping[str, Any]] = {}
+
+    # Which nuggets are asked
+
+    def first(self) -> list[Call]:
+        """Every batch of every item, in each of its orders."""
+        model, evaluation = self._config.model, self._config.evaluation
+        calls = []
+        for place, item in enumerate(self.items):
+            for start in range(0, len(item.nuggets), model.batch_size):
+                batch = range(start, min(start + model.batch_size, len(item.nuggets)))
+                for turn, order in enumerate(_orders(batch, evaluation.permutations)):
+                    call = Call(place, turn, order, model.max_tokens)
+                    calls.append(self._with_canaries(call))
+        return calls
+
+    def again(
+        self, call: Call, missing: Sequence[int], stage: str, problem: str, *, was_cut: bool
+    ) -> list[Call]:
+        """The calls that ask for what a reply left out: all at once, or each by itself."""
+        limit = self._config.model.max_tokens * 2 if was_cut else call.max_tokens
+        groups = [tuple(missing)] if stage != SINGLE else [(number,) for number in missing]
+        return [
+            self._with_canaries(Call(call.item, call.permutation, group, limit, stage, problem))
+            for group in groups
+        ]
+
+    def _with_canaries(self, call: Call) -> Call:
+        which = self._config.evaluation.canary
+        if which == "none":
+            return call
+        item = self.items[call.item]
+        texts = [item.nuggets[number].text for number in call.numbers]
+        found = canaries_for(which, item.passage, texts, (self._config.model.seed, call.stage))
+        return Call(
+            *(call.item, call.permutation, call.numbers, call.max_tokens),
+            *(call.stage, call.problem, found),
+        )
+
+    # How they are asked
+
+    def prompt_type(self, item: Item) -> str:
+        """The prompt type for an item; with ``auto``, by all its nuggets."""
+        name = self._config.model.prompt_type
+        if name != AUTO:
+            return name
+        if id(item) not in self._chosen:  # items live as long as this does
+            texts = [nugget.text for nugget in item.nuggets]
+            self._chosen[id(item)] = select_prompt_type(texts).prompt_type
+        return self._chosen[id(item)]
+
+    def format(self, item: Item) -> NuggetFormat:
+        """How an item is asked."""
+        model, name = self._config.model, self.prompt_type(item)
+        if name not in self._formats:
+            self._formats[name] = nugget_format(
+                name, model.format_type, domain=model.domain, language=model.language
+            )
+        return self._formats[name]
+
+    def formats(self) -> dict[str, NuggetFormat]:
+        """Every way in which the items are asked, by prompt type."""
+        for item in self.items:
+            if item.nuggets:
+                self.format(item)
+        return self._formats
+
+    def messages(self, call: Call) -> list[dict[str, str]]:
+        """The prompt of a call as ``{"role": …, "content": …}`` messages."""
+        return self._chat(call).as_dicts()
+
+    def context(self, call: Call) -> Context:
+        """The prompt of a call as the model takes it: as text, where it knows no chats."""
+        chat = self._chat(call)
+        if self._as_chat:
+            return chat
+        return Prompt(tuple(f"{message.content}\n\n" for message in chat.messages))
+
+    def _chat(self, call: Call) -> Chat:
+        item, model = self.items[call.item], self._config.model
+        texts = [item.nuggets[number].text for number in call.numbers]
+        return compose_prompt(
+            self.prompt_type(item),
+            item.query,
+            item.passage,
+            with_canaries(texts, call.canaries),
+            model.format_type,
+            seed=model.seed,
+            domain=model.domain,
+            language=model.language,
+            examples=self._examples,
+            retry_reason=None if call.problem is None else PROBLEMS[call.problem],
+        ).chat
+
+    def request(self, call: Call, task: str) -> GenerateRequest:
+        """The request of a call; its place in the item does not depend on other calls."""
+        index = call.permutation * len(self.items[call.item].nuggets) + min(call.numbers)
+        return GenerateRequest(task, call.item, index, self.context(call), self.gen_kwargs(call))
+
+    def gen_kwargs(self, call: Call) -> Mapping[str, Any]:
+        """Generation arguments; one object for all calls that share them."""
+        count = call.count if self.is_constrained else None
+        key = (call.max_tokens, count)
+        if key not in self._kwargs:
+            model = self._config.model
+            made: dict[str, Any] = {
+                "until": [],
+                "max_gen_toks": call.max_tokens,
+                "temperature": model.temperature,
+                **model.gen_kwargs,
+            }
+            if count is not None:
+                made["response_format"] = label_schema(count)
+            self._kwargs[key] = MappingProxyType(made)
+        return self._kwargs[key]
+
+    def constrain(self, model: LM) -> None:
+        """Have replies held to a schema, if the config wants it: bare JSON, from a chat server."""
+        wanted = self._config.model.constrain
+        if wanted == "off":
+            return
+        reasons = any(how.prompt_type.reasons for how in self.formats().values())
+        is_json = self._config.model.format_type in ("json", "adaptive")
+        problem = ""
+        if not model.capabilities.chat_only:
+            problem = f"{type(model).__name__} is no server with a chat endpoint"
+        elif reasons or not is_json:
+            problem = (
+                "the prompt asks for more than bare JSON (use no_reasoning or legacy with json)"
+            )
+        if problem and wanted == "on":
+            raise UsageError(f"--constrain on cannot be followed: {problem}. Use --constrain off.")
+        self.is_constrained = not problem
+
+
+def label_schema(count: int) -> dict[str, Any]:
+    """The JSON schema of a list of ``count`` labels, as servers with OpenAI's protocol take it."""
+    labels = {
+        "type": "array",
+        "items": {"type": "string", "enum": list(LABELS)},
+        "minItems": count,
+        "maxItems": count,
+    }
+    schema = {
+        "type": "object",
+        "properties": {"labels": labels},
+        "required": ["labels"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "nugget_labels", "strict": True, "schema": schema},
+    }
+
+
+def _orders(batch: range, count: int) -> Iterator[tuple[int, ...]]:
+    """The batch as it is, and turned on in equal steps; no order twice."""
+    size = len(batch)
+    for turn in range(min(count, size)):
+        start = turn * size // min(count, size)
+        yield (*batch[start:], *batch[:start])
+
+
+def _examples(path: str | None) -> tuple[Example, ...]:
+    if path is None:
+        return ()
+    return load_examples(None if path == BUILTIN else path)

@@ -1,0 +1,12 @@
+"""The command line ``nugget-eval``: arguments in, an evaluation called, one clear message if wrong."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``nugget-eval``; the exit code."""
+    from nugget_eval.cli.main import run_command
+
+    return run_command(argv)

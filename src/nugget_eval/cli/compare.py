@@ -1,0 +1,183 @@
+"""``nugget-eval compare``: the same items under several prompts, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+from lm_eval.cli.arguments import split_list
+from lm_eval.errors import DataError, UsageError
+from lm_eval.reports.columns import Column, FittingTable, Paragraph
+from lm_eval.reports.costs import count, duration
+from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.terminal import console, visible
+from nugget_eval.bootstrap import Measured
+from nugget_eval.cli.main import config_of
+from nugget_eval.cli.run import dry_run, say_notes
+from nugget_eval.cli.score import write_json
+from nugget_eval.config import Config
+from nugget_eval.errors import ConfigurationError
+from nugget_eval.evaluation import check_output
+from nugget_eval.outputs import count_replies, write_files
+from nugget_eval.trials import Contrast, Trial, contrasts, trials, varied
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Judge under each combination, and print what differs."""
+    config = config_of(args)
+    prompt_types = _names(config, "prompt_type", args.prompt_types)
+    format_types = _names(config, "format_type", args.format_types)
+    if len(prompt_types) * len(format_types) < 2:
+        raise UsageError(
+            "There is nothing to compare: --prompt_types and --format_types name one combination. "
+            "Give several, such as --prompt_types short_cot,optimized."
+        )
+    if args.dry_run:
+        return dry_run(varied(config, prompt_types, format_types))
+    folder = check_output(config.logging.output_path)
+    with trials(config, prompt_types, format_types) as found:
+        say_notes(found[0].done.loaded.notes)
+        pairs, problem = _contrasts(found)
+        if folder is not None:
+            for trial in found:
+                own = check_output(str(trial.done.config.logging.output_path))
+                write_files(own or folder, trial.done, trial.done.scores())
+            write_json(folder / "comparison.json", _as_dict(found, pairs))
+    show(found, pairs, problem)
+    if folder is not None:
+        path = Path(folder) / "comparison.json"
+        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _names(config: Config, setting: str, given: str) -> list[str]:
+    """The names in a list, each checked, none twice."""
+    names = list(dict.fromkeys(split_list(given)))
+    for name in names:
+        try:
+            setattr(copy.deepcopy(config.model), setting, name)
+        except ConfigurationError as error:
+            problem = str(error).partition(f".{setting} ")[2]
+            raise UsageError(f"--{setting}s: {setting} {problem}") from None
+    return names
+
+
+def _contrasts(found: Sequence[Trial]) -> tuple[list[Contrast], str]:
+    """The pairs; where two share no label, none and why."""
+    try:
+        return contrasts(found, found[0].done.how), ""
+    except DataError as error:
+        return [], str(error)
+
+
+def _as_dict(found: Sequence[Trial], pairs: Sequence[Contrast]) -> dict[str, object]:
+    return {
+        "config": found[0].done.config.to_dict(),
+        "trials": {trial.name: trial.to_dict() for trial in found},
+        "pairs": [pair.to_dict() for pair in pairs],
+    }
+
+
+def show(found: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> None:
+    """Print the table of trials and the table of pairs."""
+    out = console()
+    out.print(trial_table(found))
+    out.print()
+    if pairs:
+        out.print(contrast_table(pairs))
+        said = "against gold" if found[0].agreement is not None else "(no gold is given)"
+        out.print(
+            Paragraph(
+                "  ",
+                f"Same: share of nuggets with the same label. Difference: {pairs[0].measure} {said}, "
+                "first less second, over the nuggets that both labelled; p by sign flips over topics, "
+                "adjusted by Holm.",
+            )
+        )
+    if problem:
+        out.print(Paragraph("  ", visible(problem)))
+
+
+class _Row:
+    """One line of a table, as text."""
+
+    def __init__(self, **cells: str) -> None:
+        self.__dict__.update(cells)
+
+
+def trial_table(found: Sequence[Trial]) -> FittingTable:
+    """A line for each combination: what could be read, how right it was, what it cost."""
+    rows = []
+    for trial in found:
+        counts = [count_replies(judged) for judged in trial.done.judged]
+        total = sum(one.total for one in counts)
+        agreed = trial.agreement
+        accuracy = agreed.measures["accuracy"] if agreed else Measured(None)
+        usage = trial.usage
+        rows.append(
+            _Row(
+                name=visible(trial.name),
+                read=percent(trial.done.labelled, trial.done.total),
+                complete=percent(sum(one.complete for one in counts), total),
+                conforming=""
+                if any(one.conforming is None for one in counts)
+                else percent(sum(one.conforming or 0 for one in counts), total),
+                accuracy=_value(accuracy) if agreed else "",
+                interval=_interval(accuracy) if agreed else "",
+                kappa=_value(agreed.measures["kappa_linear"]) if agreed else "",
+                replies=count(total),
+                tokens=f"{usage.tokens_in:,} + {usage.tokens_out:,}" if usage.tokens_in else "",
+                time=duration(usage.wall_s),
+                cost=f"{trial.cost:.4f}" if trial.cost is not None else "",
+            )
+        )
+    columns = (
+        Column("name", "Prompt", wraps=True, stays=True),
+        Column("read", "Labelled", is_number=True, stays=True),
+        Column("complete", "Complete", is_number=True),
+        Column("conforming", "In format", is_number=True),
+        Column("accuracy", "Accuracy", is_number=True),
+        Column("interval", "95 % interval", is_number=True),
+        Column("kappa", "κ linear", is_number=True),
+        Column("replies", "Replies", is_number=True, stays=True),
+        Column("tokens", "Tokens", is_number=True),
+        Column("time", "Time", is_number=True),
+        Column("cost", "Cost", is_number=True),
+    )
+    return FittingTable(columns, [rows], ("time", "tokens", "conforming", "complete"))
+
+
+def contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
+    """A line for each two combinations."""
+    rows = [
+        _Row(
+            name=visible(f"{pair.first} − {pair.second}"),
+            same=_value(pair.same),
+            kappa=_value(pair.kappa),
+            difference=_value(pair.difference),
+            interval=_interval(pair.difference),
+            p="< 0.001" if pair.p_adjusted < 0.001 else f"{pair.p_adjusted:.3f}",
+            topics=count(pair.num_topics),
+        )
+        for pair in pairs
+    ]
+    columns = (
+        Column("name", "Pair", wraps=True, stays=True),
+        Column("same", "Same", is_number=True, stays=True),
+        Column("kappa", "κ", is_number=True, stays=True),
+        Column("difference", "Difference", is_number=True, stays=True),
+        Column("interval", "95 % interval", is_number=True),
+        Column("p", "p (Holm)", is_number=True, stays=True),
+        Column("topics", "Topics", is_number=True, stays=True),
+    )
+    return FittingTable(columns, [rows])
+
+
+def _value(found: Measured) -> str:
+    return NOTHING if found.estimate is None else number(found.estimate.value)
+
+
+def _interval(found: Measured) -> str:
+    return NOTHING if found.estimate is None else interval(found.estimate)

@@ -1,0 +1,266 @@
+"""Which subcommand, with which arguments; every value of the config has a flag."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from lm_eval.cli.program import Parser, logging_from, parsed, run_program, whole_number
+from lm_eval.config.pairs import parse_pairs
+from lm_eval.errors import UsageError, did_you_mean, listing
+from nugget_eval.config import SECTIONS, Config
+from nugget_eval.errors import ConfigurationError
+
+NAME = "nugget-eval"
+COMMANDS = ("run", "score", "agree", "compare", "preview", "formats")
+
+
+def run_command(argv: Sequence[str] | None = None) -> int:
+    """Parse and run; every expected error is printed as one message, with exit code 1."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_program(NAME, lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    args = parse(arguments)
+    with logging_from(getattr(args, "verbosity", None), NAME, "nugget_eval"):
+        return int(_handler(args.command)(args))
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line as a namespace; nothing at all asks for help."""
+    given = list(arguments) or ["--help"]
+    if not given[0].startswith("-") and given[0] not in COMMANDS:
+        raise UsageError(
+            f"Unknown command {given[0]!r}.{did_you_mean(given[0], COMMANDS)} Commands: "
+            f"{listing(COMMANDS)}."
+        )
+    args = parsed(build_parser(), given)
+    args.command_line = [NAME, *given]
+    return args
+
+
+def _handler(command: str) -> Callable[[argparse.Namespace], int]:
+    if command == "run":
+        from nugget_eval.cli.run import run
+
+        return run
+    if command in ("score", "agree"):
+        from nugget_eval.cli.score import agree, score
+
+        return score if command == "score" else agree
+    if command == "compare":
+        from nugget_eval.cli.compare import compare
+
+        return compare
+    from nugget_eval.cli.preview import formats, preview
+
+    return preview if command == "preview" else formats
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    import lm_eval
+
+    parser = Parser(
+        prog=NAME,
+        description="Judge which nuggets of information a text supports. A label that cannot be read "
+        "is missing, and is counted.",
+        epilog=(
+            "Try:  nugget-eval run --nuggets nuggets.jsonl --answers run.jsonl --output_path out\n"
+            "      nugget-eval score out/assignments.jsonl\n"
+            "      nugget-eval preview --prompt_type optimized --format_type xml"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{NAME} {lm_eval.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_run(commands)
+    _add_score(commands)
+    _add_agree(commands)
+    _add_compare(commands)
+    _add_preview(commands)
+    commands.add_parser(
+        "formats",
+        help="list prompt types, output formats, domains and languages",
+        description="List what a prompt can be made of, with versions and changes.",
+    )
+    return parser
+
+
+# -------------------------------------------------------------------------- flags of the config
+
+
+def add_config(
+    parser: argparse.ArgumentParser, sections: Iterable[str], without: Iterable[str] = ()
+) -> None:
+    """A flag for each value of these sections of the config."""
+    left_out = set(without)
+    for section in sections:
+        group = parser.add_argument_group(section)
+        for name, one in settings(section).items():
+            if name not in left_out:
+                _add_flag(group, name, one)
+
+
+def settings(section: str) -> dict[str, Field[Any]]:
+    """The values of a section of the config by the names of their flags."""
+    part = getattr(Config(), section)
+    return {one.metadata["flag"] or one.name: one for one in fields(part)}
+
+
+_SHORT = {"model": "-M", "model_args": "-a", "batch_size": "-b", "output_path": "-o", "limit": "-L"}
+
+
+def _add_flag(group: Any, name: str, one: Field[Any]) -> None:
+    flags = [f"--{name}", *([_SHORT[name]] if name in _SHORT else [])]
+    about = one.metadata["about"]
+    default = one.default if one.default is not MISSING else None
+    options: dict[str, Any] = {"metavar": _metavar(one)}
+    if isinstance(default, bool):
+        options = {"nargs": "?", "const": "true", "metavar": "true|false"}
+    elif one.default_factory is not MISSING or name in ("answers", "items"):
+        options["nargs"] = "+"
+    group.add_argument(*flags, default=None, help=about, **options)
+
+
+def _metavar(one: Field[Any]) -> str:
+    kind = str(one.type)
+    if "dict" in kind and "list" not in kind:
+        return "K=V"
+    if "int" in kind or "float" in kind:
+        return "N"
+    files = ("nuggets", "answers", "items", "gold", "prices", "use_cache", "examples")
+    return "FILE" if one.name in files else "DIR" if one.name == "output_path" else "NAME"
+
+
+def config_of(args: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> Config:
+    """The config that ``--config`` and the flags make, flags last."""
+    path = getattr(args, "config", None)
+    config = Config.from_yaml(path) if path is not None else Config()
+    for section in sections:
+        for name, one in settings(section).items():
+            value = getattr(args, name, None)
+            if value is not None:
+                _set(getattr(config, section), one, name, value)
+    return config
+
+
+def _set(part: Any, one: Field[Any], flag: str, value: Any) -> None:
+    try:
+        setattr(part, one.name, _value(one, flag, value))
+    except ConfigurationError as error:
+        problem = str(error).partition(f".{one.name} ")[2] or str(error)
+        raise UsageError(f"--{flag} {problem}") from None
+
+
+def _value(one: Field[Any], flag: str, given: Any) -> Any:
+    """A flag's text as the value it stands for; what cannot be read is left for the check."""
+    kind = str(one.type)
+    if kind.startswith("dict"):
+        return parse_pairs(given, flag=f"--{flag}")
+    if kind == "bool":
+        return {"true": True, "false": False}.get(str(given).lower(), given)
+    if "int" in kind or "float" in kind:
+        for convert in (int, float):
+            try:
+                return convert(given)
+            except ValueError:
+                continue
+    return given
+
+
+# ------------------------------------------------------------------------- command by command
+
+
+def _add_config_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", "-C", metavar="FILE", help="a YAML file with these values under their sections"
+    )
+
+
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry_run",
+        action="store_true",
+        help="print calls, tokens and costs; nothing is sent, no file is written",
+    )
+
+
+def _add_run(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="judge answers or passages",
+        description="Judge which nuggets each text supports, and score the runs.",
+    )
+    add_config(parser, SECTIONS)
+    _add_config_file(parser)
+    _add_dry_run(parser)
+    parser.add_argument("--per_topic", action="store_true", help="also print a table of topics")
+
+
+def _add_score(commands: Any) -> None:
+    parser = commands.add_parser(
+        "score",
+        help="score files of labels",
+        description="Score assignments: strict and lenient, vital and all, weighted; with coverage.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="assignments, one file or more")
+    parser.add_argument("--nuggets", metavar="FILE", help="score every topic of this file")
+    parser.add_argument("--per_topic", action="store_true", help="also print a table of topics")
+    parser.add_argument("--rank", metavar="MEASURE", help="rank the runs by a measure, with tests")
+    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help="of intervals")
+    parser.add_argument("--output_path", "-o", metavar="DIR", help="write metrics and a summary")
+    add_config(parser, ["metrics"])
+
+
+def _add_agree(commands: Any) -> None:
+    parser = commands.add_parser(
+        "agree",
+        help="compare labels with gold, or judges with each other",
+        description="Agreement of labels, with intervals: the first file is gold.",
+    )
+    parser.add_argument("gold", metavar="GOLD", help="labels of people, or of the first judge")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="labels to compare with them")
+    parser.add_argument(
+        "--measure", metavar="NAME", help="also compare the rankings of runs by this measure"
+    )
+    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help="of intervals")
+    parser.add_argument("--json", metavar="FILE", help="write the statistics to this file")
+    add_config(parser, ["metrics"], without=["trec_compat"])
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="A/B test of prompt types and output formats",
+        description="Judge the same items under several prompts, and compare what comes out.",
+    )
+    parser.add_argument(
+        "--prompt_types", required=True, metavar="A,B", help="prompt types, commas between"
+    )
+    parser.add_argument(
+        "--format_types", default="json", metavar="A,B", help="output formats (default: json)"
+    )
+    add_config(parser, SECTIONS, without=["prompt_type", "format_type"])
+    _add_config_file(parser)
+    _add_dry_run(parser)
+
+
+def _add_preview(commands: Any) -> None:
+    parser = commands.add_parser(
+        "preview",
+        help="show a prompt",
+        description="Show the exact prompt for an item. Without files, an example's. Needs no model.",
+    )
+    add_config(parser, ["model", "data", "evaluation"])
+    _add_config_file(parser)
+    parser.add_argument(
+        "--item", type=whole_number, default=0, metavar="N", help="which item (default: 0)"
+    )
+
+
+__all__ = ["COMMANDS", "build_parser", "config_of", "parse", "run_command"]

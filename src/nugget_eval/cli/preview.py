@@ -1,0 +1,112 @@
+"""``nugget-eval preview`` and ``formats``: the exact prompt of an item, and what prompts there are."""
+
+from __future__ import annotations
+
+import argparse
+
+from lm_eval.errors import UsageError
+from lm_eval.reports.columns import Column, FittingTable
+from lm_eval.reports.terminal import console, visible
+from nugget_eval.calls import Caller
+from nugget_eval.cli.main import config_of
+from nugget_eval.config import Config
+from nugget_eval.items import Item, load_items
+from nugget_eval.prompts import (
+    FORMAT_TYPES,
+    domain_names,
+    language_names,
+    nugget_format,
+    prompt_info,
+    prompt_type_names,
+)
+from nugget_eval.reading import LABELS
+from nugget_eval.records import Assignment, Nugget
+
+_EXAMPLE = Assignment(
+    "why is the sky blue",
+    "example",
+    "Air scatters blue light more strongly than red light. At sunset, light goes a longer way.",
+    None,
+    "",
+    (
+        Nugget("Air scatters blue light more than red light", "vital"),
+        Nugget("Sunsets are red because blue light has been scattered away", "okay"),
+    ),
+)
+
+
+def preview(args: argparse.Namespace) -> int:
+    """Print the messages of each call that an item needs first."""
+    config = config_of(args, ["model", "data", "evaluation"])
+    items = _items(config)
+    if not 0 <= args.item < len(items):
+        raise UsageError(f"--item {args.item}: items are numbered 0 to {len(items) - 1}.")
+    item = items[args.item]
+    if not item.nuggets:
+        raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so nothing is asked.")
+    caller = Caller(config, [item])
+    calls = caller.first()
+    info = prompt_info(
+        caller.prompt_type(item),
+        config.model.format_type,
+        domain=config.model.domain,
+        language=config.model.language,
+    )
+    name = f"{info.name} × {config.model.format_type}"
+    print(f"{name}, version {info.version}, fingerprint {info.fingerprint}")
+    print(f"Item {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
+    for number, call in enumerate(calls, 1):
+        for message in caller.messages(call):
+            print(f"── call {number}, {message['role']}")
+            print(visible(message["content"], keep="\n\t"))
+    return 0
+
+
+def _items(config: Config) -> list[Item]:
+    data = config.data
+    if data.items or data.nuggets or data.answers:
+        return load_items(data).items
+    own = _EXAMPLE
+    return [Item(own.qid, "", own.query, own.answer_text, own.nuggets, own)]
+
+
+class _Row:
+    def __init__(self, **cells: str) -> None:
+        self.__dict__.update(cells)
+
+
+def formats(_: argparse.Namespace) -> int:
+    """Print prompt types with their versions, output formats by example, domains and languages."""
+    out = console()
+    rows = []
+    for name in prompt_type_names():
+        info = prompt_info(name)
+        reasons = "yes" if info.reasons else "no"
+        rows.append(
+            _Row(
+                name=visible(name),
+                version=info.version,
+                reasons=reasons,
+                fingerprint=info.fingerprint,
+                about=visible(f"{info.summary} Best for: {info.best_for}".strip()),
+            )
+        )
+    columns = (
+        Column("name", "Prompt type", stays=True),
+        Column("version", "Version", stays=True),
+        Column("reasons", "Reasons", stays=True),
+        Column("fingerprint", "With json"),
+        Column("about", "About", wraps=True),
+    )
+    out.print(FittingTable(columns, [rows]))
+    out.print()
+    examples = [
+        _Row(name=name, about=nugget_format("no_reasoning", name).output.write(LABELS))
+        for name in FORMAT_TYPES
+    ]
+    shown = (Column("name", "Format type", stays=True), Column("about", "Reply", wraps=True))
+    out.print(FittingTable(shown, [examples]))
+    out.print()
+    out.print(f"Domains: {', '.join(domain_names())}")
+    out.print(f"Languages: {', '.join(language_names())} (labels stay English)")
+    return 0

@@ -1,0 +1,172 @@
+"""``nugget-eval run``: config → an evaluation → tables, and where its files are."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+
+from lm_eval.errors import LmEvalWarning
+from lm_eval.reports.columns import Column, FittingTable, Paragraph
+from lm_eval.reports.costs import amount, cost_digits, count, duration
+from lm_eval.reports.forecasts import print_forecasts
+from lm_eval.reports.table import percent
+from lm_eval.reports.terminal import console, visible
+from lm_eval.runs import hidden, secrets_in
+from nugget_eval.cli.main import config_of
+from nugget_eval.config import Config
+from nugget_eval.evaluation import (
+    Evaluation,
+    check_output,
+    evaluating,
+    forecast,
+    judge_specs,
+    prices_of,
+)
+from nugget_eval.outputs import count_replies, write_files
+from nugget_eval.scores import RunScores
+from nugget_eval.tables import agreement_table, confusion_table, summary_table, topic_table
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge, score, write, and show what came out; with ``--dry_run``, only what it would cost."""
+    config = config_of(args)
+    if args.dry_run:
+        return dry_run([config])
+    folder = check_output(config.logging.output_path)
+    with evaluating(config) as done:
+        say_notes(done.loaded.notes)
+        secrets = [s for spec in judge_specs(config) for s in secrets_in(spec.model_args)]
+        done.command = [hidden(part, secrets) for part in args.command_line]
+        runs = done.scores()
+        written = [] if folder is None else write_files(folder, done, runs)
+    # The files are written by now: a closed pipe must not cost the results.
+    show(done, runs, per_topic=args.per_topic)
+    for path in written:
+        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def dry_run(configs: Sequence[Config]) -> int:
+    """Print what evaluations would ask; costs by the prices of each judge."""
+    out = console()
+    notes: dict[str, None] = {}
+    for config in configs:
+        if len(configs) > 1:
+            out.print(f"{config.model.prompt_type}×{config.model.format_type}")
+        forecasts, own = forecast(config)
+        notes.update(dict.fromkeys(own))
+        prices = prices_of(config, judge_specs(config))
+        groups = [[one] for one in forecasts] if prices else [forecasts]
+        for group in groups:  # judges may have prices of their own
+            print_forecasts(group, out, prices=prices.get(group[0].name))
+    for note in notes:
+        out.print(Paragraph("  ", visible(note)))
+    return 0
+
+
+def say_notes(notes: Sequence[str]) -> None:
+    """What the user should know about the data, as warnings."""
+    for note in notes:
+        warnings.warn(note, LmEvalWarning, stacklevel=2)
+
+
+def show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False) -> None:
+    """Print the tables of an evaluation."""
+    out = console()
+    out.print(summary_table(runs))
+    if per_topic:
+        for run in runs:
+            out.print()
+            if len(runs) > 1:
+                out.print(Paragraph("", visible(run.run_id)))
+            out.print(topic_table(run))
+    agreed, raters = done.agreement(), done.raters()
+    if agreed is not None:
+        out.print()
+        out.print(agreement_table(agreed))
+        out.print()
+        out.print(confusion_table(agreed))
+    if raters is not None:
+        out.print()
+        out.print(agreement_table(raters))
+    out.print()
+    out.print(judge_table(done))
+    for line in remarks(done):
+        out.print(Paragraph("  ", line))
+
+
+class _Row:
+    """One line of the table of judges, as text."""
+
+    def __init__(self, **cells: str) -> None:
+        self.__dict__.update(cells)
+
+
+def judge_table(done: Evaluation) -> FittingTable:
+    """A line for each judge: how its replies were read, and what they cost."""
+    rows = []
+    for judged in done.judged:
+        counts, usage = count_replies(judged), judged.usage
+        labels = [label for own in judged.labels for label in own]
+        read = sum(label is not None for label in labels)
+        prices = done.prices.get(judged.name)
+        cost = prices.cost(usage).amount if prices else None
+        rows.append(
+            _Row(
+                name=visible(judged.name, 60),
+                labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
+                replies=count(counts.total),
+                complete=percent(counts.complete, counts.total),
+                asked="" if counts.conforming is None else percent(counts.conforming, counts.total),
+                alarms=count(counts.alarms) if counts.alarms else "",
+                failed=count(counts.failed) if counts.failed else "",
+                tokens=f"{usage.tokens_in:,} + {usage.tokens_out:,}" if usage.tokens_in else "",
+                time=duration(usage.wall_s),
+                cost=amount(cost, cost_digits(cost)) if cost is not None else "",
+            )
+        )
+    columns = (
+        Column("name", "Judge", wraps=True, stays=True),
+        Column("labelled", "Labelled", is_number=True, stays=True),
+        Column("replies", "Replies", is_number=True, stays=True),
+        Column("complete", "Complete", is_number=True, stays=True),
+        Column("asked", "In format", is_number=True),
+        Column("alarms", "Void", is_number=True),
+        Column("failed", "Failed", is_number=True),
+        Column("tokens", "Tokens", is_number=True),
+        Column("time", "Time", is_number=True, stays=True),
+        Column("cost", next(iter(done.prices.values())).currency if done.prices else "Cost"),
+    )
+    return FittingTable(columns, [rows], ("time", "tokens", "asked"))
+
+
+def remarks(done: Evaluation) -> list[str]:
+    """What a reader of the scores should know."""
+    lines = []
+    for judged in done.judged:
+        counts, name = count_replies(judged), visible(judged.name, 60)
+        if counts.problems:
+            kinds = sorted(counts.problems.items(), key=lambda one: (-one[1], one[0]))
+            said = ", ".join(f"{number:,} {kind}" for kind, number in kinds)
+            lines.append(f"{name}: replies that left labels missing: {said}.")
+        if counts.alarms:
+            lines.append(
+                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void: a nugget with a "
+                "known label got another one: the passage may have taken over the judge, or the judge "
+                "does not read."
+            )
+        unfound = sum(counts.snippets.get(kind, 0) for kind in ("not_found", "none"))
+        if unfound:
+            total = sum(counts.snippets.values())
+            lines.append(
+                f"{name}: {unfound:,} of {total:,} labels that need a quotation have none that stands "
+                f"in the passage (snippet_check: {done.config.evaluation.snippet_check})."
+            )
+    missing = done.total - done.labelled
+    if missing:
+        lines.append(
+            f"{missing:,} of {done.total:,} labels are missing. They count nowhere, and widen the "
+            "intervals."
+        )
+    return lines

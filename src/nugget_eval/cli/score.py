@@ -1,0 +1,171 @@
+"""``nugget-eval score`` and ``agree``: files of labels → scores, rankings and agreement."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import DataError, OutputError
+from lm_eval.reports.columns import Paragraph
+from lm_eval.reports.terminal import console, visible
+from nugget_eval.agreement import Aligned, agreement, align_labels, rater_agreement
+from nugget_eval.bootstrap import Resampling
+from nugget_eval.cli.main import config_of
+from nugget_eval.comparing import rank_runs
+from nugget_eval.config import Config
+from nugget_eval.evaluation import check_output
+from nugget_eval.outputs import metrics_names
+from nugget_eval.rankings import run_agreement
+from nugget_eval.records import Assignment, Labelled
+from nugget_eval.runs import best_over_passages, read_labelled, read_topics, write_records
+from nugget_eval.scores import RunScores, score_runs
+from nugget_eval.tables import (
+    agreement_dict,
+    agreement_table,
+    confusion_table,
+    ranking_dict,
+    ranking_table,
+    run_dict,
+    summary_table,
+    topic_table,
+)
+
+
+def score(args: argparse.Namespace) -> int:
+    """Print the scores of files with labels, and write them where that is asked for."""
+    config = config_of(args, ["metrics"])
+    how = resampling(config, args.seed)
+    runs = score_files(args.files, args.nuggets, config, how)
+    out = console()
+    out.print(summary_table(runs))
+    for run in runs if args.per_topic else ():
+        out.print()
+        out.print(Paragraph("", visible(run.run_id)))
+        out.print(topic_table(run))
+    ranking = rank_runs(runs, args.rank, how=how) if args.rank else None
+    if ranking is not None:
+        out.print()
+        out.print(ranking_table(ranking))
+    folder = check_output(args.output_path)
+    if folder is not None:
+        for name, run in metrics_names(runs).items():
+            write_records(folder / name, run.to_metrics())
+        summary: dict[str, Any] = {"scores": [run_dict(run) for run in runs]}
+        if ranking is not None:
+            summary["ranking"] = ranking_dict(ranking)
+        write_json(folder / "summary.json", summary)
+        out.print(f"Written: {folder}", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def score_files(
+    files: Sequence[str], nuggets: str | None, config: Config, how: Resampling
+) -> list[RunScores]:
+    """The scores of every run in the files; passages are put together by topic."""
+    items = [item for path in files for item in comparable(path)]
+    if not items:
+        raise DataError(
+            f"{files[0]} holds no labels. Each line is a text with its labelled nuggets."
+        )
+    topics = list(read_topics(nuggets)) if nuggets else None
+    return score_runs(items, topics=topics, trec_compat=config.metrics.trec_compat, how=how)
+
+
+def comparable(path: str) -> list[Labelled]:
+    """The labels of a file, one item for each run and topic."""
+    items: list[Labelled] = list(read_labelled(path))
+    if all(isinstance(item, Assignment) for item in items):
+        return items
+    return [*best_over_passages(items)]
+
+
+def resampling(config: Config, seed: int) -> Resampling:
+    """How intervals are made."""
+    metrics = config.metrics
+    return Resampling(iters=metrics.bootstrap_iters, seed=seed, confidence=metrics.confidence)
+
+
+# ------------------------------------------------------------------------------------- agreement
+
+
+def agree(args: argparse.Namespace) -> int:
+    """Print how far files of labels agree; the first one is gold."""
+    config = config_of(args, ["metrics"])
+    how = resampling(config, args.seed)
+    gold = list(read_labelled(args.gold))
+    found: dict[str, Any] = {}
+    aligned: dict[str, Aligned] = {}
+    out = console()
+    for path in args.files:
+        pairs = _aligned(gold, args.gold, path)
+        aligned[path] = pairs
+        agreed = agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=how)
+        found[path] = agreement_dict(agreed)
+        out.print(Paragraph("", f"{visible(path)} against {visible(args.gold)}"))
+        out.print(agreement_table(agreed))
+        out.print(confusion_table(agreed))
+        for line in _left_over(pairs):
+            out.print(Paragraph("  ", line))
+        if args.measure:
+            first, second = (score_runs(comparable(one), how=how) for one in (args.gold, path))
+            ranked = run_agreement(first, second, args.measure, how=how)
+            found[f"{path}, {args.measure}"] = agreement_dict(ranked)
+            out.print(agreement_table(ranked))
+    if len(aligned) > 1:
+        raters = {args.gold: next(iter(aligned.values())).gold}
+        raters |= {path: pairs.judged for path, pairs in aligned.items()}
+        among = rater_agreement(raters, topics=next(iter(aligned.values())).topics, how=how)
+        found["all"] = agreement_dict(among)
+        out.print(Paragraph("", "All files"))
+        out.print(agreement_table(among))
+    if args.json:
+        write_json(Path(args.json), found)
+    return 0
+
+
+def _aligned(gold: Sequence[Labelled], gold_path: str, path: str) -> Aligned:
+    """Labels side by side; passages are put together where gold is about whole topics."""
+    items: list[Labelled] = list(read_labelled(path))
+    if not gold or not items:
+        raise DataError(f"{path if gold else gold_path} holds no labels.")
+    runs = {item.unit for item in items if isinstance(item, Assignment)}
+    is_alike = (
+        _is_whole(gold) == _is_whole(items) and not _has_twice(gold) and not _has_twice(items)
+    )
+    if is_alike or len(runs) > 1:
+        return align_labels(gold, items)
+    return align_labels(best_over_passages(gold), best_over_passages(items))
+
+
+def _is_whole(items: Iterable[Labelled]) -> bool:
+    """Whether the labels are about topics as wholes."""
+    return all(not item.unit for item in items)
+
+
+def _has_twice(items: Sequence[Labelled]) -> bool:
+    keys = [(item.unit, item.qid) for item in items]
+    return len(set(keys)) < len(keys)
+
+
+def _left_over(pairs: Aligned) -> list[str]:
+    lines = []
+    if pairs.not_judged:
+        lines.append(f"{pairs.not_judged:,} nuggets of gold were not judged.")
+    if pairs.not_in_gold:
+        lines.append(f"{pairs.not_in_gold:,} judged nuggets are not in gold and are not compared.")
+    return lines
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one JSON file."""
+    text = json.dumps(value, indent=2, ensure_ascii=True, default=str)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written: {error.strerror}. Choose a place that you can write to."
+        ) from None

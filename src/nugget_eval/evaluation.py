@@ -1,0 +1,346 @@
+"""A whole evaluation: config in; labels, scores and agreement out.
+
+Each judge is loaded, asked and let go in turn; their labels are combined, scored and compared with gold.
+Replies are kept on disk until the files are written, so the same call goes on where one died.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.models.base import LM
+from lm_eval.prices import Prices, read_prices
+from lm_eval.reports.forecasts import Forecast
+from lm_eval.request_keys import digest_of
+from lm_eval.resuming import Keeper, model_identity, opened_cache, opened_run_store
+from lm_eval.runs import hiding, name_of, opened_model, secrets_in
+from nugget_eval.agreement import (
+    Agreement,
+    RaterAgreement,
+    agreement,
+    align_labels,
+    rater_agreement,
+)
+from nugget_eval.bootstrap import Resampling
+from nugget_eval.config import Config
+from nugget_eval.items import Item, Loaded, Written, load_items
+from nugget_eval.judge import Judge, Judged
+from nugget_eval.prompts import PromptInfo, prompt_info
+from nugget_eval.reading import Label
+from nugget_eval.records import Assignment, Gold
+from nugget_eval.runs import best_over_passages
+from nugget_eval.scores import RunScores, score_runs
+from nugget_eval.voting import combine
+
+
+@dataclass(frozen=True)
+class JudgeSpec:
+    """A model that judges."""
+
+    name: str
+    backend: str | None
+    model_args: Mapping[str, Any]
+    model: LM | None = None
+    """Where it is made already."""
+
+
+@dataclass
+class Evaluation:
+    """What came out of an evaluation."""
+
+    config: Config
+    loaded: Loaded
+    judged: list[Judged]
+    labels: list[list[Label | None]]
+    """``labels[item][nugget]``, combined over judges."""
+    prompts: dict[str, PromptInfo]
+    prices: dict[str, Prices]
+    seconds: float = 0.0
+    command: list[str] = field(default_factory=list)
+
+    @property
+    def items(self) -> list[Item]:
+        return self.loaded.items
+
+    @property
+    def how(self) -> Resampling:
+        """How intervals are made."""
+        metrics = self.config.metrics
+        return Resampling(
+            iters=metrics.bootstrap_iters,
+            seed=self.config.model.seed,
+            confidence=metrics.confidence,
+        )
+
+    @property
+    def labelled(self) -> int:
+        """How many nuggets have a label."""
+        return sum(label is not None for own in self.labels for label in own)
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.labels))
+
+    @property
+    def share(self) -> float | None:
+        """The share of nuggets with a label."""
+        return self.labelled / self.total if self.total else None
+
+    def records(self) -> list[Written]:
+        """What was judged, with the labels."""
+        pairs = zip(self.items, self.labels, strict=True)
+        return [item.labelled(labels) for item, labels in pairs]
+
+    def topic_labels(self) -> list[Gold] | None:
+        """The best label over the passages of each topic; None where answers of runs were judged."""
+        records = self.records()
+        if all(isinstance(record, Assignment) for record in records):
+            return None
+        return best_over_passages(records)
+
+    def scores(self) -> list[RunScores]:
+        """The scores of each run, or of the topics where passages were judged."""
+        whole = self.topic_labels()
+        trec_compat = self.config.metrics.trec_compat
+        return score_runs(
+            self.records() if whole is None else whole, trec_compat=trec_compat, how=self.how
+        )
+
+    def agreement(self) -> Agreement | None:
+        """The labels against those of people; None where there are none."""
+        if self.loaded.gold:
+            whole = self.topic_labels()
+            assert whole is not None  # only blocks have gold for whole topics
+            pairs = align_labels(self.loaded.gold, whole)
+            return agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=self.how)
+        gold, judged, topics = self.paired_with_gold()
+        return agreement(gold, judged, topics=topics, how=self.how) if gold else None
+
+    def paired_with_gold(self) -> tuple[list[Label | None], list[Label | None], list[str]]:
+        """Gold and judged labels side by side, with the topic of each."""
+        gold: list[Label | None] = []
+        judged: list[Label | None] = []
+        topics: list[str] = []
+        for item, labels in zip(self.items, self.labels, strict=True):
+            if item.gold:
+                gold += item.gold
+                judged += labels
+                topics += [item.qid] * len(labels)
+        return gold, judged, topics
+
+    def raters(self) -> RaterAgreement | None:
+        """How far several judges agree; None where there is one."""
+        if len(self.judged) < 2:
+            return None
+        votes = {one.name: [label for own in one.labels for label in own] for one in self.judged}
+        topics = [item.qid for item in self.items for _ in item.nuggets]
+        return rater_agreement(votes, topics=topics, how=self.how)
+
+
+def evaluate(
+    config: Config,
+    *,
+    model: LM | None = None,
+    loaded: Loaded | None = None,
+) -> Evaluation:
+    """Judge everything that the config names. ``model`` judges instead of the config's, if given."""
+    with evaluating(config, specs=judge_specs(config, model), loaded=loaded) as done:
+        return done
+
+
+@contextmanager
+def evaluating(
+    config: Config,
+    *,
+    specs: Sequence[JudgeSpec] | None = None,
+    loaded: Loaded | None = None,
+    label: str | None = None,
+) -> Iterator[Evaluation]:
+    """As ``evaluate``; replies stay on disk until the block is left, so that files can be written.
+
+    ``label`` sets apart evaluations of the same items by the same model.
+    """
+    started = time.perf_counter()
+    loaded = load_items(config.data) if loaded is None else loaded
+    specs = judge_specs(config) if specs is None else specs
+    prices = prices_of(config, specs)
+    keepers: list[tuple[Keeper, Judged]] = []
+    judged: list[Judged] = []
+    prompts: dict[str, PromptInfo] = {}
+    with ExitStack() as stack:
+        for spec in specs:
+            secrets = secrets_in(spec.model_args)
+            with hiding(secrets), opened_model(spec.model or spec.backend, spec.model_args) as lm:
+                keeper = _keeper(config, spec, lm, loaded.items, label)
+                stack.enter_context(keeper)
+                judge = Judge(
+                    lm, loaded.items, config, name=_task_name(spec, label), kept=keeper.kept
+                )
+                prompts |= _prompt_infos(config, judge)
+                judged.append(judge.judge())
+                judged[-1].name = spec.name
+                keepers.append((keeper, judged[-1]))
+                for note in lm.warnings:
+                    warnings.warn(f"Model {spec.name}: {note}", LmEvalWarning, stacklevel=3)
+        seconds = time.perf_counter() - started
+        labels = _combined(judged, config.evaluation.combine)
+        yield Evaluation(config, loaded, judged, labels, prompts, prices, seconds)
+        for keeper, own in keepers:
+            keeper.finish(is_complete=not own.failed)
+
+
+def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast], list[str]]:
+    """What each judge would be asked first, and what asking again may add, in words."""
+    from lm_eval.dry_run import estimator
+
+    loaded = load_items(config.data)
+    found, notes = [], list(loaded.notes)
+    for spec in judge_specs(config, model):
+        with (
+            hiding(secrets_in(spec.model_args)),
+            estimator(spec.model or spec.backend, spec.model_args) as lm,
+        ):
+            calls, cost = Judge(lm, loaded.items, config, name=spec.name).estimate()
+            found.append(Forecast(spec.name, len(loaded.items), cost))
+            notes.append(_may_be_added(spec.name, calls, loaded.items, config))
+    return found, notes
+
+
+def _may_be_added(name: str, calls: int, items: Sequence[Item], config: Config) -> str:
+    evaluation = config.evaluation
+    most = calls * evaluation.retries
+    if evaluation.singles:
+        most += sum(len(item.nuggets) for item in items) * evaluation.permutations
+    return (
+        f"{name}: {calls:,} calls. Labels that cannot be read are asked for again: in the worst case, "
+        f"{most:,} more calls."
+    )
+
+
+def judge_specs(config: Config, model: LM | None = None) -> list[JudgeSpec]:
+    """The models that judge, each under a name of its own."""
+    if model is not None:
+        return [JudgeSpec(type(model).__name__, None, {}, model)]
+    given = config.evaluation.judges or [
+        {"backend": config.model.backend, "model_args": config.model.model_args, "name": None}
+    ]
+    specs: list[JudgeSpec] = []
+    for one in given:
+        name = one["name"] or name_of(one["backend"], one["model_args"])
+        same = sum(spec.name.partition(" #")[0] == name for spec in specs)
+        if same:
+            name = f"{name} #{same + 1}"
+        specs.append(JudgeSpec(name, one["backend"], one["model_args"]))
+    return specs
+
+
+def prices_of(config: Config, specs: Sequence[JudgeSpec]) -> dict[str, Prices]:
+    """What each judge charges, where a prices file is given."""
+    if config.logging.prices is None:
+        return {}
+    known = read_prices(config.logging.prices)
+    return {spec.name: known.of(spec.name.partition(" #")[0]) for spec in specs}
+
+
+def _task_name(spec: JudgeSpec, label: str | None) -> str:
+    return spec.name if label is None else f"{spec.name}, {label}"
+
+
+def _combined(judged: Sequence[Judged], how: str) -> list[list[Label | None]]:
+    """The labels of all judges as one."""
+    if len(judged) == 1:
+        return judged[0].labels
+    sizes = [len(own) for own in judged[0].labels]
+    flat = [[label for own in one.labels for label in own] for one in judged]
+    found = iter(combine(list(zip(*flat, strict=True)), how))
+    return [[next(found) for _ in range(size)] for size in sizes]
+
+
+def _prompt_infos(config: Config, judge: Judge) -> dict[str, PromptInfo]:
+    model = config.model
+    return {
+        name: prompt_info(name, model.format_type, domain=model.domain, language=model.language)
+        for name in judge.caller.formats()
+    }
+
+
+# --------------------------------------------------------------------------------- kept replies
+
+
+def _keeper(
+    config: Config, spec: JudgeSpec, model: LM, items: Sequence[Item], label: str | None
+) -> Keeper:
+    """Where the replies of a judge are kept."""
+    total = len(Judge(model, items, config, name=spec.name).caller.first())
+    backend = spec.backend or ("gguf" if spec.model is None else None)
+    identity = model_identity(model, backend, spec.model_args)
+    secrets = secrets_in(spec.model_args)
+    if config.evaluation.use_cache is not None:
+        return Keeper(opened_cache(config.evaluation.use_cache, identity, model, secrets), total)
+    if identity is None or not model.keeps_answers:
+        return Keeper(None, total)
+    asked = {
+        name: value
+        for name, value in config.to_dict()["model"].items()
+        if name not in ("backend", "model_args")
+    }
+    key = digest_of(
+        {
+            "judge": spec.name,
+            "model": identity,
+            "asked": asked,
+            "items": _digest(items),
+            "of": label,
+        }
+    )
+    folder = config.logging.output_path
+    return Keeper(opened_run_store(Path(folder) if folder else None, key, identity, secrets), total)
+
+
+def _digest(items: Sequence[Item]) -> str:
+    """What the prompts of items follow from, as hex digits."""
+    digest = blake2b(digest_size=16)
+    for item in items:
+        texts = [nugget.text for nugget in item.nuggets]
+        for part in (item.unit, item.qid, item.query, item.passage, *texts, str(len(texts))):
+            data = part.encode("utf-8", "surrogatepass")
+            digest.update(b"%d:" % len(data))
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def check_output(path: str | None) -> Path | None:
+    """The folder for files, made; an error where it cannot be written to."""
+    if path is None:
+        return None
+    folder = Path(path).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write to {str(folder)!r}: {error.strerror}. Choose a folder that you can write to "
+            "with --output_path."
+        ) from None
+    return folder
+
+
+__all__ = [
+    "Evaluation",
+    "JudgeSpec",
+    "check_output",
+    "evaluate",
+    "evaluating",
+    "forecast",
+    "judge_specs",
+]

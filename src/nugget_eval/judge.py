@@ -1,0 +1,296 @@
+"""One model judges items: asks, reads, asks again for what is missing, and never invents a label.
+
+In: items and a model. Out: for each nugget a label or None, and every reply with how it was read. The
+calls of one stage go to the model as one stream; each reply is on disk before the next is taken.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lm_eval.asking import Kept, ask_all
+from lm_eval.errors import LmEvalWarning, RequestError
+from lm_eval.formats.assemble import Turn
+from lm_eval.models.base import LM
+from lm_eval.requests import DocRequests, GenerateRequest
+from lm_eval.tasks.prompts import Asked
+from lm_eval.usage import Estimated, Usage
+from nugget_eval.calls import ASK, SINGLE, Call, Caller
+from nugget_eval.config import Config
+from nugget_eval.items import Item
+from nugget_eval.reading import Label, LabelReading, read_labels, read_reasoning
+from nugget_eval.snippets import Verdict, check_snippets
+from nugget_eval.voting import median_label
+
+REFUSED = (400, 404, 415, 422, 501)
+"""What servers answer that know no ``response_format``."""
+_NOT_ASKED = Asked(Turn(""), (), (), (), "")
+
+
+@dataclass(frozen=True)
+class JudgedReply:
+    """A reply, the labels that count from it, and how they were found.
+
+    ``labels`` are those of ``call.numbers``; all None where the request failed (``failed`` says why)
+    or a canary alarmed (``alarm`` is its kind).
+    """
+
+    call: Call
+    labels: tuple[Label | None, ...]
+    text: str = ""
+    finish: str | None = None
+    thinking: str | None = None
+    reading: LabelReading | None = None
+    verdicts: tuple[Verdict | None, ...] = ()
+    alarm: str | None = None
+    failed: str | None = None
+
+    @property
+    def missing(self) -> list[int]:
+        """The places in the item of the nuggets without a label."""
+        pairs = zip(self.call.numbers, self.labels, strict=True)
+        return [number for number, label in pairs if label is None]
+
+    @property
+    def problem(self) -> str | None:
+        """Why labels are missing; None where none is."""
+        if self.failed is not None:
+            return "failed"
+        if self.alarm is not None:
+            return "canary"
+        if not self.missing:
+            return None
+        found = self.reading.error_type if self.reading is not None else None
+        return found or "snippet"
+
+
+@dataclass
+class Judged:
+    """What one judge said: ``labels[item][nugget]``, the votes behind them, replies and costs."""
+
+    name: str
+    labels: list[list[Label | None]]
+    votes: list[list[list[Label | None]]]
+    """``votes[item][nugget]``: one for each order in which it was asked."""
+    replies: list[JudgedReply]
+    usage: Usage = field(default_factory=Usage)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> int:
+        """Requests that failed for good."""
+        return sum(reply.failed is not None for reply in self.replies)
+
+
+class Judge:
+    """A model with the settings under which it judges."""
+
+    def __init__(
+        self,
+        model: LM,
+        items: Sequence[Item],
+        config: Config,
+        *,
+        name: str,
+        kept: Kept | None = None,
+    ) -> None:
+        self.name = name
+        self._model = model
+        self._config = config
+        self._kept = kept
+        able = model.capabilities
+        self._caller = Caller(config, items, as_chat=able.chat_only or able.chat_template)
+        self._caller.constrain(model)
+        self._usage: list[Usage] = []
+
+    def judge(self) -> Judged:
+        """Ask for every label; those that stay missing after the last question are None."""
+        items = self._caller.items
+        found: dict[tuple[int, int, int], Label] = {}
+        replies: list[JudgedReply] = []
+        calls = self._caller.first()
+        for stage in self._stages():
+            if not calls:
+                break
+            own = self._asked(calls, stage)
+            replies += own
+            for reply in own:
+                for number, label in zip(reply.call.numbers, reply.labels, strict=True):
+                    if label is not None:
+                        found[reply.call.item, reply.call.permutation, number] = label
+            calls = self._next_calls(own, stage)
+        votes = _votes(items, replies, found)
+        return Judged(
+            self.name,
+            [[median_label(own) for own in item] for item in votes],
+            votes,
+            replies,
+            Usage.total(self._usage),
+            self._model.describe(),
+        )
+
+    def estimate(self) -> tuple[int, Estimated]:
+        """How many calls the first stage has, and what they would cost."""
+        calls = self._caller.first()
+        return len(calls), self._model.estimate(
+            self._caller.request(call, self.name) for call in calls
+        )
+
+    @property
+    def caller(self) -> Caller:
+        """What makes the calls."""
+        return self._caller
+
+    # Asking
+
+    def _stages(self) -> list[str]:
+        evaluation = self._config.evaluation
+        again = [f"again {turn}" for turn in range(1, evaluation.retries + 1)]
+        return [ASK, *again, *([SINGLE] if evaluation.singles else [])]
+
+    def _next_calls(self, replies: Sequence[JudgedReply], stage: str) -> list[Call]:
+        """The calls of the stage after this one.
+
+        A reply that a canary voided is not asked for again: its passage would have another chance to
+        be obeyed. What failed for good is asked again by the next run.
+        """
+        stages = self._stages()
+        following = stages[stages.index(stage) + 1 :][:1]
+        calls = []
+        for reply in replies:
+            if not following or not reply.missing or reply.alarm or reply.failed is not None:
+                continue
+            if following[0] == SINGLE and len(reply.call.numbers) == 1 and reply.call.problem:
+                continue  # it has been asked by itself, with the reason
+            calls += self._caller.again(
+                reply.call,
+                reply.missing,
+                following[0],
+                reply.problem or "format_error",
+                was_cut=reply.finish == "length",
+            )
+        return calls
+
+    def _asked(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
+        """The replies to all calls of a stage, in order."""
+        try:
+            return self._streamed(calls, stage)
+        except RequestError as error:
+            if not self._caller.is_constrained or error.status not in REFUSED:
+                raise
+            if self._config.model.constrain == "on":
+                raise RequestError(
+                    f"{error} The request asked for a JSON schema (response_format), which this server "
+                    "may not know: try --constrain off.",
+                    status=error.status,
+                    stops_run=True,
+                ) from error
+            warnings.warn(
+                f"{self.name}: the server refused the JSON schema, so labels are asked for without "
+                f"one: {error}",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+            self._caller.is_constrained = False
+            return self._streamed(calls, stage)
+
+    def _streamed(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
+        wave = _Wave(f"{self.name}, {stage}", calls, self._caller)
+        taker = _Replies(self, calls)
+        usage = ask_all(
+            [wave],
+            [taker],
+            self._model,
+            kept=self._kept,
+            max_failed=self._config.evaluation.max_failed,
+            shows_progress=self._config.logging.progress,
+        )
+        self._usage += usage.values()
+        return [taker.found[place] for place in range(len(calls))]
+
+    # Reading
+
+    def read(self, call: Call, reply: str) -> JudgedReply:
+        """A reply, read: labels, canaries, snippets."""
+        item = self._caller.items[call.item]
+        reading = read_labels(str(reply), call.count, format_type=self._config.model.format_type)
+        what = self._config.evaluation.snippet_check
+        if not self._caller.format(item).prompt_type.reasons:
+            what = "off"
+        reasoned = read_reasoning(str(reply)) if what != "off" else ()
+        checked = check_snippets(reading.labels, reasoned, item.passage, what)
+        alarm = next(
+            (one.kind for one in call.canaries if one.is_alarmed_by(reading.labels[one.place])),
+            None,
+        )
+        own = call.own_places()
+        return JudgedReply(
+            call,
+            tuple(None if alarm else checked[place].label for place in own),
+            str(reply),
+            getattr(reply, "finish", None),
+            getattr(reply, "reasoning", None),
+            reading,
+            tuple(checked[place].verdict for place in own),
+            alarm,
+        )
+
+
+def _votes(
+    items: Sequence[Item],
+    replies: Sequence[JudgedReply],
+    found: Mapping[tuple[int, int, int], Label],
+) -> list[list[list[Label | None]]]:
+    """For each nugget of each item, one vote for each order in which it was asked."""
+    turns: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for reply in replies:
+        for number in reply.call.numbers:
+            turns[reply.call.item, number].add(reply.call.permutation)
+    return [
+        [
+            [found.get((place, turn, number)) for turn in sorted(turns[place, number])]
+            for number in range(len(item.nuggets))
+        ]
+        for place, item in enumerate(items)
+    ]
+
+
+@dataclass(frozen=True)
+class _Name:
+    name: str
+
+
+class _Wave:
+    """The calls of one stage as something that can be asked; prompts are made as they are read."""
+
+    def __init__(self, name: str, calls: Sequence[Call], caller: Caller) -> None:
+        self.task = _Name(name)
+        self.counts: Mapping[str, int] = {GenerateRequest.kind: len(calls)}
+        self.num_requests = len(calls)
+        self.calls = calls
+        self._caller = caller
+
+    def asked(self) -> Iterator[DocRequests]:
+        for place, call in enumerate(self.calls):
+            request = self._caller.request(call, self.task.name)
+            yield DocRequests(place, _NOT_ASKED, (), request.context, (request,))
+
+
+class _Replies:
+    """Takes the replies of a stage as they come."""
+
+    def __init__(self, judge: Judge, calls: Sequence[Call]) -> None:
+        self._judge = judge
+        self._calls = calls
+        self.found: dict[int, JudgedReply] = {}
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:  # noqa: ARG002
+        self.found[place] = self._judge.read(self._calls[place], answers[0])
+
+    def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
+        call = self._calls[place]
+        self.found[place] = JudgedReply(call, (None,) * len(call.numbers), failed=why)

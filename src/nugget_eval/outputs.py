@@ -1,0 +1,238 @@
+"""An evaluation → its files: assignments, metrics, every reply, and a summary. Text stays data.
+
+``replies.jsonl`` holds, line by line, what was asked, what came back and how it was read;
+``scripts/interactive_analysis.py`` shows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import lm_eval
+from lm_eval.reports.names import unique_name
+from lm_eval.reports.redact import redacted
+from nugget_eval.calls import Caller
+from nugget_eval.evaluation import Evaluation
+from nugget_eval.items import Item
+from nugget_eval.judge import Judged, JudgedReply
+from nugget_eval.reading import LABELS, Label, LabelReading
+from nugget_eval.runs import write_records
+from nugget_eval.scores import RunScores
+from nugget_eval.tables import agreement_dict, run_dict
+
+ASSIGNMENTS, REPLIES, SUMMARY = "assignments.jsonl", "replies.jsonl", "summary.json"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a JSONL file that is written here for the first time."""
+
+    values: Mapping[str, Any]
+    source: None = None
+
+    def to_row(self) -> dict[str, Any]:
+        return dict(self.values)
+
+
+def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> list[Path]:
+    """Write everything about an evaluation below ``folder``; the files, the summary last."""
+    runs = list(runs)
+    written = [folder / ASSIGNMENTS]
+    write_records(written[0], done.records())
+    for name, run in metrics_names(runs).items():
+        write_records(folder / name, run.to_metrics())
+        written.append(folder / name)
+    write_records(folder / REPLIES, (_Line(row) for row in reply_rows(done)))
+    summary = json.dumps(summary_dict(done, runs), indent=2, ensure_ascii=False, default=str)
+    (folder / SUMMARY).write_text(f"{_clean(summary)}\n", encoding="utf-8")
+    return [*written, folder / REPLIES, folder / SUMMARY]
+
+
+def metrics_names(runs: Sequence[RunScores]) -> dict[str, RunScores]:
+    """File name → run; the name of the run is in it where there are several."""
+    if len(runs) == 1:
+        return {"metrics.jsonl": runs[0]}
+    taken: list[str] = []
+    for run in runs:
+        taken.append(unique_name(run.run_id or "unnamed", taken))
+    return {f"metrics_{name}.jsonl": run for name, run in zip(taken, runs, strict=True)}
+
+
+def _clean(text: str) -> str:
+    """Text that every UTF-8 file can hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# --------------------------------------------------------------------------------------- replies
+
+
+def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
+    """What ``replies.jsonl`` holds: one object for each reply."""
+    caller = Caller(done.config, done.items)
+    for judged in done.judged:
+        for reply in judged.replies:
+            row = reply_row(judged.name, done.items[reply.call.item], reply)
+            row["format_type"] = done.config.model.format_type
+            if done.config.logging.log_prompts:
+                row["prompt"] = caller.messages(reply.call)
+            yield row
+
+
+def reply_row(judge: str, item: Item, reply: JudgedReply) -> dict[str, Any]:
+    """A reply, what was asked, and how it was read."""
+    call, reading = reply.call, reply.reading
+    row: dict[str, Any] = {
+        "judge": judge,
+        "qid": item.qid,
+        "unit": item.unit,
+        "stage": call.stage,
+        "permutation": call.permutation,
+        "nuggets": [number + 1 for number in call.numbers],
+        "texts": [item.nuggets[number].text for number in call.numbers],
+        "asked_again_because": call.problem,
+        "labels": list(reply.labels),
+        "problem": reply.problem,
+        "reply": reply.text,
+        "finish": reply.finish,
+        "max_tokens": call.max_tokens,
+        "expected_count": call.count,
+    }
+    if reading is not None:
+        row |= {
+            "format_used": reading.format_used,
+            "conforms": reading.conforms,
+            "error_type": reading.error_type,
+            "reason": reading.reason,
+            "rule": reading.rule,
+            "span": reading.span,
+            "repairs": list(reading.repairs),
+        }
+    if call.canaries:
+        row["canaries"] = [asdict(canary) for canary in call.canaries]
+        row["alarm"] = reply.alarm
+    if any(reply.verdicts):
+        row["snippets"] = list(reply.verdicts)
+    if reply.thinking is not None:
+        row["thinking"] = reply.thinking
+    if reply.failed is not None:
+        row["failed"] = reply.failed
+    return row
+
+
+# --------------------------------------------------------------------------------------- summary
+
+
+def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:
+    """Everything about an evaluation but its labels and replies, ready for JSON."""
+    agreed, raters = done.agreement(), done.raters()
+    return {
+        "version": lm_eval.__version__,
+        "command": list(done.command),
+        "config": done.config.to_dict(),
+        "prompts": {name: _prompt_dict(info) for name, info in done.prompts.items()},
+        "coverage": {"labelled": done.labelled, "total": done.total, "share": done.share},
+        "labels": label_counts(label for own in done.labels for label in own),
+        "judges": [judge_dict(one, done) for one in done.judged],
+        "scores": [run_dict(run) for run in runs],
+        "agreement": None if agreed is None else agreement_dict(agreed),
+        "between_judges": None if raters is None else agreement_dict(raters),
+        "notes": list(done.loaded.notes),
+        "seconds": round(done.seconds, 3),
+    }
+
+
+def judge_dict(judged: Judged, done: Evaluation) -> dict[str, Any]:
+    """What one judge did: replies by kind, costs, and whether it heeds the order of nuggets."""
+    usage: dict[str, Any] = judged.usage.as_dict()
+    prices = done.prices.get(judged.name)
+    if prices is not None:
+        usage["cost"] = float(prices.cost(judged.usage).amount)
+        usage["currency"] = prices.currency
+    labels = [label for own in judged.labels for label in own]
+    return {
+        "name": judged.name,
+        "model": redacted(judged.facts),
+        "labels": label_counts(labels),
+        "replies": asdict(count_replies(judged)),
+        "order": order_dict(judged),
+        "usage": usage,
+    }
+
+
+@dataclass(frozen=True)
+class ReplyCounts:
+    """How the replies of a judge were read."""
+
+    total: int
+    complete: int
+    """Replies with a label for every nugget that was asked."""
+    by_stage: Mapping[str, int]
+    problems: Mapping[str, int]
+    """Why labels were missing → replies."""
+    formats: Mapping[str, int]
+    conforming: int | None
+    """Replies with an answer in the format that was asked for; None where any format would do."""
+    repaired: int
+    alarms: int
+    """Replies that a canary voided."""
+    failed: int
+    snippets: Mapping[str, int]
+
+
+def count_replies(judged: Judged) -> ReplyCounts:
+    """The replies of a judge by how they were read."""
+    replies = judged.replies
+    readings = [reply.reading for reply in replies if reply.reading is not None]
+    return ReplyCounts(
+        len(replies),
+        sum(reply.problem is None for reply in replies),
+        dict(Counter(reply.call.stage for reply in replies)),
+        dict(Counter(reply.problem for reply in replies if reply.problem is not None)),
+        dict(Counter(reading.format_used for reading in readings)),
+        _conforming(readings),
+        sum(bool(reading.repairs) for reading in readings),
+        sum(reply.alarm is not None for reply in replies),
+        judged.failed,
+        dict(Counter(v for reply in replies for v in reply.verdicts if v is not None)),
+    )
+
+
+def _conforming(readings: Sequence[LabelReading]) -> int | None:
+    told = [reading.conforms for reading in readings if reading.conforms is not None]
+    return sum(told) if told else None
+
+
+def order_dict(judged: Judged) -> dict[str, Any] | None:
+    """Whether labels depend on the order: nuggets with one label in all orders, and labels by place.
+
+    None where each batch was asked in one order.
+    """
+    asked = [own for item in judged.votes for own in item if len(own) > 1]
+    if not asked:
+        return None
+    complete = [own for own in asked if None not in own]
+    places: dict[int, Counter[str]] = {}
+    for reply in judged.replies:
+        for place, label in enumerate(reply.labels, 1):
+            if reply.call.stage == "ask":
+                places.setdefault(place, Counter())[label or "missing"] += 1
+    return {
+        "nuggets": len(complete),
+        "same_in_all_orders": sum(len(set(own)) == 1 for own in complete),
+        "labels_by_place": {place: dict(counts) for place, counts in sorted(places.items())},
+    }
+
+
+def label_counts(labels: Iterable[Label | None]) -> dict[str, int]:
+    """How often each label stands there, missing ones last."""
+    counts = Counter(labels)
+    return {**{label: counts[label] for label in LABELS}, "missing": counts[None]}
+
+
+def _prompt_dict(info: Any) -> dict[str, Any]:
+    return {"version": info.version, "fingerprint": info.fingerprint, "reasons": info.reasons}

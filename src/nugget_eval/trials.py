@@ -1,0 +1,194 @@
+"""A/B tests: the same items judged under several prompts, and what differs.
+
+In: a config, prompt types and output formats. Out: a ``Trial`` for each combination, and a ``Contrast``
+for each two of them, tested over topics.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import DataError
+from lm_eval.runs import hiding, opened_model, secrets_in
+from lm_eval.usage import Usage
+from nugget_eval.agreement import Agreement, agreement
+from nugget_eval.bootstrap import Measured, Resampling, measured, numpy
+from nugget_eval.comparing import PValue, holm, sign_flip_p_values
+from nugget_eval.config import Config
+from nugget_eval.evaluation import Evaluation, evaluating, judge_specs
+from nugget_eval.items import load_items
+from nugget_eval.measures import GAIN
+from nugget_eval.outputs import count_replies
+from nugget_eval.reading import Label
+from nugget_eval.tables import agreement_dict
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination, judged."""
+
+    prompt_type: str
+    format_type: str
+    done: Evaluation
+    agreement: Agreement | None
+    """With people; None where there is no gold."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.prompt_type}×{self.format_type}"
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost, over all judges."""
+        return Usage.total(judged.usage for judged in self.done.judged)
+
+    @property
+    def cost(self) -> float | None:
+        """In the currency of the prices, where these are given."""
+        prices = self.done.prices
+        if not prices:
+            return None
+        return sum(float(prices[one.name].cost(one.usage).amount) for one in self.done.judged)
+
+    def labels(self) -> list[Label | None]:
+        """All labels in the order of the items."""
+        return [label for own in self.done.labels for label in own]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        done = self.done
+        return {
+            "prompt_type": self.prompt_type,
+            "format_type": self.format_type,
+            "labelled": done.labelled,
+            "total": done.total,
+            "replies": [asdict(count_replies(judged)) for judged in done.judged],
+            "agreement": None if self.agreement is None else agreement_dict(self.agreement),
+            "usage": self.usage.as_dict(),
+            "cost": self.cost,
+            "prompts": {name: info.fingerprint for name, info in done.prompts.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two combinations on the nuggets that both labelled, with a test over topics."""
+
+    first: str
+    second: str
+    same: Measured
+    """The share of nuggets with the same label under both."""
+    kappa: Measured
+    measure: str
+    """What is tested: ``accuracy`` against gold, or the mean label where there is no gold."""
+    difference: Measured
+    """First less second, as the mean over topics."""
+    p: PValue
+    p_adjusted: float
+    num_topics: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        measures = {name: getattr(self, name).to_dict() for name in ("same", "kappa", "difference")}
+        return {**asdict(self), **measures}
+
+
+@contextmanager
+def trials(
+    config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
+) -> Iterator[list[Trial]]:
+    """Every combination, judged; replies stay on disk until the block is left."""
+    configs = varied(config, prompt_types, format_types)
+    loaded = load_items(config.data)
+    with ExitStack() as stack:
+        specs = []
+        for spec in judge_specs(config):
+            stack.enter_context(hiding(secrets_in(spec.model_args)))
+            model = stack.enter_context(opened_model(spec.backend, spec.model_args))
+            specs.append(replace(spec, backend=spec.backend or "gguf", model=model))
+        found = []
+        for one in configs:
+            name = f"{one.model.prompt_type}×{one.model.format_type}"
+            done = stack.enter_context(evaluating(one, specs=specs, loaded=loaded, label=name))
+            found.append(
+                Trial(one.model.prompt_type, one.model.format_type, done, done.agreement())
+            )
+        yield found
+
+
+def varied(
+    config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
+) -> list[Config]:
+    """The config under each combination, each with a folder of its own."""
+    return [
+        _varied(config, prompt_type, format_type)
+        for prompt_type in prompt_types
+        for format_type in format_types
+    ]
+
+
+def _varied(config: Config, prompt_type: str, format_type: str) -> Config:
+    one = copy.deepcopy(config)
+    one.model.prompt_type = prompt_type
+    one.model.format_type = format_type
+    if config.logging.output_path is not None:
+        one.logging.output_path = str(
+            Path(config.logging.output_path) / f"{prompt_type}_{format_type}"
+        )
+    return one
+
+
+def contrasts(found: Sequence[Trial], how: Resampling) -> list[Contrast]:
+    """Each two trials against each other; p-values are adjusted by Holm over all pairs."""
+    made = [_contrast(first, second, how) for first, second in combinations(found, 2)]
+    adjusted = holm([one.p.value for one in made])
+    return [replace(one, p_adjusted=p) for one, p in zip(made, adjusted, strict=True)]
+
+
+def _contrast(first: Trial, second: Trial, how: Resampling) -> Contrast:
+    topics = [item.qid for item in first.done.items for _ in item.nuggets]
+    agreed = agreement(first.labels(), second.labels(), topics=topics, how=how)
+    differences = _differences(first, second)
+    if not differences:
+        raise DataError(
+            f"{first.name} and {second.name} have no nugget that both labelled, so they cannot be "
+            "compared."
+        )
+    np = numpy()
+    values = np.array(list(differences.values()))
+    rows = np.stack([values, np.ones(len(values))], axis=1)
+    return Contrast(
+        first.name,
+        second.name,
+        agreed.measures["accuracy"],
+        agreed.measures["kappa"],
+        "accuracy" if first.agreement is not None else "mean label",
+        measured(rows, lambda sums: sums[:, 0] / sums[:, 1], how, n=len(values), undefined=""),
+        sign_flip_p_values(values[:, None], seed=how.seed)[0],
+        1.0,
+        len(values),
+    )
+
+
+def _differences(first: Trial, second: Trial) -> dict[str, float]:
+    """Topic → how much higher the first scores, over the nuggets that both labelled."""
+    has_gold = any(item.gold for item in first.done.items)
+    found: dict[str, list[float]] = defaultdict(list)
+    rows = zip(first.done.items, first.done.labels, second.done.labels, strict=True)
+    for item, ones, others in rows:
+        gold: Sequence[Label | None] = item.gold or [None] * len(ones)
+        for right, one, other in zip(gold, ones, others, strict=True):
+            if one is None or other is None or (has_gold and right is None):
+                continue
+            if has_gold:
+                found[item.qid].append(float(one == right) - float(other == right))
+            else:
+                found[item.qid].append(GAIN[one] - GAIN[other])
+    return {qid: sum(own) / len(own) for qid, own in found.items()}

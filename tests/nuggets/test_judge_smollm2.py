@@ -1,0 +1,51 @@
+"""The embedded model as a judge: it judges badly and breaks the format, and nothing is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from workplace import TOPICS, Workplace
+
+from lm_eval.errors import MissingExtraError
+from lm_eval.models.gguf import GgufLM
+from nugget_eval.config import Config
+from nugget_eval.evaluation import evaluate
+from nugget_eval.reading import read_labels
+
+
+@pytest.fixture(scope="module")
+def lm() -> Iterator[GgufLM]:
+    try:
+        model = GgufLM(n_ctx=4096, n_threads=2)
+    except MissingExtraError as error:
+        pytest.skip(f"needs cyllama and the default weights: {error.install}")
+    yield model
+    model.close()
+
+
+def test_the_embedded_model_judges(lm: GgufLM, tmp_path: Path) -> None:
+    passage, texts = TOPICS["t1"]
+    Workplace(tmp_path).topics({"t1": (passage, texts[:2])})
+    config = Config()
+    config.model.prompt_type = "legacy"
+    config.model.max_tokens = 30
+    config.evaluation.retries = 1
+    config.data.nuggets = str(tmp_path / "nuggets.jsonl")
+    config.data.answers = [str(tmp_path / "answers.jsonl")]
+    done = evaluate(config, model=lm)
+    assert done.total == 2
+    replies = done.judged[0].replies
+    assert replies[0].text
+    stages = [reply.call.stage for reply in replies]
+    if done.labelled < done.total:  # it was asked again, and each nugget by itself
+        assert stages[:2] == ["ask", "again 1"]
+        assert "single" in stages
+    for reply in replies:  # no label that the reply does not hold
+        reading = read_labels(reply.text, reply.call.count, format_type="json")
+        assert reply.labels == reading.labels
+    given = {label for reply in replies for label in reply.labels} | {None}
+    assert {label for own in done.labels for label in own} <= given
+    mean = done.scores()[0].means["all_score"]
+    assert (mean.labelled, mean.total) == (done.labelled, 2)

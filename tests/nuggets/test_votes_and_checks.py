@@ -1,0 +1,173 @@
+"""Votes, canaries, snippets and the judge's Python interface, without a server."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_judge import judged
+from workplace import Workplace
+
+from lm_eval.models.base import LM
+from lm_eval.requests import GenerateRequest
+from nugget_eval.canaries import canaries_for, with_canaries
+from nugget_eval.config import Config
+from nugget_eval.evaluation import evaluate
+from nugget_eval.prompts import cut_out
+from nugget_eval.reading import LABELS, Label, Reasoned
+from nugget_eval.snippets import check_snippets, snippet_verdict
+from nugget_eval.voting import ORDER, combine, dawid_skene, median_label
+
+S, P, N = LABELS
+VOTE = st.sampled_from([*LABELS, None])
+
+# ------------------------------------------------------------------------------------------ votes
+
+
+@pytest.mark.parametrize(
+    ("votes", "label"),
+    [
+        ([S, S, N], S),
+        ([S, N], N),  # a tie goes to the lower
+        ([S, P], P),
+        ([N, P, S], P),
+        ([S, None, None], S),
+        ([S, S, N, N], N),
+        ([None, None], None),
+        ([], None),
+    ],
+)
+def test_median(votes: Sequence[Label | None], label: Label | None) -> None:
+    assert median_label(votes) == label
+
+
+@given(st.lists(VOTE, max_size=9))
+def test_median_is_one_of_the_votes_and_heeds_no_order(votes: list[Label | None]) -> None:
+    found = median_label(votes)
+    assert found in votes or (found is None and not any(votes))
+    assert median_label(votes[::-1]) == found
+
+
+@given(st.lists(st.lists(VOTE, min_size=3, max_size=3), min_size=1, max_size=30))
+def test_dawid_skene_never_invents(votes: list[list[Label | None]]) -> None:
+    found = dawid_skene(votes)
+    assert len(found) == len(votes)
+    for row, label in zip(votes, found, strict=True):
+        assert (label is None) == (not any(row))
+    assert dawid_skene(votes) == found
+
+
+def test_dawid_skene_learns_who_errs() -> None:
+    """Two careful judges beat three that guess; the majority does not know that."""
+    chance = random.Random(5)
+    truth = [chance.choice(LABELS) for _ in range(400)]
+
+    def careful(label: Label) -> Label:
+        return label if chance.random() < 0.95 else chance.choice(LABELS)
+
+    votes = [[careful(t), careful(t), *(chance.choice(LABELS) for _ in range(3))] for t in truth]
+    right = sum(a == b for a, b in zip(dawid_skene(votes), truth, strict=True))
+    by_median = sum(a == b for a, b in zip(combine(votes, "median"), truth, strict=True))
+    assert right > 0.9 * len(truth)
+    assert right > by_median + 40
+
+
+def test_one_judge_is_left_as_it_is() -> None:
+    votes: list[list[Label | None]] = [[S], [None], [N]]
+    assert combine(votes, "dawid_skene") == combine(votes, "median") == [S, None, N]
+    assert ORDER == (N, P, S)
+
+
+# --------------------------------------------------------------------------------------- canaries
+
+
+@given(
+    st.text(max_size=200),
+    st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=12),
+    st.sampled_from(["none", "absent", "verbatim", "both"]),
+    st.integers(0, 99),
+)
+def test_canaries_stand_where_they_say(
+    passage: str, nuggets: list[str], which: str, seed: int
+) -> None:
+    canaries = canaries_for(which, passage, nuggets, seed)
+    asked = with_canaries(nuggets, canaries)
+    assert [asked[one.place] for one in canaries] == [one.text for one in canaries]
+    taken = {one.place for one in canaries}
+    assert [text for place, text in enumerate(asked) if place not in taken] == nuggets
+    assert canaries_for(which, passage, nuggets, seed) == canaries
+    for one in canaries:
+        assert (one.text in passage) == (one.kind == "verbatim")
+        assert one.is_alarmed_by("support") == (one.kind == "absent")
+        assert one.is_alarmed_by("not_support") == (one.kind == "verbatim")
+        assert not one.is_alarmed_by(None)
+
+
+def test_canaries_differ_between_batches_and_seeds() -> None:
+    texts = {
+        canaries_for("absent", "p", [f"n{k}"], seed)[0].text for k in range(20) for seed in range(5)
+    }
+    assert len(texts) > 60
+
+
+# --------------------------------------------------------------------------------------- snippets
+
+PASSAGE = 'Air scatters  "blue" light—more than RED light.\nSunsets look red; the path is longer.'
+
+
+@pytest.mark.parametrize(
+    ("snippet", "verdict"),
+    [
+        ("air scatters blue light", "found"),
+        ("more than red light. Sunsets look red", "found"),
+        ("Air scatters … the path is longer", "found"),
+        ('"Air scatters" and "Sunsets look red"', "found"),
+        ("Air scatters green light", "not_found"),
+        ("Air scatters … green", "not_found"),
+        ("scatter", "not_found"),  # a part of a word is no quotation
+        ("", "none"),
+        ("N/A", "none"),
+        (None, "none"),
+        ("…", "none"),
+    ],
+)
+def test_snippets(snippet: str | None, verdict: str) -> None:
+    assert snippet_verdict(snippet, PASSAGE) == verdict
+
+
+def test_snippets_follow_the_numbers() -> None:
+    quoted = [Reasoned(2, snippet="Sunsets look red"), Reasoned(1, snippet="moonlight")]
+    found = check_snippets([S, S, N, None], quoted, PASSAGE, "drop")
+    assert [one.label for one in found] == [None, S, N, None]
+    assert [one.verdict for one in found] == ["not_found", "found", None, None]
+
+
+# ----------------------------------------------------------------------------------------- Python
+
+
+class PlainModel(LM):
+    """A model without a chat template, as a base model has none."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def generate_until(self, requests: Sequence[GenerateRequest]) -> list[str]:
+        self.prompts += [str(request.args[0]) for request in requests]
+        return ["\n".join(judged(cut_out(prompt))) for prompt in self.prompts[-len(requests) :]]
+
+
+def test_a_model_without_a_chat_template_gets_text(tmp_path: Path) -> None:
+    Workplace(tmp_path)
+    config = Config()
+    config.model.prompt_type = "no_reasoning"
+    config.data.nuggets = str(tmp_path / "nuggets.jsonl")
+    config.data.answers = [str(tmp_path / "answers.jsonl")]
+    model = PlainModel()
+    done = evaluate(config, model=model)
+    assert done.labels == [[S, S, N, P], [S, P, N]]
+    assert model.prompts[0].startswith("You are NuggetMatchJudge.")
+    assert done.share == 1.0
