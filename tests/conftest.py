@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lm_eval.formats import compile as compiling
-from lm_eval.registry import FORMATS, METRICS, MODELS, READERS, TEMPLATES
+from lm_eval.registry import FORMATS, MODELS, READERS, TEMPLATES
+from lm_eval.scoring.metrics import (
+    METRICS,  # filled by then, or a test would take its metrics along
+)
+
+sys.path.insert(0, str(Path(__file__).parent / "servers"))  # the servers that tests talk to
 
 # No deadline: a loaded machine is no defect. On CI the same examples every time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -21,6 +27,9 @@ settings.register_profile(
     "ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# Tests of models share the machine; threads that spin while they wait slow each other down.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 Write = Callable[..., Path]
 

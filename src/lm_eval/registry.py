@@ -194,6 +194,15 @@ TASK_GROUPS: dict[str, list[str]] = {}
 
 MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
 MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
+for _name, _class in {
+    "local-completions": "LocalCompletionsAPI",
+    "local-chat-completions": "LocalChatCompletion",
+    "openai-completions": "OpenAICompletionsAPI",
+    "openai-chat-completions": "OpenAIChatCompletion",
+}.items():
+    MODELS.register(_name, f"lm_eval.models.openai_completions:{_class}")
+MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
+MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 
 for _name, _target in {
     "regex": "extraction:RegexFilter",

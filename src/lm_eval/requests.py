@@ -72,7 +72,7 @@ def _doc_field() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LoglikelihoodRequest(_HarnessNames):
-    """Score ``continuation`` after ``context``. Answered by ``(sum of log-probs, is_greedy)``."""
+    """Score ``continuation`` after ``context``. Answered by a ``Score``: ``(log-prob, is_greedy)``."""
 
     task: str
     doc_id: int
@@ -158,6 +158,24 @@ class Reply(str):
         reply.finish = finish
         reply.reasoning = reasoning
         return reply
+
+
+class Score(tuple[float, bool]):
+    """``(sum of log-probs, is_greedy)``, with how many tokens were summed where the backend knows.
+
+    A plain pair works wherever a score does; ``tokens`` is then unknown, and what is computed per
+    token cannot be had.
+    """
+
+    tokens: int | None
+
+    def __new__(cls, logprob: float, is_greedy: bool, *, tokens: int | None = None) -> Score:
+        score = super().__new__(cls, (logprob, is_greedy))
+        score.tokens = tokens
+        return score
+
+    def __getnewargs__(self) -> tuple[float, bool]:  # what __new__ takes, for copies
+        return self[0], self[1]
 
 
 Answer = Union[tuple[float, bool], float, Reply, str]
@@ -419,11 +437,24 @@ def _choice_requests(
     many = contexts if asked.inputs else [contexts[0]] * len(texts)
     scored: list[tuple[Context, str]] = list(zip(many, texts, strict=True))
     if task.scores_without_question and not asked.inputs:
-        scored += [(Prompt(("",)), text) for text in texts]
+        alone = _without_question(task, asked, options)
+        scored += [(alone, text) for text in texts]
     return tuple(
         LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
         for index, (context, text) in enumerate(scored)
     )
+
+
+def _without_question(task: ConfigurableTask, asked: Asked, options: PromptOptions) -> Context:
+    """What stands before a choice that is scored alone: the words that ask for the answer.
+
+    Under a format, its ``answer_prompt`` (and ``gen_prefix``) without shots; by the harness's rules,
+    nothing.
+    """
+    if task.format is None or asked.item is None:
+        return Prompt(("",))
+    turn = task.format.questionless_turn(asked.item)
+    return _context(task, turn, (), "", replace(options, system_instruction=None))
 
 
 def _showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:

@@ -14,32 +14,35 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lm_eval.config.yaml import PathLike
+from lm_eval.doc_scoring import SampleSink
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
-from lm_eval.evaluator import (
-    Prepared,
-    RunOptions,
-    SampleSink,
-    adapt,
-    check_groups,
-    group_results,
-    prepare_all,
-    run_all,
-)
+from lm_eval.evaluator import adapt, check_groups, group_results, run_all
 from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
+from lm_eval.preparing import Prepared, RunOptions, prepare_all
+from lm_eval.prices import Prices, read_prices
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
 from lm_eval.reports.samples import written_sample
+from lm_eval.resuming import (
+    Keeper,
+    model_identity,
+    opened_cache,
+    opened_run_store,
+    run_key,
+)
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 
 EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
+PARTIAL_FILES = "partial files"
 SEEDS: Mapping[str, int | None] = {
     "random_seed": 0,
     "numpy_seed": 1234,
@@ -61,11 +64,15 @@ class Run:
     options: RunOptions = field(default_factory=RunOptions)
     seeds: Mapping[str, int | None] = field(default_factory=lambda: dict(SEEDS))
     output_path: str | None = None
+    use_cache: str | None = None
+    """A file of answers that runs share; None: the run keeps its answers until it is finished."""
     command: Sequence[str] = ()
     """The command line, for repeating the run."""
     trust_remote_code: bool = False
     parity: bool = False
     """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
+    prices: Prices | None = None
+    """What the model charges, where that is known."""
 
     @property
     def model_name(self) -> str:
@@ -121,8 +128,9 @@ def execute(
             prepared, options = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
+            keeper = stack.enter_context(_keeper(run, prepared, options, model, model_args, writer))
             sink = _both(on_sample, writer)
-            results = run_all(prepared, model, options, on_sample=sink)
+            results = run_all(prepared, model, options, on_sample=sink, kept=keeper.kept)
             info = run_info(run, options, model_args, model, started)
             for note in model.warnings:
                 warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=2)
@@ -130,7 +138,41 @@ def execute(
         if writer is not None:
             outcome.task_hashes = writer.task_hashes()
             outcome.path = writer.finish(outcome.as_dict())
+            writer.remove_partial(keeper.earlier(PARTIAL_FILES))
+        keeper.finish(is_complete=not any(result.missing for result in results))
         return outcome
+
+
+def priced(run: Run, path: PathLike | None) -> Run:
+    """The run with its model's prices from a file; as it is where no file is given."""
+    if path is None:
+        return run
+    return replace(run, prices=read_prices(path).of(run.model_name))
+
+
+def _keeper(
+    run: Run,
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    model: LM,
+    model_args: Mapping[str, Any],
+    writer: ResultWriter | None,
+) -> Keeper:
+    """Where the answers of a run are kept."""
+    total = sum(one.num_requests for one in prepared)
+    backend = None if isinstance(run.model, LM) else run.backend
+    identity = model_identity(model, backend, model_args)
+    secrets = secrets_in(model_args)
+    if run.use_cache is not None:
+        return Keeper(opened_cache(run.use_cache, identity, model, secrets), total)
+    if identity is None or not model.keeps_answers:
+        return Keeper(None, total)
+    folder = None if writer is None else writer.folder
+    key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
+    keeper = Keeper(opened_run_store(folder, key, identity, secrets), total)
+    if writer is not None:
+        keeper.note(PARTIAL_FILES, writer.time)
+    return keeper
 
 
 def _both(on_sample: SampleSink | None, writer: ResultWriter | None) -> SampleSink | None:
@@ -215,11 +257,13 @@ def model_parameters(name: str | None) -> list[str] | None:
     return None if takes_any else list(parameters)
 
 
-def load_model(name: str | None, model_args: Mapping[str, Any]) -> LM:
-    """The backend, ready to answer."""
+def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: bool = False) -> LM:
+    """The backend, ready to answer; ``for_tokens``: perhaps only its tokenizer."""
     backend = name or "gguf"
     try:
-        return model_class(name).from_args(model_args, name=backend)
+        found = model_class(name)
+        make = found.for_tokens if for_tokens else found.from_args
+        return make(model_args, name=backend)
     except (TypeError, ValueError) as error:
         given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
         raise UsageError(
@@ -254,12 +298,14 @@ def run_info(
         batch_size=run.batch_size,
         device=run.device,
         limit=options.limit,
+        use_cache=run.use_cache,
         bootstrap_iters=options.bootstrap_iters,
         gen_kwargs=dict(prompt.gen_kwargs) or None,
         system_instruction=prompt.system_instruction,
         chat_template=_chat_template(model) if prompt.as_chat else None,
         fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
         parity=run.parity,
+        prices=run.prices,
         start_time=started,
         end_time=time.time(),
         command=[hidden(part, secrets_in(model_args)) for part in run.command],

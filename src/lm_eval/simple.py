@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.config.pairs import parse_pairs
+from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.evaluator import RunOptions
 from lm_eval.models.base import LM
+from lm_eval.preparing import RunOptions
 from lm_eval.reports.encode import task_hash
 from lm_eval.reports.prompts import write_out as print_prompts
 from lm_eval.reports.redact import is_secret_name
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import SEEDS, Outcome, Run, execute
+from lm_eval.runs import SEEDS, Outcome, Run, execute, priced
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
 
 REFUSED = {
-    "use_cache": "answers are not kept between runs yet",
     "cache_requests": "requests are built anew each time, as that takes less than reading them",
     "rewrite_requests_cache": "requests are not cached",
     "delete_requests_cache": "requests are not cached",
@@ -36,7 +36,7 @@ REFUSED = {
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
     *("higher_is_better", "n-samples", "formats", "fingerprints", "interval_methods"),
-    *("notes", "samples"),
+    *("notes", "accounting", "samples"),
 )
 """What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
 
@@ -74,15 +74,16 @@ def simple_evaluate(
     confirm_run_unsafe_code: bool = False,
     metadata: Mapping[str, Any] | None = None,
     parity: bool = False,
+    prices: PathLike | None = None,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 
     ``tasks`` holds what ``--tasks`` takes (``"my_task@mcqa"``), mappings with the keys of a task file,
     or task objects. ``model`` is a backend's name or an ``LM`` object, which is left open.
-    ``parity=True`` undoes the deliberate differences from EleutherAI's harness.
+    ``parity=True`` undoes the deliberate differences from EleutherAI's harness; ``prices`` is a file
+    with what models charge, for the costs under ``accounting``.
     """
     _refuse(
-        use_cache=use_cache,
         cache_requests=cache_requests,
         rewrite_requests_cache=rewrite_requests_cache,
         delete_requests_cache=delete_requests_cache,
@@ -100,6 +101,7 @@ def simple_evaluate(
         batch_size=batch_size,
         max_batch_size=max_batch_size,
         device=device,
+        use_cache=use_cache,
         options=RunOptions(
             prompt=PromptOptions(
                 num_fewshot=num_fewshot,
@@ -123,6 +125,7 @@ def simple_evaluate(
         },
         parity=parity or (task_manager is not None and task_manager.parity),
     )
+    run = priced(run, prices)
     manager = task_manager
     if manager is None:
         known = {key: value for key, value in arguments.items() if not is_secret_name(key)}
@@ -204,8 +207,16 @@ def _results(
         on_sample=keep if log_samples else None,
         on_prepared=print_prompts if write_out else None,
     )
+    for samples in kept.values():
+        _put_in_order(samples)
     outcome.task_hashes = {name: task_hash(some) for name, some in kept.items()}
     return {**outcome.as_dict(), **({"samples": kept} if log_samples else {})}
+
+
+def _put_in_order(samples: list[dict[str, Any]]) -> None:
+    """Filter by filter, by the docs: answers come in any order."""
+    filters = list(dict.fromkeys(sample["filter"] for sample in samples))
+    samples.sort(key=lambda sample: (filters.index(sample["filter"]), sample["doc_id"]))
 
 
 def _refuse(**given: Any) -> None:

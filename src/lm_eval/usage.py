@@ -1,9 +1,12 @@
-"""What answers cost: requests, tokens, time. Counted by the backend for each task × format."""
+"""What answers cost: requests, tokens, time. Counted by the backend for each task × format.
+
+``Estimated`` is the same before anything is sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 
 
 @dataclass(slots=True)
@@ -22,8 +25,8 @@ class Usage:
 
     def add(self, other: Usage) -> None:
         """Add ``other`` to these counts."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def as_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -34,3 +37,18 @@ class Usage:
         for usage in usages:
             whole.add(usage)
         return whole
+
+
+@dataclass(slots=True)
+class Estimated:
+    """What requests would cost, if nothing has to be sent again: between ``least`` and ``most``."""
+
+    least: Usage = field(default_factory=Usage)
+    most: Usage = field(default_factory=Usage)
+    counted_with: str | None = None
+    """The tokenizer that counted ``tokens_in``; None: they are guessed from characters."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``tokens_in`` are counted, not guessed."""
+        return self.counted_with is not None

@@ -28,13 +28,14 @@ RUNS = (
         "hellaswag",
         "included",
         "list_gold",
+        "mutual_info",
         "partial",
     ),
     *("pool_falls_back", "repeated_choice", "same_split", "samples_list", "truthfulqa_mc1"),
 )
 WARNS: dict[str, tuple[str, ...]] = {
     "doc_to_text carries text of its own": ("arc", "boolq", "cola", "mrpc", "piqa"),
-    "in metric_list is left out": ("brier", "cola", "mrpc", "mutual_info", "weighted_f1"),
+    "in metric_list is left out": ("brier", "cola", "mrpc", "weighted_f1"),
     "process_results of its own": ("truthfulqa_mc2",),
 }
 """What a warning says → the tasks that draw it, and run."""

@@ -1,4 +1,4 @@
-"""What tests of the whole program share; also makes ``command_line`` importable."""
+"""What tests of the whole program share; also makes ``command_line`` and servers importable."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
 
 
 @pytest.fixture(autouse=True)

@@ -63,7 +63,8 @@ def test_text_from_data_reaches_prompt_and_files_unchanged(odd: Workplace, name:
     else:
         keys = {}
     outcome = odd.run("--tasks", f"{odd.task(**keys)}@{name}")
-    assert (outcome.code, outcome.err) == (0, "")
+    said = [line for line in outcome.err.splitlines() if not line.startswith(f"t@{name}: ")]
+    assert (outcome.code, said) == (0, [])  # a slow machine shows how far it is
     samples = odd.samples(f"t@{name}")
     for sample, text in zip(samples, ODD_TEXTS.values(), strict=True):
         assert sample["doc"]["question"] == text
@@ -423,9 +424,10 @@ class TextOnly(DummyLM):
 
 class Breaks(DummyLM):
     def stream(self, requests: Any) -> Iterator[Any]:
-        if "cloze" in requests[0].task:
-            raise ModelError("The server went away. Start it again.")
-        yield from super().stream(requests)
+        for place, request in enumerate(requests):
+            if "cloze" in request.task:
+                raise ModelError("The server went away. Start it again.")
+            yield place, self._answer(request)
 
 
 class Keyed(DummyLM):

@@ -14,6 +14,8 @@ from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.gguf_engine import Entry
+from lm_eval.models.gguf_scoring import Scorer
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
 
 # Log-probs are equal to the last bits here, because the backend keeps llama.cpp on one summation
@@ -251,6 +253,29 @@ def test_wrong_files(tmp_path: Path, lm: GgufLM) -> None:
         GgufLM(path=str(tmp_path))
     with pytest.raises(UsageError, match="n_ctx must be a whole number"):
         GgufLM(n_ctx=0)
+
+
+def test_a_kv_budget_bounds_what_is_kept_at_a_time(lm: GgufLM) -> None:
+    small = GgufLM(n_threads=1, kv_budget=2**24)
+    try:
+        assert small.engine.most_cells == lm.engine.most_cells // 64
+        assert small.describe()["kv_budget"] == 2**24
+    finally:
+        small.close()
+    with pytest.raises(UsageError, match="kv_budget must be a whole number above 0, not 'much'"):
+        GgufLM(kv_budget="much")  # type: ignore[arg-type]
+
+
+def test_each_beginning_is_evaluated_once(lm: GgufLM) -> None:
+    spans = []
+    for place, request in enumerate(_pairs("Some shots. " * 30)):
+        context, choice = lm.encode_pair(str(request.context), request.continuation)
+        spans.append(Span(place, (context + choice)[:-1], choice))
+    texts = [tuple(span.inputs) for span in spans]
+    scorer = Scorer(lm.engine)
+    assert len(list(scorer.score(spans))) == len(spans)
+    beginnings = {text[:end] for text in texts for end in range(1, len(text) + 1)}
+    assert scorer.tokens_pushed == scorer.tokens_needed == len(beginnings)
 
 
 def test_nothing_is_printed_and_close_frees(lm: GgufLM) -> None:

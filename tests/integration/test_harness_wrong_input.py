@@ -196,9 +196,12 @@ def test_unsafe_code_has_to_be_confirmed(place: Workplace) -> None:
         (["--wandb_config_args", "a=b"], ["--wandb_config_args", "--output_path"]),
         (["--trackio_args", "a=b"], ["--trackio_args", "--output_path"]),
         (["--hf_hub_log_args", "a=b"], ["--hf_hub_log_args", "hf upload"]),
-        (["--use_cache", "x"], ["--use_cache", "later release"]),
-        (["-c", "x"], ["-c", "later release"]),
-        (["--cache_requests"], ["--cache_requests", "later release"]),
+        (["--use_cache", " "], ["--use_cache", "Name a file"]),
+        (["--use_cache", "docs.jsonl"], ["docs.jsonl", "no kept answers", "left as it is"]),
+        (["--max_failed", "few"], ["--max_failed few", "such as 1%"]),
+        (["--max_failed", "120%"], ["--max_failed 120%", "such as 1%"]),
+        (["--max_failed=-1"], ["--max_failed -1", "such as 1%"]),
+        (["--cache_requests"], ["--cache_requests", "built anew"]),
         (["--apply_chat_template", "rag"], ["'rag'", "flag alone"]),
         (["--verbosity", "LOUD"], ["LOUD", "debug"]),
         (["--metadata", "x"], ["--metadata", "'='"]),
@@ -212,8 +215,8 @@ def test_an_option_file_of_the_harness(place: Workplace) -> None:
     place.task()
     place.write("run.yaml", "tasks: t.yaml\nlimit: 2\nuse_cache: null\nwandb_args: {}\n")
     assert place.run("--config", "run.yaml").code == 0
-    place.write("bad.yaml", "tasks: t.yaml\nuse_cache: somewhere\n")
-    refused(place.run("--config", "bad.yaml"), "bad.yaml", "use_cache", "later release")
+    place.write("bad.yaml", "tasks: t.yaml\ncache_requests: true\n")
+    refused(place.run("--config", "bad.yaml"), "bad.yaml", "cache_requests", "built anew")
 
 
 def test_flags_that_are_taken(place: Workplace) -> None:

@@ -125,7 +125,6 @@ def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"use_cache": "x"}, "use_cache has no meaning here"),
         ({"cache_requests": True}, "cache_requests has no meaning"),
         ({"check_integrity": True}, "check_integrity has no meaning"),
         ({"evaluation_tracker": object()}, "evaluation_tracker has no meaning"),

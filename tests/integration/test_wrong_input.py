@@ -693,3 +693,8 @@ def test_json_in_messages_is_bounded(place: Workplace) -> None:
     assert_refused(place, outcome, "doc 0", "no list")
     assert len(outcome.err) < 1000
     assert len(json.dumps(outcome.err)) < 1100
+
+
+def test_an_argument_that_a_model_needs_is_named(place: Workplace) -> None:
+    outcome = place.run("--tasks", place.task(), model="hf")
+    assert_refused(place, outcome, "Model 'hf' needs pretrained", "--model_args pretrained=…")

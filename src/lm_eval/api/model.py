@@ -2,6 +2,6 @@
 
 from lm_eval.models.base import LM, Capabilities, StreamingLM
 from lm_eval.models.template_lm import TemplateLM
-from lm_eval.requests import Reply
+from lm_eval.requests import Reply, Score
 
-__all__ = ["LM", "Capabilities", "Reply", "StreamingLM", "TemplateLM"]
+__all__ = ["LM", "Capabilities", "Reply", "Score", "StreamingLM", "TemplateLM"]

@@ -18,7 +18,7 @@ from lm_eval.errors import (
     MissingExtraError,
     UnsupportedError,
 )
-from lm_eval.evaluator import RunOptions, metric_names, prepare
+from lm_eval.preparing import RunOptions, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
@@ -71,11 +71,11 @@ class Checker:
                 continue
             for task in tasks.values():
                 try:
-                    docs = prepare(task, self.options).docs
+                    docs = prepare(task, self.options).num_docs
                 except LmEvalError as error:
                     yield finding_of(task.name, error)
                 else:
-                    yield Finding(task.name, Outcome.OK, docs=len(docs))
+                    yield Finding(task.name, Outcome.OK, docs=docs)
 
     def everything(self) -> Iterator[Finding]:
         """Every task and group that the manager knows, and the files that it could not read."""
@@ -112,7 +112,7 @@ class Checker:
         source = task.data_from
         if source != "files":
             return Finding(name, Outcome.NO_DATA, SOURCES[source])
-        return Finding(name, Outcome.OK, docs=len(prepare(task, self.options).docs))
+        return Finding(name, Outcome.OK, docs=prepare(task, self.options).num_docs)
 
 
 SOURCES = {"hub": "on a hub", "code": "made by custom_dataset"}

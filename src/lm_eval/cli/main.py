@@ -110,8 +110,8 @@ def _run_safely(arguments: Sequence[str]) -> int:
             return int(_handler(args.command)(args))
     except LmEvalError as error:
         return _fail(str(error))
-    except KeyboardInterrupt:
-        return _fail("Stopped by Ctrl-C.", code=130)
+    except KeyboardInterrupt as stop:
+        return _fail(f"Stopped by Ctrl-C. {stop}".rstrip(), code=130)
     except BrokenPipeError:  # `lm-eval ls tasks | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -280,14 +280,12 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-LATER = "It is planned for a later release; until then every run asks the model anew."
 REFUSED = {
     "--wandb_args": "Log to Weights & Biases from the files that --output_path writes.",
     "--wandb_config_args": "Log to Weights & Biases from the files that --output_path writes.",
     "--trackio_args": "Log to Trackio from the files that --output_path writes.",
     "--hf_hub_log_args": "Upload the folder that --output_path writes: `hf upload REPO FOLDER`.",
-    "--use_cache": LATER,
-    "--cache_requests": LATER,
+    "--cache_requests": "Requests are built anew each time, which takes less than reading them.",
 }
 """Flags of EleutherAI's harness that are not here, and what to do instead."""
 
@@ -349,11 +347,9 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL",
         help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
     )
-    shorts = {"--use_cache": ["-c"]}
     for flag in REFUSED:
         parser.add_argument(
             flag,
-            *shorts.get(flag, []),
             nargs="*",
             action=_Refused,
             default=argparse.SUPPRESS,
@@ -368,14 +364,9 @@ def _add_run(commands: Any) -> None:
         description="Evaluate a model on tasks, each under one or more formats.",
     )
     _add_tasks(parser)
-    parser.add_argument(
-        "--model",
-        "-M",
-        metavar="NAME",
-        help="model backend (default: the embedded SmolLM2-135M-Instruct); see `lm-eval ls models`",
-    )
-    parser.add_argument(
-        "--model_args", "-a", nargs="+", metavar="K=V", help="arguments of the backend, k=v,k=v"
+    _add_model(
+        parser,
+        "model backend (default: the embedded SmolLM2-135M-Instruct); see `lm-eval ls models`",
     )
     _add_prompting(parser)
     parser.add_argument(
@@ -416,6 +407,20 @@ def _add_run(commands: Any) -> None:
     )
     parser.add_argument("--output_path", "-o", metavar="DIR", help="where results are written")
     parser.add_argument(
+        "--use_cache",
+        "-c",
+        metavar="FILE",
+        help="keep answers in this file and take them from it, in this run and in others; without it, "
+        "a run that died goes on when the same command is given again",
+    )
+    parser.add_argument(
+        "--max_failed",
+        default="0",
+        metavar="N",
+        help="requests that may fail for good, as a number or a share such as 1%%; their docs are "
+        "missing from every score (default: 0, the first stops the run)",
+    )
+    parser.add_argument(
         "--log_samples",
         "-s",
         action="store_true",
@@ -426,6 +431,16 @@ def _add_run(commands: Any) -> None:
         "-x",
         action="store_true",
         help="only save the answers, without scoring (needs --output_path)",
+    )
+    parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="a YAML file with what models charge per million tokens; costs stand in the table",
+    )
+    parser.add_argument(
+        "--dry_run",
+        action="store_true",
+        help="print what the run would ask and cost; nothing is sent, no file is written",
     )
     parser.add_argument(
         "--write_out", "-w", action="store_true", help="print the first prompt of each task"
@@ -472,6 +487,13 @@ def _add_validate(commands: Any) -> None:
     )
 
 
+def _add_model(parser: argparse.ArgumentParser, about: str) -> None:
+    parser.add_argument("--model", "-M", metavar="NAME", help=about)
+    parser.add_argument(
+        "--model_args", "-a", nargs="+", metavar="K=V", help="arguments of the backend, k=v,k=v"
+    )
+
+
 def _add_preview(commands: Any) -> None:
     parser = commands.add_parser(
         "preview",
@@ -485,6 +507,9 @@ def _add_preview(commands: Any) -> None:
         "--doc", type=_whole_number, default=0, metavar="N", help="which doc (default: 0)"
     )
     parser.add_argument("--chat", action="store_true", help="as chat messages")
+    _add_model(
+        parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
+    )
     parser.add_argument(
         "--run_code", action="store_true", help="run the Python functions that the task brings"
     )

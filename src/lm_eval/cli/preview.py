@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.cli.arguments import parse_seeds
+from lm_eval.cli.arguments import parse_pairs, parse_seeds
 from lm_eval.cli.run import prompt_options
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
+from lm_eval.formats.assemble import Prompt
+from lm_eval.models.base import LM
+from lm_eval.models.borders import Border
 from lm_eval.reports.prompts import prompt_lines
 from lm_eval.reports.terminal import visible
-from lm_eval.requests import DocRequests, build_requests, generation_kwargs, shot_count
-from lm_eval.runs import add_formats
+from lm_eval.requests import (
+    DocRequests,
+    PromptOptions,
+    Request,
+    build_requests,
+    generation_kwargs,
+    shot_count,
+)
+from lm_eval.runs import add_formats, hiding, load_model, secrets_in
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.token_borders import (
+    CHECKED_DOCS,
+    Decode,
+    borders_of,
+    report_borders,
+    tokenizer_of,
+)
 
 
 def preview(args: argparse.Namespace) -> int:
@@ -26,40 +44,72 @@ def preview(args: argparse.Namespace) -> int:
     tasks = manager.load([args.task])["tasks"]
     options = prompt_options(args, as_chat=args.chat)
     seed = parse_seeds(args.seed)["fewshot_seed"]
-    for task in tasks.values():
-        task.set_fewshot_seed(1234 if seed is None else seed)
-        total = len(task.eval_docs)
-        if not 0 <= args.doc < total:
-            raise DataError(
-                f"Task {task.name!r} has no doc {args.doc}; its docs are numbered 0 to {total - 1}."
-            )
-        for earlier in range(args.doc):  # examples come from one stream over all docs
-            task.shots(earlier, shot_count(task, options))
-        (doc,) = build_requests(task, [args.doc], options)
-        task.check_fitness([args.doc])
-        _show(task, doc, options)
+    with _tokenizing_model(args) as model:
+        for task in tasks.values():
+            task.set_fewshot_seed(1234 if seed is None else seed)
+            _preview(task, args.doc, options, model)
     if not tasks:
         raise UsageError(f"{args.task!r} names no task.")
     return 0
 
 
-def _show(task: ConfigurableTask, doc: DocRequests, options: Any) -> None:
+@contextmanager
+def _tokenizing_model(args: argparse.Namespace) -> Iterator[LM | None]:
+    """The model whose tokens are shown, as far as that needs it; None where none is asked for."""
+    if args.model is None and args.model_args is None:
+        yield None
+        return
+    model_args = parse_pairs(args.model_args, flag="--model_args")
+    with hiding(secrets_in(model_args)):
+        model = load_model(args.model, model_args, for_tokens=True)
+        try:
+            yield model
+        finally:
+            model.close()
+
+
+def _preview(task: ConfigurableTask, doc_id: int, options: PromptOptions, model: LM | None) -> None:
+    total = len(task.eval_docs)
+    if not 0 <= doc_id < total:
+        raise DataError(
+            f"Task {task.name!r} has no doc {doc_id}; its docs are numbered 0 to {total - 1}."
+        )
+    for earlier in range(doc_id):  # examples come from one stream over all docs
+        task.shots(earlier, shot_count(task, options))
+    (doc,) = build_requests(task, [doc_id], options)
+    task.check_fitness([doc_id])
+    _show(task, doc, options, model)
+
+
+def _show(
+    task: ConfigurableTask, doc: DocRequests, options: PromptOptions, model: LM | None
+) -> None:
     shots = f"{len(doc.shots)} {'shot' if len(doc.shots) == 1 else 'shots'}"
     print(f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {shots}")
     print("\n".join(prompt_lines(doc.context)))
-    for label, text in _facts(task, doc, options):
+    tokens = _token_facts(task, doc, options, model) if model is not None else []
+    for label, text in _facts(task, doc, options, tokens):
         print(f"{label + ':':<10} {text}")
     print()
 
 
-def _facts(task: ConfigurableTask, doc: DocRequests, options: Any) -> list[tuple[str, str]]:
+def _facts(
+    task: ConfigurableTask,
+    doc: DocRequests,
+    options: PromptOptions,
+    tokens: Sequence[tuple[str, str]],
+) -> list[tuple[str, str]]:
     asked = doc.asked
     facts = []
     if asked.continuations:
         scored = [getattr(request, "continuation", "") for request in doc.requests]
-        facts.append(("scored", "  ".join(visible(repr(text), 40) for text in scored)))
+        count = len(asked.continuations)
+        facts.append(("scored", "  ".join(visible(repr(text), 40) for text in scored[:count])))
+        if scored[count:]:
+            facts.append(("alone", _prior(doc.requests[count])))
     else:
         facts.append(("generates", f"until {_generation(task, options)}"))
+    facts += tokens
     fmt = task.format
     if fmt is not None and fmt.scorer is not None:
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))
@@ -71,6 +121,44 @@ def _facts(task: ConfigurableTask, doc: DocRequests, options: Any) -> list[tuple
     if doc.shots:
         facts.append(("shots", f"few-shot docs {', '.join(map(str, doc.shots))}"))
     return [*facts, *_origins(task)]
+
+
+def _prior(request: Request) -> str:
+    """Where choices are scored once more without the question, for mutual information."""
+    context = getattr(request, "context", None)
+    shown = visible(repr(str(context))) if isinstance(context, Prompt) else "the chat alone"
+    return f"each once more after {shown}, for acc_mutual_info"
+
+
+def _token_facts(
+    task: ConfigurableTask, doc: DocRequests, options: PromptOptions, model: LM
+) -> list[tuple[str, str]]:
+    """How the model's tokenizer splits what is scored, and what is wrong with that."""
+    if not doc.asked.continuations:
+        return []
+    tokenizer = tokenizer_of(model)
+    if tokenizer is None:
+        name = type(model).__name__
+        return [
+            ("tokens", f"unknown: model backend {name} has no tokenizer that can be asked here")
+        ]
+    if options.as_chat and not model.capabilities.chat_template:
+        return [("tokens", f"unknown: {type(model).__name__} has no chat template")]
+    borders = borders_of(task, doc, tokenizer).borders
+    shown = "  ".join(_shown_tokens(border, tokenizer.decode) for border in borders)
+    task.set_fewshot_seed(task.seed)  # the sample begins where a run does
+    sample = list(build_requests(task, range(min(CHECKED_DOCS, len(task.eval_docs))), options))
+    report = report_borders(task, sample, len(sample), model)
+    problems = [("warning", visible(one)) for one in report.sentences()] if report else []
+    fine = f"in all of the {len(sample)} docs looked at, every choice is tokens of its own"
+    return [("tokens", shown), *(problems or [("borders", fine)])]
+
+
+def _shown_tokens(border: Border, decode: Decode | None) -> str:
+    """A continuation's tokens, one by one: ``' A'`` or ``' new'+' york'``."""
+    if decode is None:
+        return f"{visible(repr(border.continuation_text), 40)} ({len(border.scored)})"
+    return visible("+".join(repr(decode([token])) for token in border.scored) or "nothing", 60)
 
 
 def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
@@ -91,7 +179,7 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
     return found
 
 
-def _generation(task: ConfigurableTask, options: Any) -> str:
+def _generation(task: ConfigurableTask, options: PromptOptions) -> str:
     given = dict(generation_kwargs(task, options))
     until = given.pop("until", None) or []
     stops = ", ".join(repr(stop) for stop in ([until] if isinstance(until, str) else until))

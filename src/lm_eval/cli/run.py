@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Mapping, Sequence
 
+from lm_eval.asking import allowed_failures
 from lm_eval.cli.arguments import (
     parse_batch_size,
     parse_pairs,
@@ -12,21 +14,24 @@ from lm_eval.cli.arguments import (
     parse_seeds,
     split_list,
 )
-from lm_eval.errors import UsageError
-from lm_eval.evaluator import Prepared, RunOptions
+from lm_eval.dry_run import forecast
+from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
+from lm_eval.reports.costs import cost_table
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.prompts import write_out
 from lm_eval.reports.redact import is_secret_name, redacted_text
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import Run, add_formats, execute, hiding, secrets_in
+from lm_eval.runs import Outcome, Run, add_formats, execute, hiding, priced, secrets_in
 from lm_eval.tasks.loader import TaskManager
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate, and show what came out."""
-    from lm_eval.reports.table import print_results
+    """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
+    from lm_eval.reports.forecasts import print_forecasts
+    from lm_eval.reports.table import print_costs, print_results
     from lm_eval.reports.terminal import console
 
     if not split_list(args.tasks):
@@ -41,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
         known |= parse_pairs(args.metadata, flag="--metadata")
         manager = TaskManager(args.include_path, parity=args.parity, metadata=known)
         loaded = manager.load(split_list(args.tasks))
+        tasks, groups = list(loaded["tasks"].values()), list(loaded["groups"].values())
 
         def show(prepared: Sequence[Prepared]) -> None:
             if args.show_config:
@@ -48,18 +54,30 @@ def run(args: argparse.Namespace) -> int:
             if args.write_out:
                 write_out(prepared)
 
-        outcome = execute(
-            asked,
-            list(loaded["tasks"].values()),
-            list(loaded["groups"].values()),
-            on_prepared=show,
-        )
+        if args.dry_run:
+            forecasts = forecast(asked, tasks, groups, on_prepared=show)
+            print_forecasts(forecasts, console(), prices=asked.prices)
+            return 0
+        outcome = execute(asked, tasks, groups, on_prepared=show)
     # The files are written by now: a closed pipe must not cost the results.
-    if not args.predict_only:
-        print_results(outcome.results, console(), groups=outcome.groups)
+    if args.predict_only:
+        print_costs(outcome.results, console(), asked.prices)
+    else:
+        print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
+    warn_about_prices(outcome)
     if outcome.path is not None:
         console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)
     return 0
+
+
+def warn_about_prices(outcome: Outcome) -> None:
+    """Say so where prices were given and nothing was counted that they could apply to."""
+    if outcome.info.prices is not None and cost_table(outcome.results) is None:
+        warnings.warn(
+            f"Model {outcome.info.model!r} counted no tokens in this run, so --prices had no effect.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
 
 
 def check_output(args: argparse.Namespace) -> None:
@@ -70,6 +88,8 @@ def check_output(args: argparse.Namespace) -> None:
         raise UsageError("--predict_only saves answers and so needs --output_path.")
     if args.log_samples and not args.output_path:
         raise UsageError("--log_samples writes files and so needs --output_path.")
+    if args.use_cache is not None and not args.use_cache.strip():
+        raise UsageError("--use_cache is empty. Name a file for the answers.")
     if args.model is not None and args.model not in MODELS:
         raise MODELS.unknown(args.model)
 
@@ -77,7 +97,7 @@ def check_output(args: argparse.Namespace) -> None:
 def run_of(args: argparse.Namespace) -> Run:
     """The run that the flags ask for."""
     seeds = parse_seeds(args.seed)
-    return Run(
+    run = Run(
         model=args.model,
         model_args=parse_pairs(args.model_args, flag="--model_args"),
         batch_size=parse_batch_size(args.batch_size),
@@ -88,8 +108,10 @@ def run_of(args: argparse.Namespace) -> Run:
         seeds=seeds,
         parity=args.parity,
         output_path=args.output_path,
+        use_cache=args.use_cache,
         command=args.command_line,
     )
+    return priced(run, args.prices)
 
 
 def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> RunOptions:
@@ -98,6 +120,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         raise UsageError("--limit and --samples both choose docs. Give one of them.")
     if args.limit is not None:
         check_limit(args.limit)
+    allowed_failures(args.max_failed, 0)
     prompt = prompt_options(args, as_chat=bool(args.apply_chat_template))
     seed = seeds["fewshot_seed"]
     return RunOptions(
@@ -107,6 +130,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         fewshot_seed=1234 if seed is None else seed,
         predict_only=args.predict_only,
         runs_unsafe_code=args.confirm_run_unsafe_code,
+        max_failed=args.max_failed,
     )
 
 

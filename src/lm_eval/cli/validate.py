@@ -14,7 +14,7 @@ from pathlib import Path
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.checks import Checker, Finding, Outcome
 from lm_eval.errors import LmEvalWarning, OutputError, UsageError, listing
-from lm_eval.evaluator import RunOptions
+from lm_eval.preparing import RunOptions
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions
 from lm_eval.runs import add_formats

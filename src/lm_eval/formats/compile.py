@@ -28,6 +28,7 @@ from lm_eval.errors import (
     nearest,
 )
 from lm_eval.formats.labels import LABEL_STYLES
+from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.registry import FORMATS
@@ -287,6 +288,7 @@ def _allowed(key: str) -> Any:
         "output_type": OUTPUT_TYPES,
         "answers": ANSWER_KINDS,
         "blank_position": ("end", "inline"),
+        "normalization": (None, *NORMALISATIONS),
     }.get(key)
     if options:
         return lambda value: value in options
@@ -304,6 +306,7 @@ def _expected(key: str) -> str:
         "output_type": f"one of {', '.join(OUTPUT_TYPES)}",
         "answers": f"one of {', '.join(ANSWER_KINDS)}",
         "blank_position": "end or inline",
+        "normalization": f"one of {', '.join(NORMALISATIONS)}",
         "version": "a whole number",
     }.get(key) or ("true or false" if key in _BOOLEAN else "a text")
     return f" Expected {expected}."
@@ -357,6 +360,12 @@ def _check(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:
         raise ConfigError(
             f"{where}: a format that generates text needs a `scorer` that reads the answer, such as "
             '`scorer: {reader: after_last, phrase: "The answer is"}`.'
+        )
+    if fmt.reads_text and fmt.normalization is not None:
+        raise ConfigError(
+            f"{where}: normalization compares choices that are scored, but this format generates "
+            "text. Remove it, or start from a format such as `type: cloze`.",
+            key="normalization",
         )
     _check_placeholders(fmt.choice_format, ("label", "choice"), f"{where}: choice_format")
     _check_placeholders(fmt.target_format, ("label", "answer"), f"{where}: target_format")

@@ -69,6 +69,8 @@ class PromptFormat:
     scorer: BoundReader | None = None
     generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[str, ...] = ("acc",)
+    normalization: str | None = None
+    """How scored choices are compared for the score shown; None: as the first of ``metrics`` says."""
 
     @property
     def reads_text(self) -> bool:
@@ -83,6 +85,11 @@ class PromptFormat:
     def shows_labels(self) -> bool:
         """Whether choices stand in the prompt with their labels."""
         return self.show_choices and self.choice_labels is not None
+
+    @property
+    def scores_texts(self) -> bool:
+        """Whether the choices' own texts are scored, which differ in length, and not labels."""
+        return not self.reads_text and self.choice_labels in (None, "choices")
 
     # Asking
 
@@ -100,6 +107,12 @@ class PromptFormat:
             None,
             self._said("gen_prefix", item, labels) if self.gen_prefix is not None else None,
         )
+
+    def questionless_turn(self, item: Item) -> Turn:
+        """What asks for the answer, alone: the answer's likelihood after it is its prior."""
+        labels = self.labels(item)
+        prefix = None if self.gen_prefix is None else self._said("gen_prefix", item, labels)
+        return Turn(self._said("answer_prompt", item, labels), None, prefix)
 
     def shot_turn(self, item: Item) -> Turn:
         """The item as a few-shot example, answered."""
@@ -155,6 +168,8 @@ class PromptFormat:
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or a reading."""
         content = {k: v for k, v in self.as_data().items() if k not in ("name", "summary")}
+        if self.normalization is None:  # nothing is changed then, and older fingerprints compare
+            del content["normalization"]
         text = json.dumps(content, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.models.estimating import estimated
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -25,7 +26,7 @@ from lm_eval.requests import (
     RollingRequest,
     with_text,
 )
-from lm_eval.usage import Usage
+from lm_eval.usage import Estimated, Usage
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ class LM:
     capabilities = Capabilities()
     keeps_answers = True
     """Whether answers are worth keeping on disk for a run that dies; not where they cost nothing."""
+    is_light = False
+    """Whether making one loads no weights and sends nothing, so that a dry run may make it."""
     cache_hook: Any = _NoCache()
     _infers_capabilities = True
 
@@ -159,6 +162,22 @@ class LM:
             context.as_dicts(), add_generation_prompt=not context.continues_assistant
         )
 
+    @property
+    def encoder(self) -> Callable[[str], Sequence[int]] | None:
+        """How the text of a prompt becomes tokens, special ones included; None where none can tell.
+
+        Used to see whether choices are tokens of their own after their prompts, so it must be cheap
+        and send nothing. In an encoder-decoder, prompt and choice never share a token: None.
+        """
+        if getattr(self, "backend", None) == "seq2seq":
+            return None
+        return getattr(self, "tok_encode", None)
+
+    @property
+    def decoder(self) -> Callable[[Sequence[int]], str] | None:
+        """How tokens become text, for showing them; None where none can tell."""
+        return getattr(self, "tok_decode", None)
+
     def identity(self) -> Mapping[str, Any] | None:
         """What decides this model's answers beside the request, for finding kept answers again.
 
@@ -166,6 +185,17 @@ class LM:
         fast answers come, such as ``num_concurrent``.
         """
         return None
+
+    def estimate(self, requests: Iterable[Request]) -> Estimated:
+        """What these requests would cost, from the least to the most; nothing is asked.
+
+        Tokens are guessed from characters, unless a backend overrides this and counts them.
+        """
+        return estimated(requests, max_reply=self._max_reply)
+
+    def _max_reply(self, request: GenerateRequest) -> int:
+        default = getattr(self, "max_gen_toks", None) or 256
+        return GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=default).max_gen_toks
 
     @property
     def usage(self) -> Mapping[str, Usage]:
@@ -187,16 +217,34 @@ class LM:
     @classmethod
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """Build the backend; an argument its constructor does not take is an error."""
+        cls.check_args(model_args, name=name)
+        return cls.create_from_arg_obj(dict(model_args))
+
+    @classmethod
+    def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
+        """Refuse arguments that the constructor does not take, and a lack of those it needs."""
         parameters = inspect.signature(cls.__init__).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        valid = [n for n, p in parameters.items() if n != "self" and p.kind is not p.VAR_KEYWORD]
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        valid = [n for n, p in parameters.items() if n != "self" and p.kind in by_name]
         for argument in model_args:
             if argument not in valid and not takes_any:
                 raise UsageError(
                     f"Model {name!r} has no argument {argument!r}."
                     f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
                 )
-        return cls.create_from_arg_obj(dict(model_args))
+        lacking = [n for n in valid if parameters[n].default is inspect.Parameter.empty]
+        lacking = [n for n in lacking if n not in model_args]
+        if lacking:
+            example = ",".join(f"{n}=…" for n in lacking)
+            raise UsageError(
+                f"Model {name!r} needs {listing(lacking)}. Give it as --model_args {example}."
+            )
+
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The backend as far as ``encoder`` and chat templates go; whole, where that costs little."""
+        return cls.from_args(model_args, name=name)
 
     @classmethod
     def create_from_arg_obj(

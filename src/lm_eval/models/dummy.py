@@ -20,6 +20,7 @@ from lm_eval.requests import (
     Reply,
     Request,
     RollingRequest,
+    Score,
 )
 
 _UNREADABLE = ("�", "…", "?!?", "\n\n\n", "I am not sure.", "[[[", "")
@@ -38,6 +39,7 @@ class DummyLM(StreamingLM):
 
     capabilities = Capabilities(chat_template=True)
     keeps_answers = False  # made anew in no time
+    is_light = True
     chat_template = "<|role|>\ncontent\n<|assistant|>\n"
 
     def __init__(self, reply: str | None = None, seed: int = 1234) -> None:
@@ -64,12 +66,16 @@ class DummyLM(StreamingLM):
         # Without a generation prompt the last turn stays open: its closing newline goes.
         return f"{text}<|assistant|>\n" if add_generation_prompt else text[:-1]
 
+    def identity(self) -> dict[str, Any]:
+        return {"seed": self.seed, "reply": self.reply}
+
     def describe(self) -> dict[str, Any]:
         return {"model": "dummy", "seed": self.seed, "reply": self.reply}
 
-    def _score(self, request: LoglikelihoodRequest) -> tuple[float, bool]:
+    def _score(self, request: LoglikelihoodRequest) -> Score:
         number = self._number(request.context, request.continuation)
-        return -20.0 * (number >> 8) / 2**56 - 0.01, number & 7 == 0
+        words = len(request.continuation.split())
+        return Score(-20.0 * (number >> 8) / 2**56 - 0.01, number & 7 == 0, tokens=max(words, 1))
 
     def _score_text(self, request: RollingRequest) -> float:
         number = int.from_bytes(self._hash(request.text).digest(), "big")

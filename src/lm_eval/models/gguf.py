@@ -7,7 +7,7 @@ the default weights (``embedded``) are used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.embedded import default_weights
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
-from lm_eval.models.gguf_scoring import Scorer, Span
+from lm_eval.models.gguf_scoring import Scorer
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
     LoglikelihoodRequest,
     Request,
     RollingRequest,
+    Score,
 )
 
 _LARGEST_DEFAULT_WINDOW = 8192
@@ -42,6 +44,8 @@ class GgufLM(StreamingLM):
     ``n_threads``      by default all cores this process may use
     ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 252
     ``n_parallel``     how many texts are generated at a time
+    ``kv_budget``      bytes for the keys and values of texts in work, by default 1 GiB; a single text
+                       takes what it needs
     ``add_bos_token``  by default what the file says; never a second BOS
     ``max_gen_toks``   the limit for generated tokens where a task gives none
     ``seed``           for sampling
@@ -59,12 +63,14 @@ class GgufLM(StreamingLM):
         add_bos_token: bool | None = None,
         max_gen_toks: int = 256,
         seed: int = 1234,
+        kv_budget: int | None = None,
     ) -> None:
         self._engine: Engine | None = None
         self._engine = Engine(
             Path(path).expanduser() if path is not None else default_weights(),
             n_threads=_positive("n_threads", n_threads) or available_cores(),
             n_batch=_tokens_per_call(batch_size),
+            kv_budget=_positive("kv_budget", kv_budget),
         )
         trained = self._engine.n_ctx_train or _LARGEST_DEFAULT_WINDOW
         self.n_ctx = _positive("n_ctx", n_ctx) or min(trained, _LARGEST_DEFAULT_WINDOW)
@@ -130,6 +136,7 @@ class GgufLM(StreamingLM):
             "n_batch": engine.n_batch,
             "n_ubatch": TOKENS_AT_ONCE,
             "n_parallel": self.n_parallel,
+            "kv_budget": engine.kv_budget,
             "add_bos_token": self.add_bos_token,
             "max_gen_toks": self.max_gen_toks,
             "seed": self.seed,
@@ -138,6 +145,11 @@ class GgufLM(StreamingLM):
             "truncated_requests": self.truncated,
             "empty_continuations": self.empty_continuations,
         }
+
+    def identity(self) -> dict[str, Any]:
+        facts = self.describe()
+        names = ("digest", "n_ctx", "add_bos_token", "max_gen_toks", "seed", "cyllama")
+        return {name: facts[name] for name in names}
 
     def close(self) -> None:
         if self._engine is not None:
@@ -190,7 +202,7 @@ class GgufLM(StreamingLM):
     ) -> Iterator[tuple[int, Answer]]:
         spans = (self._span(place, request) for place, request in enumerate(requests))
         for span in Scorer(self.engine).score(spans):
-            yield span.place, (span.logprob, span.is_greedy)
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
         context, continuation = self.encode_pair(self._text(request.context), request.continuation)
@@ -301,6 +313,14 @@ class GgufLM(StreamingLM):
         if self.add_bos_token and bos is not None and tokens[:1] != [bos]:
             return [bos, *tokens]
         return tokens
+
+    @property
+    def encoder(self) -> Callable[[str], list[int]]:
+        return self.encode
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for."""
+        return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
 
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         """``(context, continuation)`` in tokens; the continuation is what follows the context's

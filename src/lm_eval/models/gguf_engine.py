@@ -48,11 +48,14 @@ class Entry:
 class Engine:
     """One loaded model file and its cache. ``n_batch`` is the number of tokens per decode call."""
 
-    def __init__(self, path: Path, *, n_threads: int, n_batch: int) -> None:
+    def __init__(
+        self, path: Path, *, n_threads: int, n_batch: int, kv_budget: int | None = None
+    ) -> None:
         self._np, self._llama = _import_backend()
         self.path = path
         self.n_threads = n_threads
         self.n_batch = n_batch
+        self.kv_budget = kv_budget or _CACHE_BYTES
         self._context: Any = None
         self._cells = 0
         self._pieces: dict[int, bytes] = {}
@@ -168,10 +171,10 @@ class Engine:
 
     @property
     def most_cells(self) -> int:
-        """How many tokens fit a gibibyte, beyond which the cache grows only for a single text."""
+        """How many tokens fit ``kv_budget``, beyond which the cache grows only for a single text."""
         model = self._model
         width = model.n_embd // max(1, model.n_head) * max(1, model.n_head_kv)
-        return int(_CACHE_BYTES // max(1, model.n_layer * width * 2 * 2))
+        return int(self.kv_budget // max(1, model.n_layer * width * 2 * 2))
 
     def reserve(self, cells: int) -> bool:
         """Make room for ``cells`` tokens. True if the cache had to grow, which empties it."""

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal
 
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, Entry
-from lm_eval.models.gguf_scoring import common_length
+from lm_eval.models.token_tree import common_length
 from lm_eval.requests import Reply
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """Results → the content of a results file, as a dict ready for JSON.
 
 The shape is the one that readers of EleutherAI's files know; our additions sit under keys of their
-own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``interval_methods``, ``notes``, ….
+own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``primary_metrics``, ``notes``, ….
+Of these, times and ``accounting`` alone may differ between two runs of one command.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lm_eval
+from lm_eval.prices import Prices
+from lm_eval.reports.costs import accounting
 from lm_eval.reports.encode import task_hash, text_hash
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.reports.names import safe_model_name
@@ -63,6 +66,8 @@ class RunInfo:
     end_time: float = 0.0
     command: Sequence[str] = ()
     """The command line, for repeating the run."""
+    prices: Prices | None = None
+    """What the model charges, where that was given."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More keys for ``config``."""
 
@@ -82,6 +87,7 @@ def results_dict(
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
+    costs = accounting(results, run.prices)
     return {
         "results": _by_name(results, _scores) | _by_name(groups, _group_scores),
         **_groups(groups),
@@ -97,11 +103,13 @@ def results_dict(
             for name, result in tasks.items()
         },
         "formats": {name: _format(r) for name, r in tasks.items() if r.format is not None},
+        "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
         "task_hashes": dict(task_hashes or {}) or _task_hashes(results),
         **_run(run),
+        **({"accounting": costs} if costs else {}),
     }
 
 
@@ -150,6 +158,14 @@ def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any
 
 def _methods(entry: TaskResult | GroupResult) -> dict[str, str]:
     return {metric_key(m, entry.filter): e.method for m, e in entry.metrics.items()}
+
+
+def _primary(result: TaskResult) -> dict[str, Any]:
+    """The score shown → how choices were compared for it; None where none were scored."""
+    if result.primary not in result.metrics:
+        return {}
+    found = result.normalisation
+    return {metric_key(result.primary, result.filter): found.name if found else None}
 
 
 def _version(entry: TaskResult | GroupResult) -> Any:

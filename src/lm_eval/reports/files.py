@@ -7,11 +7,12 @@ under a final name. What the results file holds is in ``contents.py``.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,6 @@ from lm_eval.reports.encode import (
     sample_hashes,
     target_hash,
     task_hash,
-    text_hash,
     to_json,
 )
 from lm_eval.reports.names import safe_model_name, safe_task_name, unique_name
@@ -71,7 +71,8 @@ class ResultWriter:
     ) -> None:
         time = (now or datetime.now()).isoformat(timespec="microseconds").replace(":", "-")
         path = Path(output_path).expanduser()
-        self._time = time
+        self.time = time
+        """The time in the names of this run's files."""
         with _explained(path):
             if path.suffix == ".json" and not path.is_dir():
                 self.folder = path.parent
@@ -97,7 +98,7 @@ class ResultWriter:
         """Where the samples of the result ``name`` will stand."""
         if name not in self._stems:
             self._stems[name] = unique_name(name, self._stems.values())
-        return self.folder / f"samples_{self._stems[name]}_{self._time}.jsonl"
+        return self.folder / f"samples_{self._stems[name]}_{self.time}.jsonl"
 
     def task_hashes(self) -> dict[str, str]:
         """Result name → hash over the samples written so far, in the order of their docs."""
@@ -113,6 +114,13 @@ class ResultWriter:
                 file.finish()
             _write_whole(self.results_path, text)
         return self.results_path
+
+    def remove_partial(self, times: Iterable[str]) -> None:
+        """Remove what earlier attempts at this run, by their times, left half-written."""
+        for time in times:
+            if time != self.time:
+                for path in self.folder.glob(f"samples_*_{time}.jsonl*{PARTIAL}"):
+                    path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of open files. What ``finish`` did not reach stays under its ``.partial`` name."""
@@ -144,26 +152,33 @@ class _SamplesFile:
         self.path = path
         self._partial = path.with_name(path.name + PARTIAL)
         self._file: IO[bytes] = self._partial.open("wb")
-        self._lines: list[_Line] = []
-        self._size = 0
+        # One sample is a few numbers and three digests here, not an object each.
+        self._doc_ids = array("q")
+        self._ends = array("q", [0])
+        self._hashes: list[bytes | str] = []
 
     def append(self, sample: Mapping[str, Any], text: str) -> None:
         line = text.encode("utf-8") + b"\n"
         self._file.write(line)
         self._file.flush()
         doc_id = sample.get("doc_id")
-        order = doc_id if isinstance(doc_id, int) else len(self._lines)
-        self._lines.append(_Line(order, self._size, len(line), sample_hashes(sample)))
-        self._size += len(line)
+        self._doc_ids.append(doc_id if isinstance(doc_id, int) else len(self._doc_ids))
+        self._ends.append(self._ends[-1] + len(line))
+        self._hashes.append(_packed(sample_hashes(sample)))
 
     def task_hash(self) -> str:
-        return text_hash("".join(line.hashes for line in self._in_order()))
+        digest = hashlib.sha256()
+        for at in self._in_order():
+            hashes = self._hashes[at]
+            text = hashes if isinstance(hashes, str) else hashes.hex()
+            digest.update(text.encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     def finish(self) -> None:
         if self._file.closed:
             return
         ordered = self._in_order()
-        if ordered != self._lines:
+        if not isinstance(ordered, range):
             self._rewrite(ordered)
         _sync(self._file)
         self._file.close()
@@ -173,27 +188,33 @@ class _SamplesFile:
         with suppress(OSError):
             self._file.close()
 
-    def _in_order(self) -> list[_Line]:
-        return sorted(self._lines, key=lambda line: line.doc_id)
+    def _in_order(self) -> Sequence[int]:
+        """The lines by doc; a range where they stand like that in the file."""
+        ids = self._doc_ids
+        places = range(len(ids))
+        if all(map(int.__le__, ids, ids[1:])):
+            return places
+        return sorted(places, key=ids.__getitem__)
 
-    def _rewrite(self, ordered: list[_Line]) -> None:
+    def _rewrite(self, ordered: Sequence[int]) -> None:
         """The same lines by doc: answers that arrive in another order give the same file."""
         self._file.close()
         sorted_path = self.path.with_name(self.path.name + ".sorted" + PARTIAL)
         with self._partial.open("rb") as source, sorted_path.open("wb") as target:
-            for line in ordered:
-                source.seek(line.start)
-                target.write(source.read(line.size))
+            for at in ordered:
+                source.seek(self._ends[at])
+                target.write(source.read(self._ends[at + 1] - self._ends[at]))
         os.replace(sorted_path, self._partial)
         self._file = self._partial.open("ab")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    doc_id: int
-    start: int
-    size: int
-    hashes: str
+def _packed(hashes: str) -> bytes | str:
+    """Hex digits in half the space; any other text as it is."""
+    try:
+        packed = bytes.fromhex(hashes)
+    except ValueError:
+        return hashes
+    return packed if packed.hex() == hashes else hashes
 
 
 def _check_writable(folder: Path) -> None:

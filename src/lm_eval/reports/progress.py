@@ -46,6 +46,7 @@ class Progress:
         stream: TextIO | None = None,
     ) -> None:
         self.description = visible(description, 60)
+        self._described = description
         self.total = total
         self.done = done
         self._before = done
@@ -58,6 +59,17 @@ class Progress:
     def advance(self, n: int = 1) -> None:
         """``n`` more are done."""
         self.done += n
+
+    def found(self, n: int = 1) -> None:
+        """``n`` were finished before this run; they stay out of the rate."""
+        self.done += n
+        self._before += n
+
+    def describe(self, description: str) -> None:
+        """What is being done now."""
+        if description != self._described:
+            self._described = description
+            self.description = visible(description, 60)
 
     def state(self) -> State:
         """The count and what follows from it, now."""
@@ -176,7 +188,12 @@ class _Bar:
     def show(self, state: State) -> None:
         progress, task = self._live(state)
         progress.update(
-            task, completed=state.done, count=state.count, speed=state.speed, left=state.left
+            task,
+            description=state.description,
+            completed=state.done,
+            count=state.count,
+            speed=state.speed,
+            left=state.left,
         )
         progress.refresh()
 

@@ -32,6 +32,7 @@ def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[st
         "metrics": list(doc.values),
         **doc.values,
         **_how_read(task, doc),
+        **_reasoning(doc.answers),
         "fewshot_docs": list(doc.requests.shots),
     }
 
@@ -45,7 +46,23 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
         "filter": doc.filter,
         "metrics": list(doc.values),
         **doc.values,
+        **_reasoning(doc.answers),
         "fewshot_docs": list(doc.doc.shots),
+    }
+
+
+def missing_sample(
+    task: ConfigurableTask, doc: DocRequests, answers: Sequence[Any], why: str, show: Show
+) -> dict[str, Any]:
+    """One doc that a request failed for: what was asked, and why there is no score."""
+    return {
+        **_asked(task, doc, show),
+        "resps": [[answer] for answer in answers if answer is not None],
+        "filtered_resps": [],
+        "filter": "none",
+        "metrics": [],
+        "missing": why,
+        "fewshot_docs": list(doc.shots),
     }
 
 
@@ -130,7 +147,15 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
         answer = doc.answers[0]
         if isinstance(answer, Reply):
             shown["finish"] = answer.finish
+    elif None not in outcome.tokens:
+        shown["tokens"] = list(outcome.tokens)
     return shown
+
+
+def _reasoning(answers: Sequence[Any]) -> dict[str, Any]:
+    """What the model thought before each reply, where a server tells it apart from the reply."""
+    thoughts = [answer.reasoning if isinstance(answer, Reply) else None for answer in answers]
+    return {"reasoning": thoughts} if any(thoughts) else {}
 
 
 def _shown_answer(outcome: TextOutcome) -> Any:

@@ -6,18 +6,19 @@ through ``visible`` and are never read as markup.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lm_eval.prices import Prices
+from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.reports.costs import cost_table
 from lm_eval.reports.terminal import visible
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.intervals import Estimate
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
+    from rich.console import Console, RenderableType
 
 WARN_ABOVE = 0.05
 """Share of unread replies from which a result gets a warning."""
@@ -37,7 +38,6 @@ _HINTS = {
     "unreadable": "The model did not answer in the form that was asked for. Try another format "
     "(`lm-eval ls formats`), few-shot examples, or another reader.",
 }
-_MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
 
 
 @dataclass(frozen=True)
@@ -58,36 +58,34 @@ class _Row:
     also: str = ""
 
 
-@dataclass(frozen=True)
-class _Column:
-    field: str
-    heading: str
-    is_number: bool = False
-
-
-_COLUMNS = (
-    _Column("task", "Task"),
-    _Column("format", "Format"),
-    _Column("metric", "Metric"),
-    _Column("score", "Score", is_number=True),
-    _Column("interval", "95 % interval", is_number=True),
-    _Column("n", "n", is_number=True),
-    _Column("shots", "Shots", is_number=True),
-    _Column("read", "Read", is_number=True),
-    _Column("score_read", "", is_number=True),  # its heading depends on the metric
-    _Column("unread", "Not read"),
-    _Column("also", "Also"),
-)
 _MOVABLE = ("also", "unread", "score_read")
 """Columns that move to lines under the table where it is too wide, in this order."""
-_WRAPPING = ("task", "format", "metric", "also", "unread")
+
+
+def _columns(score_read: str) -> tuple[Column, ...]:
+    """``score_read`` is the heading of the score among the replies that could be read."""
+    return (
+        Column("task", "Task", wraps=True, stays=True),
+        Column("format", "Format", wraps=True),
+        Column("metric", "Metric", wraps=True, stays=True),
+        Column("score", "Score", is_number=True, stays=True),
+        Column("interval", "95 % interval", is_number=True, stays=True),
+        Column("n", "n", is_number=True, stays=True),
+        Column("shots", "Shots", is_number=True, stays=True),
+        Column("read", "Read", is_number=True),
+        Column("score_read", score_read, is_number=True),
+        Column("unread", "Not read", wraps=True),
+        Column("also", "Also", wraps=True),
+    )
 
 
 def results_table(
     results: Sequence[TaskResult], groups: Sequence[GroupResult] = ()
-) -> ResultsTable:
-    """The table alone; print it with a Rich console."""
-    return ResultsTable(results, groups)
+) -> FittingTable:
+    """The table of scores alone; print it with a Rich console."""
+    rows = [_task_row(result) for result in results]
+    group_rows = [_group_row(group) for group in groups if group.metrics]
+    return FittingTable(_columns(_read_heading(results)), (rows, group_rows), _MOVABLE)
 
 
 def print_results(
@@ -96,97 +94,42 @@ def print_results(
     *,
     groups: Sequence[GroupResult] = (),
     warn: bool = True,
+    prices: Prices | None = None,
 ) -> None:
-    """Print the table, then notes, then a warning for each result with unread replies."""
+    """Print the table, notes, what it cost, and a warning for each result with unread replies."""
     console.print(results_table(results, groups))
     for line in _note_lines(results):
-        console.print(_Paragraph("  ", line))
+        console.print(Paragraph("  ", line))
+    print_costs(results, console, prices)
     for result in results if warn else ():
         for renderable in _warning(result):
             console.print(renderable)
 
 
-def results_markdown(results: Sequence[TaskResult], groups: Sequence[GroupResult] = ()) -> str:
+def print_costs(
+    results: Sequence[TaskResult], console: Console, prices: Prices | None = None
+) -> None:
+    """Print what asking cost, if anything was counted."""
+    costs = cost_table(results, prices)
+    if costs is not None:
+        console.print()
+        console.print(costs)
+
+
+def results_markdown(
+    results: Sequence[TaskResult],
+    groups: Sequence[GroupResult] = (),
+    *,
+    prices: Prices | None = None,
+) -> str:
     """The same content as Markdown, for a README or an issue."""
-    table = ResultsTable(results, groups)
-    columns = table.columns()
-    lines = [
-        _markdown_line(column.heading for column in columns),
-        _markdown_line("---:" if column.is_number else "---" for column in columns),
-    ]
-    for row in (*table.rows, *table.group_rows):
-        lines.append(_markdown_line(_markdown(getattr(row, c.field)) for c in columns))
-    lines += [f"\n{_markdown(line)}" for line in _note_lines(results)]
+    lines = results_table(results, groups).markdown()
+    lines += [f"\n{markdown(line)}" for line in _note_lines(results)]
+    costs = cost_table(results, prices)
+    lines += ["", *costs.markdown()] if costs else []
     for result in results:
         lines += _markdown_warning(result)
     return "\n".join(lines) + "\n"
-
-
-class ResultsTable:
-    """A Rich renderable that drops to fewer columns, and lines below, where space is short."""
-
-    def __init__(self, results: Sequence[TaskResult], groups: Sequence[GroupResult]) -> None:
-        self.rows = [_task_row(result) for result in results]
-        self.group_rows = [_group_row(group) for group in groups if group.metrics]
-        self._score_read = _read_heading(results)
-
-    def columns(self, without: Iterable[str] = ()) -> list[_Column]:
-        """The columns that hold anything, less ``without``."""
-        rows = [*self.rows, *self.group_rows]
-        named = [self._named(column) for column in _COLUMNS if column.field not in without]
-        always = {"task", "metric", "score", "interval", "n", "shots"}
-        return [c for c in named if c.field in always or any(getattr(r, c.field) for r in rows)]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        unlimited = options.update(width=1000)
-        for num_moved in range(len(_MOVABLE) + 1):
-            moved = _MOVABLE[:num_moved]
-            table = self._table(moved)
-            if table.__rich_measure__(console, unlimited).maximum <= options.max_width:
-                break
-        yield table
-        lines = self._lines(moved)
-        yield from ["", *lines] if lines else []
-
-    def _named(self, column: _Column) -> _Column:
-        return column if column.heading else replace(column, heading=self._score_read)
-
-    def _table(self, without: Sequence[str]) -> Table:
-        from rich import box
-        from rich.table import Table
-
-        columns = self.columns(without)
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        for column in columns:
-            table.add_column(
-                column.heading,
-                justify="right" if column.is_number else "left",
-                no_wrap=column.field not in _WRAPPING,
-                overflow="fold",
-            )
-        _fill(table, columns, self.rows)
-        if self.group_rows:
-            table.add_section()
-            _fill(table, columns, self.group_rows)
-        return table
-
-    def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
-        """For each row, what its moved columns hold."""
-        columns = [self._named(column) for column in _COLUMNS if column.field in moved]
-        lines: list[RenderableType] = []
-        for row in (*self.rows, *self.group_rows):
-            cells = [(c.heading.lower(), getattr(row, c.field)) for c in columns]
-            text = "; ".join(f"{heading}: {cell}" for heading, cell in cells if cell)
-            if text:
-                lines.append(_Paragraph("  ", f"{row.name}  {text}"))
-        return lines
-
-
-def _fill(table: Table, columns: Sequence[_Column], rows: Sequence[_Row]) -> None:
-    from rich.text import Text
-
-    for row in rows:
-        table.add_row(*(Text(getattr(row, column.field)) for column in columns))
 
 
 def _task_row(result: TaskResult) -> _Row:
@@ -194,7 +137,7 @@ def _task_row(result: TaskResult) -> _Row:
         name=visible(result.name),
         task=visible(result.alias or result.task),
         format=visible(result.format or ""),
-        metric=_metric_name(result.primary, result.filter),
+        metric=_metric_name(result.primary, _normalised(result), result.filter),
         n=str(result.num_docs),
         shots=str(result.num_fewshot),
         also=_others(result),
@@ -218,7 +161,7 @@ def _group_row(group: GroupResult) -> _Row:
         name=visible(group.name),
         task=visible(group.alias or group.name),
         format="",
-        metric=_metric_name(primary, group.filter),
+        metric=_metric_name(primary, "", group.filter),
         n=str(group.metrics[primary].n),
         shots="",
         also=_listed(others),
@@ -226,9 +169,15 @@ def _group_row(group: GroupResult) -> _Row:
     )
 
 
-def _metric_name(metric: str, filter_name: str) -> str:
-    name = metric if filter_name in ("", "none") else f"{metric} ({filter_name})"
-    return visible(name)
+def _metric_name(metric: str, *remarks: str) -> str:
+    said = "; ".join(remark for remark in remarks if remark not in ("", "none"))
+    return visible(f"{metric} ({said})" if said else metric)
+
+
+def _normalised(result: TaskResult) -> str:
+    """How choices were compared for the score, where that is not by their plain sums."""
+    found = result.normalisation
+    return "" if found is None or found.name == "none" else found.words
 
 
 def _score(estimate: Estimate | None) -> dict[str, str]:
@@ -313,10 +262,10 @@ def _warning(result: TaskResult) -> Iterator[RenderableType]:
     if readings is None or not _is_loud(readings):
         return
     yield Text()
-    yield _Paragraph("WARNING  ", _warning_text(result, readings), "bold yellow")
+    yield Paragraph("WARNING  ", _warning_text(result, readings), "bold yellow")
     for line in _example_lines(readings):
-        yield _Paragraph("  ", line)
-    yield _Paragraph("  → ", _hint(readings))
+        yield Paragraph("  ", line)
+    yield Paragraph("  → ", _hint(readings))
 
 
 def _warning_text(result: TaskResult, readings: ReadingSummary) -> str:
@@ -347,38 +296,12 @@ def _hint(readings: ReadingSummary) -> str:
     return _HINTS.get(main, _HINTS["unreadable"])
 
 
-@dataclass(frozen=True)
-class _Paragraph:
-    """A Rich renderable: ``text`` behind ``first``, its later lines indented as far."""
-
-    first: str
-    text: str
-    style: str = ""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
-        width = max(20, options.max_width - len(self.first))
-        start = self.first
-        for line in Text(self.text).wrap(console, width, overflow="fold"):
-            yield Text((start + line.plain).rstrip(), style=self.style)
-            start = " " * len(self.first)
-
-
-def _markdown(text: str) -> str:
-    return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
-
-
-def _markdown_line(cells: Iterable[Any]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _markdown_warning(result: TaskResult) -> list[str]:
     readings = result.readings
     if readings is None or not _is_loud(readings):
         return []
     return [
-        f"\n> **Warning.** {_markdown(_warning_text(result, readings))}",
-        *(f"> - {_markdown(line)}" for line in _example_lines(readings)),
-        f">\n> {_markdown(_hint(readings))}",
+        f"\n> **Warning.** {markdown(_warning_text(result, readings))}",
+        *(f"> - {markdown(line)}" for line in _example_lines(readings)),
+        f">\n> {markdown(_hint(readings))}",
     ]

@@ -12,8 +12,9 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lm_eval.errors import GoldError, LmEvalWarning
+from lm_eval.errors import GoldError, LmEvalWarning, ModelError
 from lm_eval.scoring.metric_list import MetricSpec
+from lm_eval.scoring.outcomes import NO_TOKEN_COUNTS
 
 NO_GOLD = -100
 """Stands for a gold that is none of the choices: never right."""
@@ -29,6 +30,7 @@ def score_multiple_choice(
     gold: Any,
     *,
     unconditional_lls: Sequence[float] | None = None,
+    tokens: Sequence[int | None] = (),
     metrics: Collection[str] = ("acc", "acc_norm"),
     strict: bool = False,
     where: str = "",
@@ -37,8 +39,8 @@ def score_multiple_choice(
 
     ``gold`` is an index, the text of a choice, or a list of either: then any of them is right. For
     tasks with several inputs and one continuation the choices are the inputs and ``gold`` is the
-    text's index. ``strict`` makes a gold outside the choices an error; otherwise it is a wrong
-    answer, with a warning.
+    text's index. ``tokens`` counts those of each continuation. ``strict`` makes a gold outside the
+    choices an error; otherwise it is a wrong answer, with a warning.
     """
     right = resolve_gold(gold, choices, strict=strict, where=where)
     golds = right if isinstance(right, list) else [right]
@@ -57,6 +59,8 @@ def score_multiple_choice(
         values["acc_norm"] = is_right(_argmax(_per(lls, [len(text) for text in choices])))
     if "acc_bytes" in metrics:
         values["acc_bytes"] = is_right(_argmax(_per(lls, [count_bytes(t) for t in choices])))
+    if "acc_tokens" in metrics:
+        values["acc_tokens"] = is_right(_argmax(_per(lls, _counted(tokens, len(lls)))))
     if "exact_match" in metrics:
         values["exact_match"] = int(any(_at(is_greedy, place) for place in golds))
     if "brier_score" in metrics:
@@ -109,6 +113,13 @@ def _per(lls: Sequence[float], lengths: Sequence[int]) -> list[float]:
     return [
         ll / length if length else ll * math.inf for ll, length in zip(lls, lengths, strict=True)
     ]
+
+
+def _counted(tokens: Sequence[int | None], count: int) -> list[int]:
+    known = [one for one in tokens if one is not None]
+    if len(known) != count:
+        raise ModelError(NO_TOKEN_COUNTS)
+    return known
 
 
 def _argmax(values: Sequence[float]) -> int:

@@ -7,14 +7,16 @@ For a task with neither ``formats`` nor ``template``: its ``filter_list``, ``met
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalError, place
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.columns import Column
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
@@ -24,7 +26,7 @@ from lm_eval.scoring.harness_metrics import (
     score_multiple_choice,
     score_rolling,
 )
-from lm_eval.scoring.metric_list import MetricList, parse_metric_list
+from lm_eval.scoring.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
@@ -43,6 +45,46 @@ class FilteredDoc:
     """All responses of each request, as they came."""
     filtered: Sequence[Any]
     values: Mapping[str, Any]
+    answers: Sequence[Answer] = ()
+    """What the model gave: the responses, with what a ``Reply`` tells beside its text."""
+
+
+class FilterScores:
+    """What docs scored under one filter, as they come in; nothing of a doc is held."""
+
+    def __init__(self, filter_name: str) -> None:
+        self.filter = filter_name
+        self._columns: dict[str, Column] = {}
+        self._named: dict[str, tuple[int, int]] = {}
+        self._total = 0
+        self._unmatched = 0
+
+    def add(self, place: int, doc: FilteredDoc) -> None:
+        """Count the doc at ``place`` among the docs asked."""
+        self._total += 1
+        # The harness counts a reply that no pattern matched as wrong and says nothing.
+        self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
+        for order, (name, value) in enumerate(doc.values.items()):
+            if name not in self._columns:
+                self._columns[name] = Column()
+                self._named[name] = (place, order)
+            elif place < self._named[name][0]:
+                self._named[name] = (place, order)
+            self._columns[name].add(place, value)
+
+    def values(self) -> Iterator[tuple[str, list[Any]]]:
+        """Each metric with its values, as the docs in order name them."""
+        for name in sorted(self._columns, key=self._named.__getitem__):
+            yield name, self._columns[name].in_order()
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores should know."""
+        if not self._unmatched:
+            return []
+        return [
+            f"filter {self.filter}: {self._unmatched} of {self._total} replies matched no pattern "
+            f"({INVALID}) and count as wrong"
+        ]
 
 
 class HarnessScorer:
@@ -57,7 +99,7 @@ class HarnessScorer:
         self.only_predicts = only_predicts
         config = task.config
         self.metrics: MetricList = parse_metric_list(
-            [{"metric": "bypass"}] if only_predicts else config.metric_list,
+            [{"metric": "bypass"}] if only_predicts else self._metric_list(),
             task.output_type,
             task=task.name,
             has_process_results=config.process_results is not None or task.has_own_scoring,
@@ -67,37 +109,40 @@ class HarnessScorer:
         )
         self._score = self._scoring()
 
-    def check_gold(self, docs: Iterable[DocRequests]) -> None:
+    def check_gold(self, doc: DocRequests) -> None:
         """Refuse a gold answer outside the choices, before anything is asked about it."""
         if self.task.output_type != "multiple_choice" or self.task.own_process_results is not None:
             return
-        if self.task.parity:
-            return
-        for doc in docs:
+        if not self.task.parity:
             resolve_gold(
                 _gold(doc), doc.asked.choices, strict=True, where=self._place(doc).rstrip(": ")
             )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every filter looks at one doc at a time, so that docs can be scored in parts."""
+        return all(pipeline.is_local for pipeline in self.pipelines)
 
     def score(
         self, docs: Sequence[DocRequests], answers: Sequence[Sequence[Answer]]
     ) -> list[list[FilteredDoc]]:
         """For each filter, every doc in order."""
         responses = [self._responses(doc, given) for doc, given in zip(docs, answers, strict=True)]
-        return [self._filtered(pipeline, docs, responses) for pipeline in self.pipelines]
+        return [self._filtered(pipeline, docs, responses, answers) for pipeline in self.pipelines]
 
-    def summarise(
+    def result(
         self,
-        filtered: Sequence[FilteredDoc],
+        scores: FilterScores,
         *,
         num_fewshot: int,
         bootstrap_iters: int | None = DEFAULT_ITERS,
         notes: Iterable[str] = (),
+        missing: int = 0,
     ) -> TaskResult:
         """One filter's docs as a result."""
         task = self.task
         estimates: dict[str, Estimate] = {}
-        for name in self._metric_names(filtered):
-            values = [doc.values[name] for doc in filtered if name in doc.values]
+        for name, values in scores.values():
             estimates[name] = self._estimate(name, values, bootstrap_iters)
         higher = {
             name: True if better is None else better
@@ -108,7 +153,7 @@ class HarnessScorer:
             task=task.task_name,
             alias=task.config.task_alias or task.name,
             format=None,
-            primary=next(iter(estimates), "none"),
+            primary=self._primary(estimates),
             metrics=estimates,
             higher_is_better=higher,
             num_docs=max((estimate.n for estimate in estimates.values()), default=0),
@@ -117,14 +162,33 @@ class HarnessScorer:
             version=(task.config.metadata or {}).get("version", task.VERSION),
             config=task.config.to_dict(),
             fingerprints={"task": task.fingerprint},
-            notes=[*notes, *_invalid_note(filtered)],
-            filter=filtered[0].filter if filtered else "none",
+            notes=[*notes, *scores.notes()],
+            filter=scores.filter,
+            missing=missing,
+            scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:
         """Metric → value for a doc given by its data, as Python tasks call it."""
         asked = self.task.prompts.ask(data)
         return self._score(DocRequests(-1, asked, (), Prompt(()), ()), left)
+
+    def _metric_list(self) -> Any:
+        """The task's list, with the metric of its own ``normalization`` where that is not in it."""
+        given, metric = self.task.config.metric_list, self._own_metric
+        if metric is None or (given is not None and not isinstance(given, list)):
+            return given
+        entries = DEFAULT_METRICS[self.task.output_type] if given is None else given
+        listed = [{"metric": one} if isinstance(one, str) else one for one in entries]
+        is_there = any(isinstance(e, Mapping) and e.get("metric") == metric for e in listed)
+        return listed if is_there else [*listed, {"metric": metric}]
+
+    @property
+    def _own_metric(self) -> str | None:
+        """The metric that the task's ``normalization`` makes the score."""
+        name = self.task.normalization
+        has_own = self.task.own_process_results is not None
+        return None if name is None or has_own else NORMALISATIONS[name].metric
 
     # Responses
 
@@ -138,6 +202,7 @@ class HarnessScorer:
         pipeline: FilterPipeline,
         docs: Sequence[DocRequests],
         responses: Sequence[list[list[Any]]],
+        answers: Sequence[Sequence[Answer]],
     ) -> list[FilteredDoc]:
         flat = [one for given in responses for one in given]
         owners = [
@@ -147,9 +212,10 @@ class HarnessScorer:
         ]
         kept = iter(pipeline.apply(flat, owners))
         found = []
-        for doc, given in zip(docs, responses, strict=True):
+        for doc, given, said in zip(docs, responses, answers, strict=True):
             left = [next(kept) for _ in given]
-            found.append(FilteredDoc(doc, pipeline.name, given, left, self._values(doc, left)))
+            values = self._values(doc, left)
+            found.append(FilteredDoc(doc, pipeline.name, given, left, values, said))
         return found
 
     def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
@@ -205,6 +271,7 @@ class HarnessScorer:
             asked.choices,
             _gold(doc),
             unconditional_lls=[ll for ll, _ in left[count:]] or None,
+            tokens=[getattr(pair, "tokens", None) for pair in left[:count]],
             metrics=self.metrics.names,
             strict=not self.task.parity,
         )
@@ -229,11 +296,9 @@ class HarnessScorer:
 
     # Estimates
 
-    def _metric_names(self, filtered: Sequence[FilteredDoc]) -> list[str]:
-        names: dict[str, None] = {}
-        for doc in filtered:
-            names.update(dict.fromkeys(doc.values))
-        return list(names)
+    def _primary(self, estimates: Mapping[str, Estimate]) -> str:
+        own = self._own_metric
+        return own if own is not None and own in estimates else next(iter(estimates), "none")
 
     def _higher_is_better(self) -> Mapping[str, bool | None]:
         if self.task.overrides("higher_is_better") and not self.only_predicts:
@@ -275,14 +340,3 @@ def _gold(doc: DocRequests) -> Any:
 
 def _plain(answer: Answer) -> Any:
     return str(answer) if isinstance(answer, str) else answer
-
-
-def _invalid_note(filtered: Sequence[FilteredDoc]) -> list[str]:
-    """How many replies no pattern matched: the harness counts them as wrong and says nothing."""
-    missed = sum(1 for doc in filtered if doc.filtered and doc.filtered[0] == INVALID)
-    if not missed:
-        return []
-    return [
-        f"filter {filtered[0].filter}: {missed} of {len(filtered)} replies matched no pattern "
-        f"({INVALID}) and count as wrong"
-    ]

@@ -92,6 +92,7 @@ BUILT_IN = (
     HarnessMetric("acc", keep, "mean", True, (CHOICE, LL)),
     HarnessMetric("acc_norm", keep, "mean", True, (CHOICE,)),
     HarnessMetric("acc_bytes", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("acc_tokens", keep, "mean", True, (CHOICE,)),
     HarnessMetric("acc_mutual_info", keep, "mean", True, (CHOICE,)),
     HarnessMetric("acc_all", keep, "mean", True, ()),
     HarnessMetric("exact_match", exact_match, "mean", True, (CHOICE, TEXT)),

@@ -91,6 +91,14 @@ def _acc_bytes(outcome: ChoiceOutcome) -> float:
     return float(outcome.picked(lengths) in outcome.gold)
 
 
+def _acc_tokens(outcome: ChoiceOutcome) -> float:
+    return float(outcome.picked(outcome.token_counts()) in outcome.gold)
+
+
+def _acc_mutual_info(outcome: ChoiceOutcome) -> float:
+    return float(outcome.picked_by_gain() in outcome.gold)
+
+
 def _read_acc(outcome: TextOutcome) -> float:
     return float(is_right(outcome))
 
@@ -138,6 +146,14 @@ register_metric(Metric("acc", "right ÷ all items", _acc, _read_acc))
 register_metric(Metric("acc_read", "right ÷ items whose answer was read", None, _read_acc_of_read))
 register_metric(Metric("acc_norm", "acc by log-likelihood per character", _acc_norm))
 register_metric(Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_bytes))
+register_metric(Metric("acc_tokens", "acc by log-likelihood per token of the model", _acc_tokens))
+register_metric(
+    Metric(
+        "acc_mutual_info",
+        "acc by how much likelier the question makes a choice (PMI)",
+        _acc_mutual_info,
+    )
+)
 register_metric(
     Metric(
         "exact_match", "the answer is the target, character by character", _greedy_gold, _exact_text

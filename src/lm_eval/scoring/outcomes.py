@@ -5,11 +5,19 @@ Two kinds: choices that were scored (``ChoiceOutcome``) and text that was read (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval.errors import ModelError
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import Reading
+
+NO_TOKEN_COUNTS = (
+    "acc_tokens divides by the number of tokens of each choice, and the model backend does not tell "
+    "it. Use one that does (`gguf` or `hf`; a backend of your own returns `lm_eval.api.model.Score` "
+    "with `tokens`), or another normalisation: acc_norm (per character) or acc_bytes (per byte)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +29,31 @@ class ChoiceOutcome:
     texts: tuple[str, ...]
     """What was scored, without the delimiter before it."""
     gold: tuple[int, ...]
+    tokens: tuple[int | None, ...] = ()
+    """How many tokens each log-likelihood is the sum of; None where the backend does not say."""
+    alone: tuple[float, ...] = ()
+    """The log-likelihoods without the question, where they were asked for."""
 
-    def picked(self, lengths: list[int] | None = None) -> int:
+    def picked(self, lengths: Sequence[int] | None = None) -> int:
         """The place of the best continuation, per unit of length if given; the first wins ties."""
-        scores = self.logprobs
-        if lengths is not None:
-            scores = tuple(
-                score / max(length, 1) for score, length in zip(scores, lengths, strict=True)
-            )
-        return max(range(len(scores)), key=lambda place: (scores[place], -place))
+        if lengths is None:
+            return _best(self.logprobs)
+        return _best([ll / max(n, 1) for ll, n in zip(self.logprobs, lengths, strict=True)])
+
+    def picked_by_gain(self) -> int:
+        """The place of the continuation that the question makes more likely than any other."""
+        return _best([ll - alone for ll, alone in zip(self.logprobs, self.alone, strict=True)])
+
+    def token_counts(self) -> list[int]:
+        """The tokens of each continuation; an error where the backend has not counted them."""
+        counts = [count for count in self.tokens if count is not None]
+        if len(counts) != len(self.logprobs):
+            raise ModelError(NO_TOKEN_COUNTS)
+        return counts
+
+
+def _best(scores: Sequence[float]) -> int:
+    return max(range(len(scores)), key=lambda place: (scores[place], -place))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lm_eval.formats.normalisation import Normalisation, normalisation_of
 from lm_eval.stats.intervals import Estimate
+from lm_eval.usage import Usage
 
 
 @dataclass
@@ -57,7 +59,17 @@ class TaskResult:
     """Docs without an answer because their request failed for good: in no denominator."""
     format_version: Any = None
     format_yaml: str | None = None
+    scores_choices: bool = False
+    """Whether the score is that of choices compared by log-likelihood."""
     """The format as it was used, overrides included, as YAML."""
+    usage: Usage | None = None
+    """What the answers cost, those of an interrupted run that this one went on from included. The
+    filters of one task share it."""
+
+    @property
+    def normalisation(self) -> Normalisation | None:
+        """How choices were compared for the score shown; None where none were scored."""
+        return normalisation_of(self.primary) if self.scores_choices else None
 
 
 @dataclass

@@ -6,18 +6,28 @@ In: a doc's requests and the model's answers to them. Out: per-doc samples, and 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval import registry
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import (
+    ConfigError,
+    LmEvalError,
+    LmEvalWarning,
+    ModelError,
+    did_you_mean,
+    listing,
+)
 from lm_eval.formats.compile import shortest_yaml
+from lm_eval.formats.normalisation import leading
 from lm_eval.formats.readers import Reading
 from lm_eval.registry import METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
+from lm_eval.scoring.columns import Column
 from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.results import ReadingSummary, TaskResult
@@ -48,7 +58,8 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     if task.format is None:
         names = own or HARNESS_METRICS.get(task.output_type, ())
         return [get_metric(name, reads_text=reads_text, where=where) for name in names]
-    metrics = [get_metric(n, reads_text=reads_text, where=where) for n in task.format.metrics]
+    names = leading(task.format.metrics, task.normalization)
+    metrics = [get_metric(n, reads_text=reads_text, where=where) for n in names]
     known = {metric.name for metric in metrics}
     for name in own:
         if name not in METRICS:
@@ -64,12 +75,16 @@ def outcome_of(
     """What a model's answers to one doc's requests amount to."""
     asked = doc.asked
     if isinstance(doc.requests[0], LoglikelihoodRequest):
-        pairs: Sequence[Any] = answers
+        count = len(asked.continuations)
+        pairs: Sequence[Any] = answers[:count]
+        alone: Sequence[Any] = answers[count:]
         return ChoiceOutcome(
             tuple(float(logprob) for logprob, _ in pairs),
             tuple(bool(is_greedy) for _, is_greedy in pairs),
             asked.continuations,
             asked.gold,
+            tokens=tuple(getattr(pair, "tokens", None) for pair in pairs),
+            alone=tuple(float(logprob) for logprob, _ in alone),
         )
     reply = str(answers[0])
     if task.format is None or asked.item is None:
@@ -92,46 +107,102 @@ def score_doc(
 ) -> ScoredDoc:
     """One doc, scored."""
     outcome = outcome_of(task, doc, answers, is_prefilled=is_prefilled)
-    values = {metric.name: metric.value(outcome) for metric in metrics}
+    try:
+        values = {metric.name: metric.value(outcome) for metric in metrics}
+    except ModelError as error:
+        raise ModelError(f"Task {task.name!r}: {error}") from None
     return ScoredDoc(doc, answers, outcome, values)
 
 
-def summarise(
-    task: ConfigurableTask,
-    scored: Sequence[ScoredDoc],
-    metrics: Sequence[Metric],
-    *,
-    num_fewshot: int,
-    is_prefilled: bool = True,
-    notes: Iterable[str] = (),
-) -> TaskResult:
-    """All docs of a task as one result."""
-    estimates = {}
-    for metric in metrics:
-        values = [doc.values[metric.name] for doc in scored]
-        counted = [value for value in values if value is not None]
-        if counted:
-            estimates[metric.name] = metric.aggregate(counted)
-    fmt = task.format
-    return TaskResult(
-        name=task.name,
-        task=task.task_name,
-        alias=str(task.config.task_alias or task.name),
-        format=fmt.name if fmt else None,
-        primary=metrics[0].name if metrics else "none",
-        metrics=estimates,
-        higher_is_better={metric.name: metric.higher_is_better for metric in metrics},
-        num_docs=len(scored),
-        num_docs_total=len(task.eval_docs),
-        num_fewshot=num_fewshot,
-        readings=_reading_summary(scored) if fmt and fmt.reads_text else None,
-        version=(task.config.metadata or {}).get("version"),
-        config=_written_out(task.config.to_dict()),
-        fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
-        format_version=fmt.version if fmt else None,
-        format_yaml=shortest_yaml(fmt) if fmt else None,
-        notes=list(notes),
-    )
+class FormatScores:
+    """The scores of a task under a format, as its docs come in; nothing of a doc is held."""
+
+    def __init__(self, task: ConfigurableTask, metrics: Sequence[Metric]) -> None:
+        self._task = task
+        self._metrics = metrics
+        self._values = {metric.name: Column() for metric in metrics}
+        self._readings = _Readings() if task.format and task.format.reads_text else None
+        self._count = 0
+
+    def add(self, place: int, doc: ScoredDoc) -> None:
+        """Count the doc at ``place`` among the docs asked."""
+        self._count += 1
+        for name, value in doc.values.items():
+            if value is not None:
+                self._values[name].add(place, value)
+        if self._readings is not None:
+            self._readings.add(place, doc)
+
+    def result(
+        self,
+        *,
+        num_fewshot: int,
+        is_prefilled: bool = True,
+        notes: Iterable[str] = (),
+        missing: int = 0,
+    ) -> TaskResult:
+        """All docs so far as one result."""
+        task, fmt = self._task, self._task.format
+        estimates = {
+            metric.name: metric.aggregate(self._values[metric.name].in_order())
+            for metric in self._metrics
+            if len(self._values[metric.name])
+        }
+        return TaskResult(
+            name=task.name,
+            task=task.task_name,
+            alias=str(task.config.task_alias or task.name),
+            format=fmt.name if fmt else None,
+            primary=self._metrics[0].name if self._metrics else "none",
+            metrics=estimates,
+            higher_is_better={metric.name: metric.higher_is_better for metric in self._metrics},
+            num_docs=self._count,
+            num_docs_total=len(task.eval_docs),
+            num_fewshot=num_fewshot,
+            readings=self._readings.summary() if self._readings else None,
+            version=(task.config.metadata or {}).get("version"),
+            config=_written_out(task.config.to_dict()),
+            fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
+            format_version=fmt.version if fmt else None,
+            format_yaml=shortest_yaml(fmt) if fmt else None,
+            notes=list(notes),
+            missing=missing,
+            scores_choices=task.output_type == "multiple_choice",
+        )
+
+
+class _Readings:
+    """Counts how replies were read; what depends on the order of docs does not on that of answers."""
+
+    def __init__(self) -> None:
+        self._summary = ReadingSummary()
+        self._first: dict[str, int] = {}
+        self._examples: list[tuple[int, int, str, str]] = []
+
+    def add(self, place: int, doc: ScoredDoc) -> None:
+        assert isinstance(doc.outcome, TextOutcome)
+        summary, reading = self._summary, doc.outcome.reading
+        summary.total += 1
+        if getattr(doc.answers[0], "finish", None) == "length":
+            summary.cut_off += 1
+        if reading.is_answer:
+            summary.read += 1
+            return
+        reason = str(reading.reason)
+        summary.unread[reason] += 1
+        self._first[reason] = min(place, self._first.get(reason, place))
+        if len(self._examples) < EXAMPLES_KEPT or place < self._examples[-1][0]:
+            example = (place, doc.requests.doc_id, reason, doc.outcome.reply)
+            self._examples = sorted([*self._examples, example])[:EXAMPLES_KEPT]
+
+    def summary(self) -> ReadingSummary:
+        unread = self._summary.unread
+        ordered = sorted(unread, key=lambda reason: self._first[reason])
+        return replace(
+            self._summary,
+            unread=Counter({reason: unread[reason] for reason in ordered}),
+            examples=[example[1:] for example in self._examples],
+        )
 
 
 def _fingerprints(task: ConfigurableTask, *, is_prefilled: bool) -> dict[str, str]:
@@ -185,20 +256,3 @@ def _warn_unknown(name: str, where: str) -> None:
         LmEvalWarning,
         stacklevel=3,
     )
-
-
-def _reading_summary(scored: Sequence[ScoredDoc]) -> ReadingSummary:
-    summary = ReadingSummary(total=len(scored))
-    for doc in scored:
-        assert isinstance(doc.outcome, TextOutcome)
-        reading = doc.outcome.reading
-        if getattr(doc.answers[0], "finish", None) == "length":
-            summary.cut_off += 1
-        if reading.is_answer:
-            summary.read += 1
-            continue
-        reason = str(reading.reason)
-        summary.unread[reason] += 1
-        if len(summary.examples) < EXAMPLES_KEPT:
-            summary.examples.append((doc.requests.doc_id, reason, doc.outcome.reply))
-    return summary

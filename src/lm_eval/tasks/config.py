@@ -17,6 +17,7 @@ from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
+from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
 from lm_eval.formats.templates import (
@@ -72,6 +73,7 @@ class TaskConfig:
     fewshot_config: dict[str, Any] | None = None
     num_fewshot: int | None = None
     metric_list: list[dict[str, Any]] | None = None
+    normalization: str | None = None
     output_type: str | None = None
     generation_kwargs: dict[str, Any] | None = None
     repeats: int = 1
@@ -292,6 +294,13 @@ class TaskConfig:
                 f"{where}: unknown output_type {shorten(self.output_type)}."
                 f"{did_you_mean(str(self.output_type), OUTPUT_TYPES)} "
                 f"Types: {listing(OUTPUT_TYPES)}."
+            )
+        if self.normalization is not None and self.normalization not in list(NORMALISATIONS):
+            raise ConfigError(
+                f"{where}: normalization cannot be {shorten(self.normalization)}."
+                f"{did_you_mean(str(self.normalization), NORMALISATIONS)} "
+                f"Expected one of {listing(NORMALISATIONS)}.",
+                key="normalization",
             )
         for name in ("num_fewshot", "repeats"):
             value = getattr(self, name)

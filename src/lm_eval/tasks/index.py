@@ -172,10 +172,15 @@ def _stamp(path: str) -> Stamp | None:
     return state.st_mtime_ns, state.st_size
 
 
-def _memory(root: Path) -> Path:
+def cache_folder() -> Path:
+    """The folder in the user's cache for what can be made anew."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "lm-eval-formats"
+
+
+def _memory(root: Path) -> Path:
     digest = hashlib.sha256(str(root.resolve()).encode("utf-8", "surrogatepass")).hexdigest()
-    return Path(base) / "lm-eval-formats" / f"index-{digest[:16]}.json"
+    return cache_folder() / f"index-{digest[:16]}.json"
 
 
 def _load(root: Path) -> dict[str, _Known]:

@@ -32,6 +32,7 @@ from lm_eval.errors import (
     place,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
+from lm_eval.formats.normalisation import MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
@@ -287,12 +288,28 @@ class ConfigurableTask(HarnessMethods):
         return str(compile_field(text)(doc))
 
     @property
+    def normalization(self) -> str | None:
+        """How scored choices are compared for the score shown; None: as the first metric says.
+
+        The format's own word counts first. The task's is for choices that are scored as texts:
+        labels are all alike, and their plain sums are compared.
+        """
+        fmt, own = self.format, self.config.normalization
+        if fmt is None:
+            return own if self.output_type == "multiple_choice" else None
+        return fmt.normalization or (own if fmt.scores_texts else None)
+
+    @property
     def scores_without_question(self) -> bool:
         """Whether every choice is also scored alone, for mutual information."""
-        return self.format is None and any(
-            isinstance(entry, Mapping) and entry.get("metric") == "acc_mutual_info"
+        wanted = [
+            str(entry.get("metric"))
             for entry in self.config.metric_list or ()
-        )
+            if isinstance(entry, Mapping)
+        ]
+        if self.format is not None:
+            wanted += self.format.metrics
+        return MUTUAL_INFORMATION in leading(wanted, self.normalization)
 
     def set_fewshot_seed(self, seed: int) -> None:
         """Start the stream of few-shot examples anew, from this seed."""
@@ -400,6 +417,8 @@ class ConfigurableTask(HarnessMethods):
                 *("filter_list", "metric_list"),
             )
         }
+        if config.normalization is not None:
+            content["normalization"] = config.normalization
         files = {function.file for _, function in config.functions()} - {None}
         helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
         text = json.dumps({**content, "helpers": helpers}, sort_keys=True)

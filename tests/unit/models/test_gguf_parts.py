@@ -1,44 +1,9 @@
-"""The parts of the GGUF backend that need no weights: trees, growing text."""
+"""The parts of the GGUF backend that need no weights: growing text."""
 
 from __future__ import annotations
 
-import pytest
-
 from lm_eval.models.gguf_engine import _byte_alphabet
 from lm_eval.models.gguf_generation import GrowingText
-from lm_eval.models.gguf_scoring import Span, Tree, common_length
-
-
-def test_tree_shares_beginnings_and_numbers_leaves() -> None:
-    tree = Tree()
-    for place, tokens in enumerate(([1, 2, 3], [1, 2, 4], [1, 2], [5])):
-        tree.add(Span(place, tokens, [9]))
-    nodes = tree.lay_out()
-    laid_out = [(node.token, node.depth, node.sequences, len(node.reads)) for node in nodes]
-    assert laid_out == [
-        (1, 0, [0, 1], 0),
-        (2, 1, [0, 1], 1),
-        (3, 2, [0], 1),
-        (4, 2, [1], 1),
-        (5, 0, [2], 1),
-    ]
-    assert (tree.size, tree.leaves) == (5, 3)
-
-
-def test_tree_grows_a_leaf_without_a_new_sequence() -> None:
-    tree = Tree()
-    tree.add(Span(0, [1], [2]))
-    tree.add(Span(1, [1, 2], [3]))
-    assert tree.leaves == 1
-    assert tree.new_nodes([1, 2, 3]) == 1
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "length"),
-    [([], [1], 0), ([1, 2, 3], [1, 2, 4], 2), ([1, 2], [1, 2, 3], 2), ([2], [1], 0)],
-)
-def test_common_length(one: list[int], other: list[int], length: int) -> None:
-    assert common_length(one, other) == length
 
 
 def test_stop_string_over_several_pieces() -> None:

@@ -1,9 +1,13 @@
 """A fixed set of results, with everything a table must cope with."""
 
 from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
 
+from lm_eval.prices import Prices
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.intervals import mean_estimate, pooled_estimate, share_estimate
+from lm_eval.usage import Usage
 
 
 def result(name="demo_mcq", right=31, n=60, **changes):
@@ -73,4 +77,28 @@ GROUPS = [
         higher_is_better={"acc": True},
     ),
     GroupResult("only_gathers", "only gathers", [LARGE.name]),
+]
+PRICES = Prices(
+    input=Fraction("0.15"),
+    output=Fraction("0.6"),
+    cached_input=Fraction("0.075"),
+    entry="gpt-4o-mini",
+)
+COUNTED = [
+    replace(
+        COT,
+        usage=Usage(
+            requests=60,
+            retries=4,
+            tokens_in=8_412,
+            tokens_out=14_903,
+            tokens_cached=1_024,
+            wall_s=63.2,
+        ),
+    ),
+    replace(
+        GENERATE, usage=Usage(requests=60, tokens_in=21_777, tokens_out=180, wall_s=4.2), missing=2
+    ),
+    replace(LARGE, usage=Usage(requests=14_042, tokens_in=9_876_543, wall_s=5400.0)),
+    CLOZE,  # its answers were kept: nothing was asked
 ]

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
-from report_cases import CLOZE, COT, GROUPS, RESULTS, result
+from report_cases import CLOZE, COT, COUNTED, GROUPS, PRICES, RESULTS, result
 
 from lm_eval.reports.contents import RunInfo, results_dict
 from lm_eval.reports.encode import text_hash, to_json
@@ -157,3 +158,37 @@ def test_cases_are_not_changed():
     before = repr(COT)
     results_dict([COT], run=RUN)
     assert repr(COT) == before
+
+
+def test_costs_have_a_block_of_their_own():
+    content = results_dict(COUNTED, run=replace(RUN, prices=PRICES))
+    block = content["accounting"]
+    assert list(block["tasks"]) == [one.name for one in COUNTED if one.usage is not None]
+    assert block["tasks"]["demo_mcq@cot"] == {
+        "requests": 60,
+        "retries": 4,
+        "tokens_in": 8412,
+        "tokens_out": 14903,
+        "tokens_cached": 1024,
+        "wall_s": 63.2,
+        "cost": pytest.approx((7388 * 0.15 + 1024 * 0.075 + 14903 * 0.6) / 1e6),
+    }
+    assert block["total"]["requests"] == 14_162
+    assert block["total"]["cost"] == pytest.approx(
+        sum(one["cost"] for one in block["tasks"].values())
+    )
+    assert block["prices"]["currency"] == "USD"
+    assert block["prices"]["entry"] == "gpt-4o-mini"
+
+
+def test_nothing_else_depends_on_what_it_cost():
+    with_costs = results_dict(COUNTED, run=replace(RUN, prices=PRICES))
+    silent = [replace(one, usage=None) for one in COUNTED]
+    with_costs.pop("accounting")
+    assert to_json(with_costs) == to_json(results_dict(silent, run=RUN))
+
+
+def test_without_prices_there_is_no_cost():
+    block = results_dict(COUNTED, run=RUN)["accounting"]
+    assert "prices" not in block
+    assert "cost" not in block["total"]

@@ -5,38 +5,43 @@ To write the files anew after a change you meant: ``python tests/unit/reports/te
 
 import io
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import COT, GENERATE, GROUPS, RESULTS, result
+from report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 from rich.console import Console
 
+from lm_eval.reports.costs import amount, cost_digits, duration
 from lm_eval.reports.table import interval, number, percent, print_results, results_markdown
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.intervals import Estimate, share_estimate
+from lm_eval.usage import Usage
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 CASES = {
-    "mixed": (RESULTS, GROUPS),
-    "reading": ([COT, GENERATE], []),
-    "plain": ([result(), result("other", right=3, n=10)], []),
+    "mixed": (RESULTS, GROUPS, None),
+    "reading": ([COT, GENERATE], [], None),
+    "plain": ([result(), result("other", right=3, n=10)], [], None),
+    "costs": (COUNTED, [], PRICES),
+    "costs_without_prices": (COUNTED[1:2], [], None),
 }
 
 
-def printed(results, groups=(), width=100):
+def printed(results, groups=(), width=100, prices=None):
     stream = io.StringIO()
     console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
-    print_results(results, console, groups=groups)
+    print_results(results, console, groups=groups, prices=prices)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
 def golden_files():
-    for name, (results, groups) in CASES.items():
+    for name, (results, groups, prices) in CASES.items():
         for width in (100, 80):
-            yield f"{name}_{width}.txt", printed(results, groups, width)
-        yield f"{name}.md", results_markdown(results, groups)
+            yield f"{name}_{width}.txt", printed(results, groups, width, prices)
+        yield f"{name}.md", results_markdown(results, groups, prices=prices)
 
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
@@ -52,12 +57,42 @@ def test_no_line_is_too_long_and_nothing_is_lost(width):
         assert part in text
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_costs_fit_too_and_nothing_is_lost(width):
+    text = printed(COUNTED, [], width, PRICES)
+    assert max(map(len, text.splitlines())) <= width
+    costs = text[text.index("Cost of") :]
+    for part in ("14,162", "9,876,543", "1,024", "15,083", "1 h 30 min", "1.4950", "4"):
+        assert part in costs
+    assert ("Retries" in costs) or ("retries: 4" in costs)
+    assert ("Missing" in costs) or ("missing: 2" in costs)
+
+
+def test_a_run_that_counted_nothing_shows_no_costs():
+    silent = [result(usage=None), result("other", usage=Usage(wall_s=3.0))]
+    assert "Cost of" not in printed(silent, prices=PRICES)
+    assert "Cost of" not in results_markdown(silent, prices=PRICES)
+
+
+def test_a_task_with_two_filters_asked_once():
+    usage = Usage(requests=10, tokens_in=70)
+    twice = [result(usage=usage, filter=name) for name in ("strict", "flexible")]
+    text = printed([*twice, result("other", usage=usage)])
+    rows = [line.split() for line in text[text.index("Cost of") :].splitlines()[2:] if line]
+    assert [row[:3] for row in rows] == [
+        ["demo_mcq", "10", "70"],
+        ["other", "10", "70"],
+        ["total", "20", "140"],
+    ]
+
+
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_text_from_outside_is_shown_not_obeyed(text):
     hostile = result(
         f"demo@{text}",
         alias=text,
         notes=[text],
+        usage=Usage(requests=1),
         readings=ReadingSummary(2, 1, Counter(unreadable=1), examples=[(0, "unreadable", text)]),
     )
     for output in (printed([hostile]), results_markdown([hostile])):
@@ -131,6 +166,39 @@ def test_percent(part, whole, text):
 )
 def test_number(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (245, "4 min 05 s"),
+        (3599.7, "1 h 00 min"),
+        (90_061, "25 h 01 min"),
+    ],
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("cost", "total", "text"),
+    [
+        ("0", "1", "0.0000"),
+        ("0.00001", "1", "< 0.0001"),
+        ("0.00006", "1", "0.0001"),
+        ("0.0123", "1", "0.0123"),
+        ("0.0123", "150", "0.01"),
+        ("0.0023", "150", "< 0.01"),
+        ("12345.678", "12345.678", "12,345.68"),
+    ],
+)
+def test_amount(cost, total, text):
+    assert amount(Fraction(cost), cost_digits(Fraction(total))) == text
 
 
 def test_interval():

@@ -47,6 +47,17 @@ class FilterPipeline:
                 )
         return list(current)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether each filter is one of ours, which look at one request at a time; not so a task's own
+        function."""
+        return all(
+            isinstance(function, str)
+            and function != "custom"
+            and get_filter(function).__module__.startswith("lm_eval.scoring.filters.")
+            for function, _ in self.steps
+        )
+
     def check(self, load_helpers: Callable[[], object] | None = None) -> None:
         """Complain about everything that is wrong and needs none of the task's code to be seen.
 

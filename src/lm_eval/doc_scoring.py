@@ -1,0 +1,129 @@
+"""Docs with their answers → scores and samples, one doc after the other as they are complete.
+
+In: the docs of one task, in any order. Out: the task's results. Of a doc that is scored only its values
+stay, unless a filter of the task's own wants to see all replies at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lm_eval.preparing import Prepared, RunOptions
+from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
+from lm_eval.requests import DocRequests
+from lm_eval.scoring.harness_task import FilterScores, HarnessScorer
+from lm_eval.scoring.results import TaskResult
+from lm_eval.scoring.score import FormatScores, score_doc, task_metrics
+
+SampleSink = Callable[[str, dict[str, Any]], None]
+AT_ONCE = 512
+"""Docs of a harness task that go through its filters together."""
+
+
+class Scoring:
+    """What becomes of one task's docs. ``results`` comes after the last doc."""
+
+    def __init__(self, prepared: Prepared, show: Show, on_sample: SampleSink | None) -> None:
+        self.prepared = prepared
+        self.task = prepared.task
+        self.missing = 0
+        self._show = show
+        self._on_sample = on_sample
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        """Score a doc, or put it aside until others have come."""
+        raise NotImplementedError
+
+    def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
+        """Count a doc without all its answers; it is in no denominator."""
+        self.missing += 1
+        if self._on_sample is not None:
+            sample = missing_sample(self.task, doc, answers, why, self._show)
+            self._on_sample(self.task.name, sample)
+
+    def results(self) -> list[TaskResult]:
+        raise NotImplementedError
+
+
+def scoring(
+    prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+) -> Scoring:
+    """What scores a task: its format, or the rules of the harness."""
+    kind = HarnessScoring if prepared.task.format is None else FormatScoring
+    return kind(prepared, options, show, on_sample)
+
+
+class FormatScoring(Scoring):
+    """A task under a format."""
+
+    def __init__(
+        self, prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+    ) -> None:
+        super().__init__(prepared, show, on_sample)
+        self._metrics = [] if options.predict_only else task_metrics(self.task)
+        self._is_prefilled = not options.prompt.as_chat or options.prompt.can_prefill
+        self._scores = FormatScores(self.task, self._metrics)
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        scored = score_doc(self.task, doc, answers, self._metrics, is_prefilled=self._is_prefilled)
+        self._scores.add(place, scored)
+        if self._on_sample is not None:
+            self._on_sample(self.task.name, format_sample(self.task, scored, self._show))
+
+    def results(self) -> list[TaskResult]:
+        fmt = self.task.format
+        notes = list(self.prepared.notes)
+        if fmt and fmt.gen_prefix is not None and not self._is_prefilled:
+            notes.append("asked without gen_prefix: the model cannot continue a started answer")
+        return [
+            self._scores.result(
+                num_fewshot=self.prepared.num_fewshot,
+                is_prefilled=self._is_prefilled,
+                notes=notes,
+                missing=self.missing,
+            )
+        ]
+
+
+class HarnessScoring(Scoring):
+    """A task without a format: filters and metrics are those of the harness."""
+
+    def __init__(
+        self, prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+    ) -> None:
+        super().__init__(prepared, show, on_sample)
+        self._iters = options.bootstrap_iters
+        self._scorer = HarnessScorer(self.task, only_predicts=options.predict_only)
+        self._at_once = AT_ONCE if self._scorer.is_local else None
+        self._scores = [FilterScores(pipeline.name) for pipeline in self._scorer.pipelines]
+        self._waiting: list[tuple[int, DocRequests, Sequence[Any]]] = []
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        self._waiting.append((place, doc, answers))
+        if self._at_once is not None and len(self._waiting) >= self._at_once:
+            self._score()
+
+    def results(self) -> list[TaskResult]:
+        self._score()
+        return [
+            self._scorer.result(
+                scores,
+                num_fewshot=self.prepared.num_fewshot,
+                bootstrap_iters=self._iters,
+                notes=self.prepared.notes,
+                missing=self.missing,
+            )
+            for scores in self._scores
+        ]
+
+    def _score(self) -> None:
+        waiting = sorted(self._waiting, key=lambda one: one[0])
+        self._waiting = []
+        docs, answers = [doc for _, doc, _ in waiting], [given for *_, given in waiting]
+        for scores, filtered in zip(self._scores, self._scorer.score(docs, answers), strict=True):
+            for (place, _, _), doc in zip(waiting, filtered, strict=True):
+                scores.add(place, doc)
+                if self._on_sample is not None:
+                    sample = harness_sample(self.task, doc, self._show)
+                    self._on_sample(self.task.name, sample)

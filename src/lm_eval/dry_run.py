@@ -1,0 +1,74 @@
+"""What a run would cost: everything is prepared as for a run, and nothing is asked.
+
+In: loaded tasks and a ``Run``. Out: a ``Forecast`` for each task. A backend whose weights would have to
+be loaded is not made; the tokens of its prompts are guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lm_eval.evaluator import adapt, check_groups
+from lm_eval.models.base import LM
+from lm_eval.preparing import Prepared, prepare_all
+from lm_eval.reports.forecasts import Forecast
+from lm_eval.reports.progress import Progress
+from lm_eval.requests import Request
+from lm_eval.runs import Run, backend_arguments, hiding, model_class, opened_model, secrets_in
+from lm_eval.tasks.groups import Group
+from lm_eval.tasks.task import ConfigurableTask
+
+
+def forecast(
+    run: Run,
+    tasks: Sequence[ConfigurableTask],
+    groups: Sequence[Group] = (),
+    *,
+    on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
+) -> list[Forecast]:
+    """What each task would ask of the model. ``on_prepared`` gets the tasks with their requests."""
+    model_args = backend_arguments(run)
+    with hiding(secrets_in(model_args)):
+        prepared = prepare_all(tasks, run.options)
+        check_groups([] if run.options.predict_only else groups)
+        with _estimator(run, model_args) as model:
+            prepared, _ = adapt(prepared, model, run.options)
+            if on_prepared is not None:
+                on_prepared(prepared)
+            return [_forecast(one, model, run.options.shows_progress) for one in prepared]
+
+
+def _forecast(prepared: Prepared, model: LM, shows_progress: bool) -> Forecast:
+    name = prepared.task.name
+    with Progress(name, prepared.num_requests, enabled=shows_progress) as progress:
+        return Forecast(name, prepared.num_docs, model.estimate(_requests(prepared, progress)))
+
+
+def _requests(prepared: Prepared, progress: Progress) -> Iterator[Request]:
+    """The requests, counted as they are read."""
+    for doc in prepared.asked():
+        yield from doc.requests
+        progress.advance(len(doc.requests))
+
+
+@contextmanager
+def _estimator(run: Run, model_args: Mapping[str, Any]) -> Iterator[LM]:
+    """The model where making it is cheap; otherwise something that guesses in its place."""
+    if isinstance(run.model, LM) or model_class(run.model).is_light:
+        with opened_model(run.model, model_args) as model:
+            yield model
+        return
+    backend = model_class(run.model)
+    backend.check_args(model_args, name=run.backend)
+    yield _NotLoaded(backend, model_args)
+
+
+class _NotLoaded(LM):
+    """Stands for a model that is not loaded: it can do what its class says, and guesses tokens."""
+
+    def __init__(self, backend: type[LM], model_args: Mapping[str, Any]) -> None:
+        self.capabilities = backend.capabilities
+        given = model_args.get("max_gen_toks")
+        self.max_gen_toks = given if isinstance(given, int) else None

@@ -1,0 +1,410 @@
+"""``TemplateAPI``: the base of models behind an HTTP server.
+
+A subclass says how a request looks (``_create_payload``), how replies are read (``parse_generations``,
+``parse_logprobs``) and who asks (``headers``, ``api_key``). Sending, retries, concurrency, batching,
+scoring plans and accounting are done here, the same for all.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lm_eval.errors import LmEvalWarning, ModelError, UsageError
+from lm_eval.models import api_settings as settings
+from lm_eval.models.api_calls import Caller
+from lm_eval.models.api_estimating import estimated_for_server
+from lm_eval.models.api_facts import ServerFacts
+from lm_eval.models.api_loading import TokenizerLoader
+from lm_eval.models.api_replies import NextTokens
+from lm_eval.models.api_scoring import Ability, Group
+from lm_eval.models.api_sending import decoded, encoded
+from lm_eval.models.api_streams import Streams
+from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
+from lm_eval.models.template_lm import EncodedPair
+from lm_eval.requests import (
+    Answered,
+    FailedRequest,
+    LoglikelihoodRequest,
+    Request,
+    RollingRequest,
+)
+from lm_eval.usage import Estimated, Usage
+
+if TYPE_CHECKING:
+    from lm_eval.models.transport import Transport
+
+T = TypeVar("T")
+BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
+
+
+class TemplateAPI(StreamingLM, ServerFacts):
+    """Base of models behind a server. Arguments, all by name:
+
+    ``model``, ``pretrained``      the model's name there; ``model`` counts if both are given
+    ``base_url``                   the full address of the endpoint, path included
+    ``tokenizer``                  a folder or a repository of the hub; by default the model's name
+    ``tokenizer_backend``          ``huggingface``, ``tiktoken``, ``remote`` (the server's own),
+                                   ``auto`` (remote where the server has one, else huggingface), None
+    ``tokenized_requests``         whether prompts are sent as token ids; else as text
+    ``num_concurrent``             requests in flight, or ``auto``
+    ``batch_size``                 prompts in one request
+    ``timeout``, ``max_retries``   seconds for one attempt, and how many more there may be
+    ``max_length``                 prompt and answer together, in tokens
+    ``max_gen_toks``               the limit for generated tokens where a task gives none
+    ``seed``                       sent along; repeats of a sampled request count up from it
+    ``add_bos_token``, ``custom_prefix_token_id``  what stands before a prompt, or an empty context
+    ``truncate``                   cut prompts that are sent as text to ``max_length`` as well
+    ``top_logprobs``               how many likeliest tokens to ask for; 0: none; by default found out
+    ``eos_string``                 a text that ends generation, besides a task's own
+    ``verify_certificate``, ``ca_cert_path``, ``auth_token``, ``header``   the connection
+    ``revision``, ``use_fast_tokenizer``, ``trust_remote_code``            the tokenizer's files
+
+    Prompts longer than ``max_length`` lose their beginning; ``warnings`` and ``describe()`` count them.
+    """
+
+    is_light = True
+    endpoint = ""
+    """The usual path of such an endpoint, for messages about an address that lacks it."""
+    is_chat = False
+    """Whether the endpoint takes messages instead of a prompt."""
+    key_variable = ""
+    """The environment variable that ``api_key`` reads, for messages."""
+
+    def __new__(cls, *_: Any, **kwargs: Any) -> Any:
+        made = super().__new__(cls)
+        made._given = kwargs
+        return made
+
+    def __init__(
+        self,
+        model: str | None = None,
+        pretrained: str | None = None,
+        base_url: str | None = None,
+        tokenizer: str | None = None,
+        tokenizer_backend: str | None = "huggingface",
+        truncate: bool = False,
+        num_concurrent: int | str = 1,
+        max_retries: int = 3,
+        max_gen_toks: int = 256,
+        batch_size: int | str = 1,
+        seed: int = 1234,
+        max_length: int | None = 2048,
+        add_bos_token: bool = False,
+        custom_prefix_token_id: int | None = None,
+        tokenized_requests: bool = True,
+        trust_remote_code: bool = False,
+        revision: str | None = "main",
+        use_fast_tokenizer: bool = True,
+        verify_certificate: bool = True,
+        ca_cert_path: str | None = None,
+        auth_token: str | None = None,
+        eos_string: str | None = None,
+        timeout: float = 30,
+        header: Mapping[str, str] | None = None,
+        top_logprobs: int | None = None,
+    ) -> None:
+        who = type(self).__name__
+        self.model = self._model_name(model, pretrained)
+        self.base_url = settings.check_address(who, base_url, f"http://HOST:PORT{self.endpoint}")
+        backend = settings.backend_name(who, tokenizer_backend, BACKENDS)
+        if backend == "auto" and tokenizer is not None:
+            backend = "huggingface"
+        self.tokenizer_backend = None if self.is_chat else backend
+        self.tokenized_requests = (
+            settings.flag(who, "tokenized_requests", tokenized_requests)
+            and self.tokenizer_backend is not None
+        )
+        self.truncate = settings.flag(who, "truncate", truncate)
+        self.num_concurrent = settings.concurrency(who, num_concurrent)
+        self.max_retries = settings.count(who, "max_retries", max_retries, least=0)
+        self.max_gen_toks = settings.count(who, "max_gen_toks", max_gen_toks)
+        self.batch_size = settings.prompts_per_request(who, batch_size)
+        self.seed = self._seed = settings.count(who, "seed", seed, least=0)
+        self.max_length = settings.count(
+            who, "max_length", 2048 if max_length is None else max_length, least=2
+        )
+        self.add_bos_token = settings.flag(who, "add_bos_token", add_bos_token)
+        self.custom_prefix_token_id = custom_prefix_token_id
+        self.verify_certificate = settings.flag(who, "verify_certificate", verify_certificate)
+        self.ca_cert_path = ca_cert_path
+        self.timeout = settings.seconds(who, "timeout", timeout)
+        self.top_logprobs = (
+            None
+            if top_logprobs is None
+            else settings.count(who, "top_logprobs", top_logprobs, least=0)
+        )
+        self._auth_token = auth_token
+        self._header = None if header is None else dict(header)
+        self._eos_string = eos_string
+        self.tokenizer_files: dict[str, Any] = {
+            "revision": revision or "main",
+            "use_fast": use_fast_tokenizer,
+            "trust_remote_code": trust_remote_code,
+        }
+        self.tokenizer_argument = tokenizer
+        self._calls = Caller(self)
+        self._streams = Streams(self, self._calls)
+        self._loader = TokenizerLoader(self)
+        self._ability: Ability | None = None
+        self._notes: dict[str, str] = {}
+        self._check_methods()
+        if self.is_chat and self.batch_size > 1:
+            raise UsageError(
+                f"{who}: a chat endpoint takes one conversation a request, so batch_size must be 1, "
+                f"not {self.batch_size}. Raise num_concurrent to send more at a time."
+            )
+
+    def _model_name(self, model: str | None, pretrained: str | None) -> str:
+        name = model or pretrained
+        if not name:
+            raise UsageError(
+                f"{type(self).__name__} needs the model's name as the server knows it: "
+                "`--model_args model=NAME,…`."
+            )
+        return str(name)
+
+    def _check_methods(self) -> None:
+        if not (self._calls.is_overridden or self.brings("_create_payload")):
+            raise ModelError(
+                f"{type(self).__name__} has no _create_payload, which says what a request holds. "
+                "Define it, or subclass LocalCompletionsAPI, which speaks OpenAI's protocol."
+            )
+
+    def brings(self, name: str) -> bool:
+        """Whether a subclass has its own method of this name."""
+        return getattr(type(self), name) is not getattr(TemplateAPI, name)
+
+    # -- what a subclass says --------------------------------------------------------------------
+
+    def _create_payload(
+        self,
+        messages: Any,
+        *,
+        generate: bool = True,
+        gen_kwargs: dict[str, Any] | None = None,
+        seed: int = 1234,
+        eos: str | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """The body of a request as JSON values.
+
+        ``messages`` are token lists, texts (a bare one if it is alone), or a chat's messages.
+        ``gen_kwargs`` holds ``until`` (a list), ``max_gen_toks``, ``temperature`` and what else the
+        task asked for; it is the method's own copy. ``generate=False`` asks for log-probs.
+        """
+        raise NotImplementedError
+
+    @staticmethod
+    def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
+        """The generated texts in a reply, in the order of the prompts; a ``Reply`` may say more."""
+        raise NotImplementedError
+
+    @staticmethod
+    def parse_logprobs(
+        outputs: Any,
+        tokens: list[list[int]] | None = None,
+        ctxlens: list[int] | None = None,
+        **kwargs: Any,
+    ) -> list[tuple[float, bool]]:
+        """For each prompt, ``(sum of log-probs from ctxlen on, whether all are the likeliest)``."""
+        raise NotImplementedError
+
+    @staticmethod
+    def parse_top_logprobs(outputs: Any) -> list[NextTokens | None]:
+        """For each prompt the likeliest next tokens, where the server tells them."""
+        raise NotImplementedError
+
+    @cached_property
+    def api_key(self) -> str:
+        """The key, from the environment; empty where none is needed."""
+        return ""
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The header of every request: the argument ``header``, else the key as a bearer token."""
+        if self._header is not None:
+            return self._header
+        key = self.api_key or self._auth_token
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    @property
+    def header(self) -> Any:
+        """What is sent; by default ``headers``. Either may be overridden, as a property or a method."""
+        found: Any = self.headers
+        return found() if callable(found) else found
+
+    @property
+    def always_samples(self) -> bool:
+        """Whether the model samples whatever temperature a task asks for."""
+        return False
+
+    @property
+    def eos_string(self) -> str | None:
+        """A text that ends generation; the argument, or the tokenizer's where one is loaded."""
+        if self._eos_string is None and self._loader.is_loaded:
+            return self._loader.tokenizer.eos_text
+        return self._eos_string
+
+    def create_message(self, messages: Sequence[Any], generate: bool = False) -> Any:
+        """Prompts as a payload carries them: a chat's messages, one text bare, else a list."""
+        if self.is_chat:
+            return messages[0]
+        if len(messages) == 1 and isinstance(messages[0], str):
+            return messages[0]
+        return list(messages)
+
+    async def amodel_call(
+        self,
+        *call: Any,
+        generate: bool = True,
+        gen_kwargs: Mapping[str, Any] | None = None,
+        ctxlens: list[int] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The server's reply to ``messages``, as JSON values.
+
+        Subclasses of the harness call it as ``(session, sem, messages)``; they get parsed answers.
+        """
+        messages = call[-1]
+        payload = self._create_payload(
+            self.create_message(messages, generate),
+            generate=generate,
+            gen_kwargs=dict(gen_kwargs or {}),
+            seed=kwargs.pop("seed", self.seed),
+            eos=kwargs.pop("eos", self.eos_string),
+            **kwargs,
+        )
+        received = await self.transport.post(
+            self.base_url, encoded(payload), self._calls.header(), decoded
+        )
+        self._calls.count(received)
+        if len(call) == 1:
+            return received.value
+        if generate:
+            return self.parse_generations(outputs=received.value)
+        return self.parse_logprobs(outputs=received.value, tokens=messages, ctxlens=ctxlens)
+
+    def model_call(
+        self,
+        messages: Sequence[Any],
+        *,
+        generate: bool = True,
+        gen_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As ``amodel_call``, for plain code."""
+        return self._calls.run(
+            self.amodel_call(messages, generate=generate, gen_kwargs=gen_kwargs, **kwargs)
+        )
+
+    # -- what the model is -----------------------------------------------------------------------
+
+    @property
+    def capabilities(self) -> Capabilities:  # type: ignore[override]  # known only for an instance
+        """A chat template is taken for granted until a tokenizer is loaded, which says."""
+        ability = self._ability
+        return Capabilities(
+            loglikelihood=self._scores_text,
+            generation=self._calls.is_overridden or self.brings("parse_generations"),
+            chat_template=not self.is_chat and self._loader.may_have_template,
+            chat_only=self.is_chat,
+            prefill=not self.is_chat,
+            top_logprobs=bool(ability and ability.top),
+            batch=ability.batch if ability else self.batch_size > 1,
+        )
+
+    @property
+    def _scores_text(self) -> bool:
+        has_parser = self._calls.is_overridden or self.brings("parse_logprobs")
+        return has_parser and not self.is_chat and self.tokenizer_backend is not None
+
+    @property
+    def transport(self) -> Transport:
+        return self._calls.transport
+
+    @property
+    def usage(self) -> Mapping[str, Usage]:
+        return self._calls.usage
+
+    def estimate(self, requests: Iterable[Request]) -> Estimated:
+        return estimated_for_server(self, requests)
+
+    def close(self) -> None:
+        self._calls.close()
+
+    @classmethod
+    def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        wanted = dict(model_args)
+        for flag in settings.LOCAL_ONLY:
+            accepted = settings.accepted_arguments(cls)
+            if flag in wanted and accepted is not None and flag not in accepted:
+                warnings.warn(
+                    f"Model {name!r} runs on a server, so {flag} has no effect.",
+                    LmEvalWarning,
+                    stacklevel=2,
+                )
+                del wanted[flag]
+        settings.check_arguments(cls, wanted, name)
+        return cls.create_from_arg_obj(wanted)
+
+    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T:
+        """The reply of another endpoint of the same server, for plain code."""
+        return self._calls.ask_beside(request)
+
+    def request_header(self) -> dict[str, str]:
+        """The header as it is sent."""
+        return self._calls.header()
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def loglikelihood(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        return self._in_order(requests)
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+        first, requests = peek(requests)
+        if first is None:
+            return
+        self._calls.header()  # a missing key is found before anything else
+        if isinstance(first, LoglikelihoodRequest):
+            ability = self._probed(first.task)
+            yield from self._streams.scores(requests, ability)  # type: ignore[arg-type]
+        elif isinstance(first, RollingRequest):
+            ability = self._probed(first.task)
+            yield from self._streams.texts(requests, ability)  # type: ignore[arg-type]
+        else:
+            yield from self._streams.replies(requests)
+
+    @property
+    def ability(self) -> Ability:
+        """What the probe found; an error before it ran."""
+        assert self._ability is not None, "scores are asked for after the probe"
+        return self._ability
+
+    def _probed(self, task: str) -> Ability:
+        """What the server can do, found out before the first score."""
+        if self._ability is None:
+            if not self._scores_text:
+                raise self._cannot("score text: it has no parse_logprobs, or no tokenizer")
+            self._ability = self._calls.probe(task)
+        return self._ability
+
+    def _loglikelihood_tokens(
+        self, requests: list[EncodedPair], **kwargs: Any
+    ) -> list[tuple[float, bool]]:
+        ability = self._probed("")
+        spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
+        scores: dict[int, Any] = {}
+        for part in self._streams.scored([Group("", (span,)) for span in spans], ability):
+            scores.update(part)
+        failed = next((s for s in scores.values() if isinstance(s, FailedRequest)), None)
+        if failed is not None:
+            raise failed.error
+        return [scores[place] for place in range(len(requests))]
+
+
+__all__ = ["TemplateAPI"]

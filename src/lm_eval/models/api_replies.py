@@ -1,0 +1,184 @@
+"""What servers with OpenAI's shapes send back, read: replies, echoed log-probs, next tokens, usage.
+
+In: the JSON of a reply as plain values. Out: values of this package. A shape that does not fit what was
+asked for is a ``ModelError`` that says what is wrong with it, never a score or an empty answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lm_eval.errors import ModelError
+from lm_eval.requests import Reply
+from lm_eval.usage import Usage
+
+Outputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+_REFUSALS = ("content_filter", "safety", "refusal")
+
+
+def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
+    """The choices of one reply, or of several, in the order of the prompts."""
+    replies = [outputs] if isinstance(outputs, Mapping) else list(outputs)
+    found: list[Mapping[str, Any]] = []
+    for reply in replies:
+        choices = reply.get("choices") if isinstance(reply, Mapping) else None
+        if not isinstance(choices, list):
+            raise ModelError(f"The server's reply holds no list of choices: {shown(reply)}.")
+        found.extend(sorted(choices, key=lambda choice: choice.get("index") or 0))
+    return found
+
+
+def shown(value: Any) -> str:
+    """The beginning of a reply, for a message."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+# Generated text
+
+
+def completion_reply(choice: Mapping[str, Any]) -> Reply:
+    """A choice of a completions endpoint."""
+    return Reply(_text(choice.get("text")), finish=finish_of(choice), reasoning=_reasoning(choice))
+
+
+def chat_reply(choice: Mapping[str, Any]) -> Reply:
+    """A choice of a chat endpoint. Reasoning is kept beside the answer and is no part of it."""
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise ModelError(f"The server's choice holds no message: {shown(choice)}.")
+    finish = "refused" if message.get("refusal") else finish_of(choice)
+    return Reply(_text(message.get("content")), finish=finish, reasoning=_reasoning(message))
+
+
+def finish_of(choice: Mapping[str, Any]) -> Literal["stop", "length", "refused"] | None:
+    """Why a text ended."""
+    reason = str(choice.get("finish_reason") or "").lower()
+    if reason in _REFUSALS:
+        return "refused"
+    if reason == "length":
+        return "length"
+    return "stop" if reason else None
+
+
+def _reasoning(part: Mapping[str, Any]) -> str | None:
+    found = part.get("reasoning_content") or part.get("reasoning")
+    return _text(found) or None
+
+
+def _text(content: Any) -> str:
+    """Text, or the texts of a list of parts; null is no text."""
+    if isinstance(content, list):
+        return "".join(_text(p.get("text") if isinstance(p, Mapping) else p) for p in content)
+    return "" if content is None else str(content)
+
+
+# Log-probs
+
+
+def echoed_scores(
+    outputs: Outputs, tokens: Sequence[Sequence[int]] | None, ctxlens: Sequence[int]
+) -> list[tuple[float, bool]]:
+    """For each prompt: the sum over its tokens from ``ctxlen`` on, and whether each is the likeliest.
+
+    With ``tokens``, the reply must hold a log-prob for each of them, and may hold one more for a
+    token that was generated; without, the last log-prob is taken to be that one.
+    """
+    choices = choices_of(outputs)
+    if len(choices) != len(ctxlens):
+        raise ModelError(f"The server answered {len(choices)} of {len(ctxlens)} prompts.")
+    return [
+        _echoed_score(choice, None if tokens is None else len(tokens[place]), ctxlens[place])
+        for place, choice in enumerate(choices)
+    ]
+
+
+def _echoed_score(choice: Mapping[str, Any], length: int | None, ctxlen: int) -> tuple[float, bool]:
+    logprobs = choice.get("logprobs")
+    found = logprobs.get("token_logprobs") if isinstance(logprobs, Mapping) else None
+    if not isinstance(found, list):
+        raise ModelError("The server's reply holds no log-probs of the prompt (token_logprobs).")
+    end = len(found) - 1 if length is None else length
+    if not end <= len(found) <= end + 1:
+        raise ModelError(
+            f"The server gave {len(found)} log-probs for a prompt of {end} tokens, so they cannot be "
+            "matched."
+        )
+    scored = found[ctxlen:end]
+    if any(score is None for score in scored):
+        raise ModelError("The server gave no log-prob for some tokens of the continuation.")
+    assert isinstance(logprobs, Mapping)
+    tops = (logprobs.get("top_logprobs") or [])[ctxlen:end]
+    is_greedy = len(tops) == len(scored) and all(
+        bool(top) and score >= max(top.values()) for score, top in zip(scored, tops, strict=True)
+    )
+    return float(sum(scored)), is_greedy
+
+
+@dataclass(frozen=True, slots=True)
+class NextTokens:
+    """The likeliest next tokens after a prompt: ``(text, id or None, log-prob)``, best first."""
+
+    entries: tuple[tuple[str, int | None, float], ...]
+
+    def find(self, token: int, text: str | None) -> tuple[float, bool] | None:
+        """A token's log-prob and whether it is the likeliest; None where it is not certainly here.
+
+        By its id where the server gives ids, else by its text, which is None if it is not the text
+        of one token alone.
+        """
+        best = self.entries[0][2]
+        if all(number is not None for _, number, _ in self.entries):
+            found = [score for _, number, score in self.entries if number == token]
+        else:
+            found = [score for entry, _, score in self.entries if entry == text]
+        return (found[0], found[0] >= best) if len(found) == 1 else None
+
+
+def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
+    """What a choice tells about its first generated token; None where it tells nothing."""
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, Mapping):
+        return None
+    content, tops = logprobs.get("content"), logprobs.get("top_logprobs")
+    entries: list[tuple[str, int | None, float]] = []
+    if isinstance(content, list) and content:  # the shape of chat, which some give for all
+        for one in content[0].get("top_logprobs") or ():
+            entries.append((str(one.get("token")), one.get("id"), float(one["logprob"])))
+    elif isinstance(tops, list) and tops and isinstance(tops[0], Mapping):
+        entries = [(str(text), None, float(score)) for text, score in tops[0].items()]
+    if not entries:
+        return None
+    return NextTokens(tuple(sorted(entries, key=lambda entry: -entry[2])))
+
+
+# Costs
+
+
+def tokens_used(outputs: Any) -> Usage | None:
+    """The tokens that a reply's ``usage`` block counts; None where there is no such block."""
+    replies = [outputs] if isinstance(outputs, Mapping) else outputs
+    blocks = [one.get("usage") for one in replies or () if isinstance(one, Mapping)]
+    found = [block for block in blocks if isinstance(block, Mapping)]
+    if not found:
+        return None
+    return Usage.total(
+        Usage(
+            tokens_in=_count(block.get("prompt_tokens")),
+            tokens_out=_count(block.get("completion_tokens")),
+            tokens_cached=_cached(block),
+        )
+        for block in found
+    )
+
+
+def _cached(block: Mapping[str, Any]) -> int:
+    details = block.get("prompt_tokens_details")
+    return _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

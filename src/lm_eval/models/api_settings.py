@@ -1,0 +1,161 @@
+"""Arguments of models behind a server: checked values, and addresses that are safe to show."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from lm_eval.errors import UsageError, did_you_mean, listing
+
+HIDDEN = "***"
+LOCAL_ONLY = ("device", "max_batch_size")
+"""Flags for models in this process, which runs pass to every backend."""
+
+
+def count(owner: str, name: str, value: Any, *, least: int = 1) -> int:
+    """A whole number from ``least`` up; a string of digits counts as one."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{owner}: {name} must be a whole number from {least} up, not {value!r}.")
+    return value
+
+
+def seconds(owner: str, name: str, value: Any) -> float:
+    """A number of seconds above 0."""
+    try:
+        found = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise UsageError(f"{owner}: {name} must be a number of seconds above 0, not {value!r}.")
+    return found
+
+
+def flag(owner: str, name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{owner}: {name} must be true or false, not {value!r}.")
+    return value
+
+
+def concurrency(owner: str, value: Any) -> int | Literal["auto"]:
+    """How many requests are in flight, or ``auto``."""
+    return "auto" if value == "auto" else count(owner, "num_concurrent", value)
+
+
+def prompts_per_request(owner: str, value: Any) -> int:
+    """``batch_size``; ``auto`` is 1, because nothing here can tell what a server holds."""
+    if value is None or (isinstance(value, str) and value.startswith("auto")):
+        return 1
+    return count(owner, "batch_size", value)
+
+
+def backend_name(owner: str, value: Any, valid: tuple[str | None, ...]) -> str | None:
+    """The tokenizer backend; ``none`` in any case means None."""
+    found = None if value is None or str(value).lower() == "none" else str(value)
+    if found not in valid:
+        names = [str(one) for one in valid]
+        raise UsageError(
+            f"{owner}: there is no tokenizer_backend {value!r}.{did_you_mean(str(value), names)} "
+            f"Valid: {listing(names)}."
+        )
+    return found
+
+
+def accepted_arguments(cls: type) -> list[str] | None:
+    """What a constructor takes, with those of its parents that ``**kwargs`` go to; None: anything."""
+    names: dict[str, None] = {}
+    for one in cls.__mro__:
+        made = vars(one).get("__init__")
+        if made is None:
+            continue
+        parameters = list(inspect.signature(made).parameters.values())[1:]
+        names.update({p.name: None for p in parameters if p.kind is not p.VAR_KEYWORD})
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return list(names)
+    return None
+
+
+def check_arguments(cls: type, model_args: Mapping[str, Any], name: str) -> None:
+    """Refuse an argument that no constructor takes."""
+    valid = accepted_arguments(cls)
+    if valid is None:
+        return
+    for argument in model_args:
+        if argument not in valid:
+            raise UsageError(
+                f"Model {name!r} has no argument {argument!r}.{did_you_mean(argument, valid)} "
+                f"Its arguments: {listing(valid, len(valid))}."
+            )
+
+
+# Addresses
+
+
+def check_address(owner: str, base_url: Any, example: str) -> str:
+    """The address of the endpoint; without one, or with another kind of text, an error."""
+    if not base_url:
+        raise UsageError(
+            f"{owner} needs base_url, the full address of the endpoint. Give it with "
+            f"`--model_args base_url={example}`."
+        )
+    parts = urlsplit(str(base_url))
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UsageError(
+            f"{owner}: base_url {shown_address(str(base_url))!r} is no http(s) address. "
+            f"Give it in full, as in base_url={example}."
+        )
+    return str(base_url)
+
+
+def shown_address(base_url: str) -> str:
+    """The address without a user, a password or the values of its query."""
+    parts = urlsplit(base_url)
+    host = parts.netloc.rpartition("@")[2]
+    query = re.sub(r"=[^&]*", f"={HIDDEN}", parts.query)
+    return urlunsplit((parts.scheme, host, parts.path, query, ""))
+
+
+def server_root(base_url: str) -> str:
+    """Where a server keeps what stands beside its API: the address before ``/v1``, else the host."""
+    parts = urlsplit(base_url)
+    before, found, _ = parts.path.rpartition("/v1")
+    return urlunsplit((parts.scheme, parts.netloc, before if found else "", "", ""))
+
+
+def full_address(base_url: str, endpoint: str) -> str | None:
+    """What the address would be with its path; None where it has one."""
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/")
+    if path and not path.endswith("/v1"):
+        return None
+    path = f"{path.removesuffix('/v1')}{endpoint}"
+    return shown_address(urlunsplit((parts.scheme, parts.netloc, path, parts.query, "")))
+
+
+def secrets_in_address(base_url: str) -> list[str]:
+    """A password in an address, and the values of its query."""
+    parts = urlsplit(base_url)
+    values = [value for _, value in parse_qsl(parts.query)]
+    return [secret for secret in (parts.password, *values) if secret and len(secret) > 3]
+
+
+def is_secret(name: str) -> bool:
+    """Whether an argument of this name may hold a secret."""
+    return bool(re.search(r"key|secret|passw|auth|credential|header|cookie|(?:^|_)token$", name))
+
+
+def secrets_in_header(header: Mapping[str, str]) -> list[str]:
+    """The values of a header that may be keys: all but the everyday ones, with and without scheme."""
+    found: list[str] = []
+    for name, value in header.items():
+        text = str(value)
+        if name.lower() not in _EVERYDAY and len(text) > 3:
+            found += [text, text.rpartition(" ")[2]]
+    return found
+
+
+_EVERYDAY = ("content-type", "accept", "accept-encoding", "user-agent", "connection", "host")

@@ -1,0 +1,105 @@
+"""Requests → what asking them would cost, before anything is sent.
+
+In: requests, read one at a time, and what counts the tokens of a text. Out: an ``Estimated``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Union
+
+from lm_eval.formats.assemble import Context, Prompt
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+from lm_eval.usage import Estimated, Usage
+
+CHARS_PER_TOKEN = 4
+"""About what English text has; other languages and code have fewer."""
+
+CountTokens = Callable[[Union[Context, str]], int]
+
+
+def guess_tokens(text: Context | str) -> int:
+    """About how many tokens a text has, without what a chat template adds."""
+    if isinstance(text, str):
+        num_chars = len(text)
+    elif isinstance(text, Prompt):
+        num_chars = sum(map(len, text.parts))
+    else:
+        num_chars = sum(len(message.content) for message in text.messages)
+    return -(-num_chars // CHARS_PER_TOKEN)
+
+
+def estimated(
+    requests: Iterable[Request],
+    *,
+    max_reply: Callable[[GenerateRequest], int],
+    count: CountTokens = guess_tokens,
+    counted_with: str | None = None,
+    shares_requests: bool = False,
+) -> Estimated:
+    """What these requests would cost. ``max_reply`` tells how many tokens a reply may have.
+
+    ``shares_requests``: a server may score all choices of a doc in one request, and bills a token for
+    each answer. A context that requests in a row share is counted once.
+    """
+    whole = Estimated(counted_with=counted_with)
+    for same in _sharing_a_context(requests):
+        least, most = _cost(same, max_reply, count)
+        if shares_requests and isinstance(same[0], LoglikelihoodRequest):
+            least, most = _shared(same, most, count)
+        whole.least.add(least)
+        whole.most.add(most)
+    return whole
+
+
+def _sharing_a_context(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    """Requests of one doc and kind that follow one another and differ only in what comes after."""
+    same: list[Request] = []
+    for request in requests:
+        if same and not _is_alike(same[0], request):
+            yield same
+            same = []
+        same.append(request)
+    if same:
+        yield same
+
+
+def _is_alike(one: Request, other: Request) -> bool:
+    if (one.kind, one.task, one.doc_id) != (other.kind, other.task, other.doc_id):
+        return False
+    return bool(_before(one) == _before(other))
+
+
+def _before(request: Request) -> Any:
+    return request.text if isinstance(request, RollingRequest) else request.context
+
+
+def _cost(
+    same: Sequence[Request], max_reply: Callable[[GenerateRequest], int], count: CountTokens
+) -> tuple[Usage, Usage]:
+    """Each request sent by itself; replies between nothing and as long as they may be."""
+    tokens_in = len(same) * count(_before(same[0]))
+    longest = 0
+    for request in same:
+        if isinstance(request, LoglikelihoodRequest):
+            tokens_in += count(request.continuation)
+        elif isinstance(request, GenerateRequest):
+            longest += max_reply(request)
+    return (
+        Usage(requests=len(same), tokens_in=tokens_in),
+        Usage(requests=len(same), tokens_in=tokens_in, tokens_out=longest),
+    )
+
+
+def _shared(same: Sequence[Any], alone: Usage, count: CountTokens) -> tuple[Usage, Usage]:
+    """From one request for all choices to one for each.
+
+    Where every choice is one token, one prompt tells about all of them; otherwise each is a prompt.
+    """
+    one_prompt = len(same) > 1 and all(count(request.continuation) == 1 for request in same)
+    together = Usage(
+        requests=1,
+        tokens_in=count(_before(same[0])) if one_prompt else alone.tokens_in,
+        tokens_out=1 if one_prompt else len(same),
+    )
+    return together, Usage(requests=alone.requests, tokens_in=alone.tokens_in, tokens_out=len(same))

@@ -1,0 +1,320 @@
+"""Models and tokenizers of ``transformers``, loaded, with errors that say what to do.
+
+Nothing is loaded halfway: weights that are missing are an error, not random numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean, listing
+from lm_eval.models.hf_gguf import converted
+from lm_eval.models.hf_sources import Source, find_source
+
+INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
+DTYPES = {
+    "auto": "auto",
+    "float32": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp64": "float64",
+    "float": "float32",
+    "half": "float16",
+    "double": "float64",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to load, as the arguments of ``hf`` say it."""
+
+    pretrained: str
+    revision: str | None = None
+    tokenizer: str | None = None
+    dtype: Any = "auto"
+    device: Any = None
+    device_map: Any = None
+    backend: str = "default"
+    trust_remote_code: bool = False
+    peft: str | None = None
+    attn_implementation: str | None = None
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model with its tokenizer, on its device."""
+
+    model: Any
+    tokenizer: Any
+    config: Any
+    backend: str
+    device: Any
+    source: Source
+    tokenizer_source: Source
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the model knows."""
+        return int(self.model.get_input_embeddings().weight.shape[0])
+
+
+def load(wanted: Wanted) -> Loaded:
+    """Everything that is wanted; whatever can be checked without the weights is checked first."""
+    import_torch()
+    dtype = read_dtype(wanted.dtype)
+    device = None if wanted.device_map is not None else read_device(wanted.device)
+    trusts = wanted.trust_remote_code
+    source = find_source(wanted.pretrained, wanted.revision)
+    check_adapter(wanted.peft)
+    if source.gguf_file is not None:
+        source = converted(source, _load_gguf)
+    config = load_config(source, trust_remote_code=trusts)
+    backend = read_backend(wanted.backend, config)
+    tokenizer_source = find_source(wanted.tokenizer) if wanted.tokenizer else source
+    tokenizer = load_tokenizer(tokenizer_source, trust_remote_code=trusts)
+    model = load_model(
+        source,
+        backend=backend,
+        dtype=dtype,
+        trust_remote_code=trusts,
+        device_map=wanted.device_map,
+        attn_implementation=wanted.attn_implementation,
+    )
+    if wanted.peft is not None:
+        model = load_adapter(model, wanted.peft)
+    if device is not None:
+        model.to(device)
+    loaded = Loaded(
+        model, tokenizer, config, backend, device or model.device, source, tokenizer_source
+    )
+    check_vocabulary(loaded)
+    return loaded
+
+
+def _load_gguf(source: Source) -> tuple[Any, Any]:
+    model = load_model(source, backend="causal", dtype="auto", trust_remote_code=False)
+    return model, load_tokenizer(source, trust_remote_code=False)
+
+
+def import_torch() -> tuple[Any, Any]:
+    """``(torch, transformers)``, or the line that installs them."""
+    # Threads that spin while they wait starve each other on a busy machine: thirty times slower at a
+    # load of 7 on 2 cores. OpenMP reads this once, when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Model 'hf' needs torch and transformers ({error}).", install=INSTALL_EXTRA
+        ) from error
+    return torch, transformers
+
+
+def load_config(source: Source, *, trust_remote_code: bool) -> Any:
+    """The model's configuration."""
+    _, transformers = import_torch()
+    with _explained(source, "configuration"), quiet():
+        return transformers.AutoConfig.from_pretrained(
+            source.at, **source.arguments(trust_remote_code=trust_remote_code)
+        )
+
+
+def load_model(
+    source: Source,
+    *,
+    backend: str,
+    dtype: Any,
+    trust_remote_code: bool,
+    **more: Any,
+) -> Any:
+    """The model, ready for evaluation; ``more`` are arguments such as ``device_map``."""
+    _, transformers = import_torch()
+    kinds = {
+        "causal": transformers.AutoModelForCausalLM,
+        "seq2seq": transformers.AutoModelForSeq2SeqLM,
+    }
+    given = {name: value for name, value in more.items() if value is not None}
+    with _explained(source, "weights"), quiet():
+        model, info = kinds[backend].from_pretrained(
+            source.at,
+            **source.arguments(trust_remote_code=trust_remote_code, dtype=dtype, **given),
+            output_loading_info=True,
+        )
+    missing = sorted(info.get("missing_keys") or ())
+    if missing:
+        raise ModelError(
+            f"The weights of {source.given} lack {len(missing)} tensors that a "
+            f"{type(model).__name__} has ({listing(missing, 4)}); transformers would fill them "
+            "with random numbers. Give the whole model, or one made for this task."
+        )
+    return model.eval()
+
+
+def load_tokenizer(source: Source, *, trust_remote_code: bool) -> Any:
+    """The tokenizer, the fast one where there is one."""
+    _, transformers = import_torch()
+    with _explained(source, "tokenizer"), quiet():
+        return transformers.AutoTokenizer.from_pretrained(
+            source.at, **source.arguments(trust_remote_code=trust_remote_code)
+        )
+
+
+def check_adapter(given: str | None) -> None:
+    """Refuse a folder that holds no adapter, before the model is loaded."""
+    if given is None:
+        return
+    path = Path(given).expanduser()
+    if path.exists() and not (path / "adapter_config.json").is_file():
+        files = sorted(file.name for file in path.iterdir()) if path.is_dir() else ["one file"]
+        raise ModelError(
+            f"peft={given}: there is no adapter_config.json in {path}, so it is no adapter. It "
+            f"holds: {listing(files, 8)}. Give the folder that PEFT's save_pretrained wrote."
+        )
+    if not path.exists() and (path.is_absolute() or given.startswith((".", "~"))):
+        raise ModelError(f"peft={given}: there is no folder {path}.")
+
+
+def load_adapter(model: Any, given: str) -> Any:
+    """The model with a PEFT adapter on it, unmerged."""
+    try:
+        import peft
+    except ImportError as error:
+        raise MissingExtraError(
+            f"peft={given} needs the package peft.", install="pip install peft"
+        ) from error
+    try:
+        with quiet():
+            adapted = peft.PeftModel.from_pretrained(model, str(Path(given).expanduser()))
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise ModelError(
+            f"peft={given} does not fit {type(model).__name__}: {_first_line(error)} Check that "
+            "the adapter was trained on this model."
+        ) from error
+    if getattr(adapted.active_peft_config, "is_prompt_learning", False):
+        return adapted.eval()
+    return adapted.get_base_model().eval()  # the model itself, with the adapter's layers in place
+
+
+@contextmanager
+def _explained(source: Source, what: str) -> Iterator[None]:
+    """Errors of ``transformers`` while loading, as one message."""
+    try:
+        yield
+    except ImportError as error:
+        raise ModelError(f"The {what} of {source.given} needs a package: {error}") from error
+    except (OSError, ValueError, KeyError, RuntimeError, json.JSONDecodeError) as error:
+        text = str(error)
+        if "trust_remote_code" in text:
+            raise ModelError(
+                f"{source.given} brings Python code of its own, which is not run unless you say "
+                "so. If you trust it, add trust_remote_code=true to --model_args."
+            ) from error
+        raise ModelError(
+            f"transformers cannot load the {what} of {source.given}: {_first_line(error)} Check "
+            "that its files are complete, or update transformers for a new architecture."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    line = text.splitlines()[0]
+    return line if line.endswith(".") else f"{line}."
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and no advice of ``transformers`` while something is loaded."""
+    from transformers.utils import logging
+
+    level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if had_bars:
+            logging.enable_progress_bar()
+
+
+# -- arguments -------------------------------------------------------------------------------
+
+
+def read_dtype(dtype: Any) -> Any:
+    """A name such as ``bfloat16`` as what ``transformers`` takes."""
+    torch, _ = import_torch()
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise UsageError(
+            f"Model 'hf' has no dtype {dtype!r}.{did_you_mean(name, DTYPES)} "
+            f"Valid: {listing(DTYPES)}."
+        )
+    return "auto" if name == "auto" else getattr(torch, DTYPES[name])
+
+
+def read_device(device: Any) -> Any:
+    """The device: the one named, else a GPU if there is one, else the CPU."""
+    torch, _ = import_torch()
+    has_mps = torch.backends.mps.is_available()
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device is None:
+        return torch.device("cuda" if count else "mps" if has_mps else "cpu")
+    here = ["cpu", *(["cuda"] if count else []), *[f"cuda:{n}" for n in range(count)]]
+    here += ["mps"] if has_mps else []
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise UsageError(
+            f"{device!r} is no device.{did_you_mean(str(device), here)} Here: {listing(here)}."
+        ) from error
+    if found.type in ("cpu", "cuda", "mps") and str(found) not in here:
+        raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
+    return found
+
+
+def window_of(config: Any, tokenizer: Any) -> int:
+    """How many tokens the model reads at most, by its configuration, else 2048."""
+    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
+    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    limit = getattr(tokenizer, "model_max_length", None)
+    return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
+
+
+def check_vocabulary(loaded: Loaded) -> None:
+    """Refuse a tokenizer whose tokens the model does not have."""
+    own = int(loaded.tokenizer.vocab_size)
+    if own > loaded.vocabulary:
+        raise ModelError(
+            f"The tokenizer {loaded.tokenizer_source.given} has {own} tokens, but "
+            f"{loaded.source.given} knows only {loaded.vocabulary}: it belongs to another model. "
+            "Leave tokenizer= out to use the model's own."
+        )
+
+
+def read_backend(backend: str, config: Any) -> str:
+    """``causal`` or ``seq2seq``; ``default`` is what the configuration says."""
+    kinds = ("default", "causal", "seq2seq")
+    if backend not in kinds:
+        raise UsageError(
+            f"Model 'hf' has no backend {backend!r}.{did_you_mean(str(backend), kinds)} "
+            f"Valid: {listing(kinds)}."
+        )
+    if backend != "default":
+        return backend
+    return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"

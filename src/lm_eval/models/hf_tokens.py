@@ -1,0 +1,188 @@
+"""A tokenizer of ``transformers`` as scoring and generation need it: many texts at a time, BOS once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+
+from lm_eval.errors import ModelError
+from lm_eval.models.borders import Border, border_between, move_blanks
+
+
+class Tokens:
+    """Text to tokens and back for one model.
+
+    ``add_bos_token`` None leaves it to the tokenizer. ``known`` is the number of tokens the model has.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        model_name: str,
+        known: int,
+        add_bos_token: bool | None = None,
+        prefix_token_id: int | None = None,
+        encloses: bool = False,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.model_name = model_name
+        self._known = known
+        self._prefix = prefix_token_id
+        self._before, self._after = self._added(add_bos_token, encloses=encloses)
+
+    def _added(self, add_bos_token: bool | None, *, encloses: bool) -> tuple[list[int], list[int]]:
+        """What stands before and after every text. Only an encoder wants something after it."""
+        plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
+        full = self.tokenizer("a")["input_ids"]
+        start = next(
+            (at for at in range(len(full)) if full[at : at + len(plain)] == plain), len(full)
+        )
+        before, after = list(full[:start]), list(full[start + len(plain) :])
+        if add_bos_token is not None:
+            before = self._bos_tokens() if add_bos_token else []
+        return before, after if encloses else []
+
+    def _bos_tokens(self) -> list[int]:
+        if self.tokenizer.bos_token_id is None:
+            raise ModelError(
+                f"add_bos_token=true, but the tokenizer of {self.model_name} has no BOS token. "
+                "Leave add_bos_token out."
+            )
+        return [int(self.tokenizer.bos_token_id)]
+
+    @property
+    def adds_bos(self) -> bool:
+        """Whether a BOS token is put before every text."""
+        return bool(self._before) and self._before[0] == self.tokenizer.bos_token_id
+
+    @property
+    def prefix(self) -> int:
+        """What stands before a text that has no context: as configured, else BOS, else EOS."""
+        ids = (self._prefix, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+        for token in ids:
+            if token is not None:
+                return int(token)
+        raise ModelError(
+            f"The tokenizer of {self.model_name} has neither a BOS nor an EOS token, so nothing "
+            "can stand before a text without context. Give prefix_token_id in --model_args."
+        )
+
+    # -- encoding ----------------------------------------------------------------------------
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text, nothing added; equal texts are encoded once."""
+        if not texts:
+            return []
+        distinct = list(dict.fromkeys(map(str, texts)))
+        try:
+            found = self.tokenizer(distinct, add_special_tokens=False)["input_ids"]
+        except (UnicodeEncodeError, TypeError):  # half a surrogate pair, which is no character
+            clean = [_without_halves(text) for text in distinct]
+            found = self.tokenizer(clean, add_special_tokens=False)["input_ids"]
+        tokens = dict(zip(distinct, found, strict=True))
+        for text in distinct:
+            self._check(tokens[text])
+        return [tokens[str(text)] for text in texts]
+
+    def _check(self, tokens: Sequence[int]) -> None:
+        if tokens and max(tokens) >= self._known:
+            token = max(tokens)
+            raise ModelError(
+                f"The tokenizer gives token {token} ({self.tokenizer.decode([token])!r}), but "
+                f"{self.model_name} knows only {self._known} tokens: it belongs to another model. "
+                "Leave tokenizer= out, or give the model's own."
+            )
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text as the model reads it; BOS is never put before another BOS."""
+        return [self._enclosed(tokens) for tokens in self.tokenize(texts)]
+
+    def _enclosed(self, tokens: list[int]) -> list[int]:
+        if not (self._before or self._after):
+            return tokens
+        has_bos = tokens[:1] == [self.tokenizer.bos_token_id]
+        return [*([] if has_bos else self._before), *tokens, *self._after]
+
+    def borders(self, pairs: Sequence[tuple[str, str]]) -> list[Border]:
+        """Contexts and continuations as a causal model reads them: as one text.
+
+        The tokens of a continuation are what follows the context's length in those of both.
+        """
+        moved = [move_blanks(*pair) for pair in pairs]
+        starts = self.encode([context for context, _ in moved])
+        wholes = self.encode([context + continuation for context, continuation in moved])
+        bare = iter(self.tokenize([rest for context, rest in moved if not context]))
+        return [
+            border_between(*pair, start, whole) if pair[0] else self._bare_border(pair, next(bare))
+            for pair, start, whole in zip(moved, starts, wholes, strict=True)
+        ]
+
+    def _bare_border(self, pair: tuple[str, str], tokens: list[int]) -> Border:
+        prefix = [self.prefix]
+        whole = tokens if tokens[:1] == prefix else prefix + tokens
+        return border_between(*pair, prefix, whole)
+
+    def separate(self, pairs: Sequence[tuple[str, str]]) -> list[Border]:
+        """Contexts and continuations for an encoder-decoder model: each a text of its own."""
+        moved = [move_blanks(*pair) for pair in pairs]
+        starts = self.encode([context for context, _ in moved])
+        rests = self.tokenize([continuation for _, continuation in moved])
+        return [
+            border_between(*pair, start or [self.prefix], [*(start or [self.prefix]), *rest])
+            for pair, start, rest in zip(moved, starts, rests, strict=True)
+        ]
+
+    # -- decoding ----------------------------------------------------------------------------
+
+    def decode(self, tokens: Sequence[int], *, keeps_special: bool = False) -> str:
+        """The text of tokens; special tokens are left out unless they are asked for."""
+        return str(self.tokenizer.decode(list(tokens), skip_special_tokens=not keeps_special))
+
+    # -- chats -------------------------------------------------------------------------------
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the chat template; of several, the default one."""
+        source = self.tokenizer.chat_template
+        if isinstance(source, Mapping):
+            source = source.get("default")
+        return None if source is None else str(source)
+
+    def render_chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        add_generation_prompt: bool,
+        arguments: Mapping[str, Any],
+    ) -> str:
+        """The chat as prompt text; without a generation prompt its last message stays open."""
+        if self.chat_template is None:
+            raise ModelError(
+                f"The tokenizer of {self.model_name} has no chat template. Run without "
+                "--apply_chat_template, or use an instruction-tuned model."
+            )
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(
+                    [dict(message) for message in messages],
+                    tokenize=False,
+                    add_generation_prompt=add_generation_prompt,
+                    continue_final_message=not add_generation_prompt,
+                    **arguments,
+                )
+            )
+        except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+            roles = ", ".join(message["role"] for message in messages)
+            reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise ModelError(
+                f"The chat template of {self.model_name} refuses these messages (roles: {roles}): "
+                f"{reason}. Try without --system_instruction, with --fewshot_as_multiturn false, "
+                "or without --apply_chat_template."
+            ) from error
+
+
+def _without_halves(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,398 @@
+"""Models of ``transformers``: hub names, folders and GGUF files, on the CPU or a GPU.
+
+Requests become token spans or prompts here; how these go through the model is in ``hf_forward``
+(plain passes), ``hf_scoring`` (shared beginnings once) and ``hf_generation``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import UsageError
+from lm_eval.formats.assemble import Context
+from lm_eval.models.base import LM, Capabilities, GenerationOptions, StreamingLM, peek
+from lm_eval.models.borders import Border
+from lm_eval.models.gguf_generation import Sample, sampler
+from lm_eval.models.hf_forward import PairScorer, PlainScorer
+from lm_eval.models.hf_generation import Endings, Generator, Job, drop_settings
+from lm_eval.models.hf_loading import Wanted, load, window_of
+from lm_eval.models.hf_options import (
+    PENALTIES,
+    auto_batch,
+    batch_rows,
+    chat_arguments,
+    check_options,
+    positive,
+)
+from lm_eval.models.hf_scoring import TreeScorer
+from lm_eval.models.hf_sources import adapter_digest, digest_of, tokenizer_digest
+from lm_eval.models.hf_tokens import Tokens
+from lm_eval.models.spans import (
+    Span,
+    check_continuation,
+    chunks,
+    continuation_span,
+    request_seed,
+    rolling_spans,
+    sum_by_place,
+)
+from lm_eval.requests import (
+    Answer,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Request,
+    RollingRequest,
+    Score,
+)
+
+_ENCODED_TOGETHER = 256
+
+
+class HFLM(StreamingLM):
+    """A model of ``transformers``. Arguments, all but the first optional:
+
+    ``pretrained``           a hub name, a folder, or a .gguf file
+    ``revision``             branch, tag or commit on the hub
+    ``tokenizer``            another tokenizer than the model's own: a hub name or a folder
+    ``dtype``                ``auto`` (as saved), ``float32``, ``bfloat16``, ``float16``, …
+    ``device``               by default a GPU if there is one, else ``cpu``
+    ``device_map``           how to spread the model over devices; ``parallelize=true`` is ``auto``
+    ``backend``              ``causal`` or ``seq2seq``; by default what the model is
+    ``max_length``           the window in tokens; by default the model's own
+    ``max_gen_toks``         the limit for generated tokens where a task gives none
+    ``batch_size``           texts per pass, or ``auto``: as many as fit, at most ``max_batch_size``
+    ``add_bos_token``        by default what the tokenizer does; never a second BOS
+    ``prefix_token_id``      what stands before a text without context; by default BOS, else EOS
+    ``trust_remote_code``    whether Python code that comes with a model is run
+    ``peft``                 an adapter: a folder or a hub name
+    ``chat_template_args``   variables for the chat template; ``enable_thinking`` is one of them
+    ``think_end_token``      text or token id behind which the answer begins
+    ``prefix_cache``         whether beginnings that requests share are evaluated once
+    ``kv_budget``            memory for that, in bytes
+    ``attn_implementation``  ``eager``, ``sdpa``, ``flash_attention_2``, …
+    ``seed``                 for sampling
+
+    Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
+    """
+
+    def __init__(
+        self,
+        pretrained: str | Path,
+        revision: str | None = None,
+        tokenizer: str | Path | None = None,
+        dtype: Any = "auto",
+        device: Any = None,
+        device_map: Any = None,
+        parallelize: bool = False,
+        backend: str = "default",
+        max_length: int | None = None,
+        max_gen_toks: int = 256,
+        batch_size: int | str | None = None,
+        max_batch_size: int = 64,
+        add_bos_token: bool | None = None,
+        prefix_token_id: int | None = None,
+        trust_remote_code: bool = False,
+        peft: str | Path | None = None,
+        chat_template_args: Mapping[str, Any] | str | None = None,
+        enable_thinking: bool | None = None,
+        think_end_token: str | int | None = None,
+        prefix_cache: bool = True,
+        kv_budget: int | None = None,
+        attn_implementation: str | None = None,
+        seed: int = 1234,
+    ) -> None:
+        self._chat_arguments = chat_arguments(chat_template_args, enable_thinking)
+        rows = batch_rows(batch_size)
+        self.max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
+        loaded = load(
+            Wanted(
+                str(pretrained),
+                revision=revision,
+                tokenizer=None if tokenizer is None else str(tokenizer),
+                dtype=dtype,
+                device=device,
+                device_map="auto" if parallelize and device_map is None else device_map,
+                backend=backend,
+                trust_remote_code=bool(trust_remote_code),
+                peft=None if peft is None else str(peft),
+                attn_implementation=attn_implementation,
+            )
+        )
+        self.loaded = loaded
+        self.model, self.tokenizer, self.backend = loaded.model, loaded.tokenizer, loaded.backend
+        self.peft = peft
+        self.max_length = positive("max_length", max_length) or window_of(
+            loaded.config, loaded.tokenizer
+        )
+        self.prefix_cache = bool(prefix_cache)
+        self.kv_budget = positive("kv_budget", kv_budget)
+        self.seed = int(seed)
+        self.truncated = 0
+        self.empty_continuations = 0
+        self.tokens = Tokens(
+            loaded.tokenizer,
+            model_name=loaded.source.given,
+            known=loaded.vocabulary,
+            add_bos_token=add_bos_token,
+            prefix_token_id=prefix_token_id,
+            encloses=loaded.backend == "seq2seq",
+        )
+        self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
+        self._dropped = drop_settings(loaded.model)
+        self._scoring = auto_batch(rows, max_batch_size, loaded.device)
+        self._scorer = self._choose_scorer()
+        self._generating = auto_batch(rows, max_batch_size, loaded.device)
+        self._last: tuple[Context, str] | None = None
+        self._identity: dict[str, Any] | None = None
+        self.capabilities = Capabilities(chat_template=self.chat_template is not None)
+
+    def _choose_scorer(self) -> PairScorer | PlainScorer | TreeScorer:
+        """One for the model's life: what it finds out about the model holds for all tasks."""
+        model, device = self.model, self.loaded.device
+        if self.backend == "seq2seq":
+            return PairScorer(model, device=device, batch_size=self._scoring)
+        plain = PlainScorer(model, device=device, batch_size=self._scoring)
+        if not self.prefix_cache:
+            return plain
+        return TreeScorer(model, device=device, plain=plain.score, kv_budget=self.kv_budget)
+
+    # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the tokenizer's chat template."""
+        return self.tokens.chat_template
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self.loaded.tokenizer_source.given
+
+    @property
+    def prefix_token_id(self) -> int:
+        return self.tokens.prefix
+
+    @property
+    def eot_token_id(self) -> int | None:
+        token = self.tokenizer.eos_token_id
+        return None if token is None else int(token)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know."""
+        notes = []
+        if self.truncated:
+            notes.append(
+                f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
+                "and lost their beginning. Raise max_length in --model_args if the model allows it."
+            )
+        if self.empty_continuations:
+            notes.append(
+                f"{self.empty_continuations} continuations have no token of their own and scored 0."
+            )
+        if shrunk := self._scoring.shrunk + self._generating.shrunk:
+            notes.append(
+                f"Memory ran out {shrunk} times and smaller batches were taken; scores are the "
+                "same. A smaller batch_size saves the time."
+            )
+        if isinstance(self._scorer, TreeScorer):
+            notes += self._scorer.notes
+        return notes
+
+    def identity(self) -> dict[str, Any]:
+        if self._identity is None:
+            loaded = self.loaded
+            self._identity = {
+                "model": "hf",
+                "pretrained": _shown_name(loaded.source.given, is_local=loaded.source.is_local),
+                "digest": digest_of(loaded.source, loaded.config),
+                "tokenizer": tokenizer_digest(loaded.tokenizer_source),
+                "peft": None if self.peft is None else adapter_digest(str(self.peft)),
+                "backend": self.backend,
+                "dtype": str(self.model.dtype).removeprefix("torch."),
+                "max_length": self.max_length,
+                "max_gen_toks": self.max_gen_toks,
+                "adds_bos": self.tokens.adds_bos,
+                "prefix_token_id": self.tokens.prefix,
+                "chat_template": self.chat_template,
+                "chat_template_args": dict(self._chat_arguments),
+                "think_end_token": self._endings.think_end,
+                "attn_implementation": getattr(self.model.config, "_attn_implementation", None),
+                "seed": self.seed,
+            }
+        return dict(self._identity)
+
+    def describe(self) -> dict[str, Any]:
+        import torch
+        import transformers
+
+        facts = self.identity()
+        template = facts.pop("chat_template")
+        if isinstance(self._scorer, TreeScorer):
+            facts["tokens_needed"] = self._scorer.tokens_needed
+            facts["tokens_pushed"] = self._scorer.tokens_pushed
+        return facts | {
+            "class": type(self.model).__name__,
+            "revision": self.loaded.source.revision,
+            "tokenizer_name": self.tokenizer_name,
+            "n_params": sum(weight.numel() for weight in self.model.parameters()),
+            "device": str(self.loaded.device),
+            "batch_rows": self._scoring.rows,
+            "batch_tokens": self._scoring.tokens,
+            "prefix_cache": self.prefix_cache,
+            "generation_config_not_used": self._dropped,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "chat_template_sha256": template and hashlib.sha256(template.encode()).hexdigest(),
+            "truncated_requests": self.truncated,
+            "empty_continuations": self.empty_continuations,
+        }
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        return self.tokens.render_chat(
+            chat_history,
+            add_generation_prompt=add_generation_prompt,
+            arguments=self._chat_arguments,
+        )
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None) -> list[int]:
+        """The tokens of a text; None leaves special tokens to the tokenizer."""
+        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
+        return encode([string])[0]
+
+    def tok_decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
+        return self.tokens.decode(tokens, keeps_special=not skip_special_tokens)
+
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The tokenizer alone: weights may take long to load, and are not needed to encode."""
+        from lm_eval.models.hf_vocabulary import HFVocabulary
+
+        cls.check_args(model_args, name=name)
+        wanted = inspect.signature(HFVocabulary.__init__).parameters
+        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
+        return HFVocabulary(
+            **{key: value for key, value in model_args.items() if key in wanted},
+            chat_arguments=chat_arguments(*chat),
+        )
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+        first, requests = peek(requests)
+        if first is None:
+            return
+        answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
+            LoglikelihoodRequest.kind: self._stream_scores,
+            RollingRequest.kind: self._stream_texts,
+            GenerateRequest.kind: self._stream_replies,
+        }
+        yield from answers[first.kind](requests)
+
+    def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """The spans with their scores, by the best way this model allows."""
+        return self._scorer.score(spans)
+
+    def _stream_scores(
+        self, requests: Iterable[LoglikelihoodRequest]
+    ) -> Iterator[tuple[int, Answer]]:
+        for span in self._score(self._spans(requests)):
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
+
+    def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
+        encode = self.tokens.separate if self.backend == "seq2seq" else self.tokens.borders
+        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
+            pairs = [(self._text(request.context), request.continuation) for _, request in some]
+            for (place, request), border in zip(some, encode(pairs), strict=True):
+                yield self._span(place, request, border)
+
+    def _span(self, place: int, request: LoglikelihoodRequest, border: Border) -> Span:
+        context, continuation = list(border.context), list(border.scored)
+        check_continuation(
+            request, len(continuation), window=self.max_length, argument="max_length"
+        )
+        self.empty_continuations += not continuation
+        if self.backend == "seq2seq":  # two windows: one for the encoder, one for the decoder
+            self.truncated += len(context) > self.max_length
+            return Span(place, (context[-self.max_length :] + continuation)[:-1], continuation)
+        span, is_cut = continuation_span(place, context, continuation, window=self.max_length)
+        self.truncated += is_cut
+        return span
+
+    def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
+        def spans() -> Iterator[tuple[int, list[Span]]]:
+            for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
+                texts = self.tokens.tokenize([request.text for _, request in some])
+                for (place, _), text in zip(some, texts, strict=True):
+                    parts = rolling_spans(place, self.tokens.prefix, text, window=self.max_length)
+                    yield place, list(parts)
+
+        yield from sum_by_place(spans(), self._score)
+
+    def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
+        generator = Generator(
+            self.model,
+            self.tokens,
+            self._endings,
+            device=self.loaded.device,
+            batch=self._generating,
+        )
+        for job, reply in generator.generate(self._jobs(requests)):
+            yield job.place, reply
+
+    def _jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[Job]:
+        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
+            prompts = self.tokens.encode([self._text(request.context) for _, request in some])
+            for (place, request), prompt in zip(some, prompts, strict=True):
+                yield self._job(place, request, prompt or [self.tokens.prefix])
+
+    def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> Job:
+        options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
+        check_options(request, options)
+        room = self.max_length
+        if self.backend == "causal":
+            room -= options.max_gen_toks
+        if room < 1:
+            raise UsageError(
+                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
+                f"but the window is {self.max_length}. Lower max_gen_toks with --gen_kwargs, or "
+                "raise max_length in --model_args."
+            )
+        self.truncated += len(prompt) > room
+        return Job(
+            place,
+            prompt[-room:],
+            until=self._endings.stops(options.until),
+            max_gen_toks=options.max_gen_toks,
+            stop_tokens=self._endings.stop_tokens(options.until),
+            sample=self._sampler(request, options),
+            penalties=tuple(
+                (name, options.extra[name]) for name in PENALTIES if name in options.extra
+            ),
+        )
+
+    def _sampler(self, request: GenerateRequest, options: GenerationOptions) -> Sample | None:
+        if not options.temperature:
+            return None
+        return sampler(
+            request_seed(options.extra.get("seed", self.seed), request),
+            temperature=options.temperature,
+            top_p=float(options.extra.get("top_p") or 1.0),
+            top_k=int(options.extra.get("top_k") or 0),
+        )
+
+    def _text(self, context: Context) -> str:
+        """The context as text; the requests of one doc come one after the other and share it."""
+        if self._last is None or self._last[0] is not context:
+            self._last = (context, self.render(context))
+        return self._last[1]
+
+
+def _shown_name(given: str, *, is_local: bool) -> str:
+    """A hub name as it is; of a path its last part, because the digest says the rest."""
+    return Path(given).name if is_local else given

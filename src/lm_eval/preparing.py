@@ -1,0 +1,202 @@
+"""Tasks → requests, before a model is asked anything: what is wrong with tasks and docs is found here.
+
+In: tasks and ``RunOptions``. Out: a ``Prepared`` for each task, from which its requests are read. The
+requests of small tasks are built once and held; those of large ones are checked, dropped and built
+again while they are asked, so that memory does not grow with the number of docs.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lm_eval.errors import HelperError, LmEvalWarning, UsageError, did_you_mean, listing
+from lm_eval.requests import (
+    DocRequests,
+    PromptOptions,
+    build_requests,
+    choose_docs,
+    shot_count,
+)
+from lm_eval.scoring.harness_task import HarnessScorer
+from lm_eval.scoring.score import task_metrics
+from lm_eval.tasks.task import ConfigurableTask
+
+HELD_DOCS = 16_384
+"""How many docs of a run are held with their requests; those of further tasks are built twice."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run asks of every task in it."""
+
+    prompt: PromptOptions = field(default_factory=PromptOptions)
+    limit: float | None = None
+    """How many docs of each task; below 1, a share."""
+    samples: Mapping[str, Sequence[int]] | None = None
+    """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
+    fewshot_seed: int | None = 1234
+    """None: the one that each task has."""
+    predict_only: bool = False
+    runs_unsafe_code: bool = False
+    """Whether tasks may run that execute what the model writes."""
+    bootstrap_iters: int = 100_000
+    """Resamples for the standard errors of harness metrics that have no formula."""
+    shows_progress: bool = True
+    max_failed: str | int = 0
+    """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
+
+
+@dataclass
+class Prepared:
+    """A task whose requests are known to be good."""
+
+    task: ConfigurableTask
+    docs: list[DocRequests]
+    """The docs with their requests; of a large task the first alone. ``asked`` has them all."""
+    num_fewshot: int
+    doc_ids: Sequence[int]
+    prompt: PromptOptions
+    seed: int
+    counts: Mapping[str, int]
+    """Kind of request → how many of them there are."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader of the results should know about how it was asked."""
+
+    @property
+    def num_docs(self) -> int:
+        return len(self.doc_ids)
+
+    @property
+    def num_requests(self) -> int:
+        return sum(self.counts.values())
+
+    def asked(self) -> Iterator[DocRequests]:
+        """Every doc with its requests, in order; those of a large task are built as they are read."""
+        if len(self.docs) == self.num_docs:
+            return iter(self.docs)
+        self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
+        return build_requests(self.task, self.doc_ids, self.prompt)
+
+
+def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
+    """The requests of every task. Needs no model: what is wrong with a task is found here."""
+    check_samples(tasks, options)
+    check_unsafe(tasks, options)
+    prepared: list[Prepared] = []
+    try:
+        for task in tasks:
+            held = sum(len(one.docs) for one in prepared)
+            prepared.append(prepare(task, options, held_docs=HELD_DOCS - held))
+    except HelperError as error:
+        raise _with_affected_tasks(error, tasks) from error.__cause__
+    return prepared
+
+
+def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HELD_DOCS) -> Prepared:
+    """Build all requests of a task, and with them find everything that is wrong with it."""
+    seed = task.seed if options.fewshot_seed is None else options.fewshot_seed
+    task.set_fewshot_seed(seed)
+    if not options.predict_only:
+        metric_names(task)
+        for _, function in task.config.functions():
+            if function.allowed:  # what scores answers is imported before they are asked for
+                function.resolve()
+    chosen = doc_ids(task, options)
+    has_gold = task.format is None and not options.predict_only
+    scorer = HarnessScorer(task) if has_gold else None
+    is_held = len(chosen) <= held_docs
+    docs: list[DocRequests] = []
+    counts: Counter[str] = Counter()
+    for doc in build_requests(task, chosen, options.prompt):
+        if scorer is not None:
+            scorer.check_gold(doc)
+        for request in doc.requests:
+            counts[request.kind] += 1
+        if is_held or not docs:
+            docs.append(doc)
+    task.check_fitness(chosen)  # after the docs: errors in them name them
+    shots = shot_count(task, options.prompt)
+    return Prepared(task, docs, shots, chosen, options.prompt, seed, dict(counts))
+
+
+def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
+    """Which docs of a task are asked, by their place in the data."""
+    named = _samples_of(task, options.samples or {})
+    return choose_docs(task, limit=options.limit, samples=named)
+
+
+def metric_names(task: ConfigurableTask) -> list[str] | None:
+    """The metrics of a task, checked; None where its own code names them as it scores."""
+    if task.format is not None:
+        return [metric.name for metric in task_metrics(task)]
+    scorer = HarnessScorer(task)
+    return None if task.own_process_results else list(scorer.metrics.names)
+
+
+def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
+    """Refuse ``samples`` that name a task that is not run; say which tasks they leave whole."""
+    if options.samples is None:
+        return
+    if not options.samples:
+        raise UsageError(
+            "--samples names no docs of any task. Write them as '{\"my_task\": [0, 3]}', or leave "
+            "--samples out to ask all docs."
+        )
+    names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
+    for name, places in options.samples.items():
+        if any(isinstance(one, bool) or not isinstance(one, int) for one in places):
+            raise UsageError(
+                f"--samples: task {name!r} needs a list of doc numbers such as [0, 3], not {places!r}."
+            )
+        if name not in names:
+            raise UsageError(
+                f"--samples names task {name!r}, which is not among the tasks of this run."
+                f"{did_you_mean(name, names)} Tasks: {listing(names)}."
+            )
+    whole = [task.name for task in tasks if _samples_of(task, options.samples) is None]
+    if whole:
+        warnings.warn(
+            f"--samples does not name {listing(whole)}, so all docs there are asked. Add their docs "
+            "to --samples to ask fewer.",
+            LmEvalWarning,
+            stacklevel=3,
+        )
+
+
+def check_unsafe(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
+    """Refuse tasks that execute what the model writes, unless that was confirmed."""
+    unsafe = [task.name for task in tasks if task.config.unsafe_code]
+    if unsafe and not options.runs_unsafe_code and not options.predict_only:
+        raise UsageError(
+            f"These tasks execute code that the model writes (unsafe_code): {listing(unsafe)}. Run "
+            "them where that can do no harm, and add --confirm_run_unsafe_code; or save the answers "
+            "alone with --predict_only."
+        )
+
+
+def _samples_of(
+    task: ConfigurableTask, samples: Mapping[str, Sequence[int]]
+) -> Sequence[int] | None:
+    """The docs of a task that ``samples`` names; None where it does not name the task."""
+    return samples.get(task.name, samples.get(task.task_name))
+
+
+def _with_affected_tasks(error: HelperError, tasks: Sequence[ConfigurableTask]) -> HelperError:
+    """The error, with the tasks that need the same helper file."""
+    affected = [
+        task.name
+        for task in tasks
+        if any(f.file and str(f.file.resolve()) == error.path for _, f in task.config.functions())
+    ]
+    if not affected:
+        return error
+    whole = copy.copy(error)
+    whole.args = (
+        f"{error} Tasks of this run that need it: {listing(affected)}. Leave them out of --tasks to "
+        "run the others.",
+    )
+    return whole

@@ -1,0 +1,151 @@
+"""What tokens cost: a prices file → the prices of one model → money.
+
+In: a YAML file with a model's name (or a glob, or ``default``) over its prices. Out: ``Prices``, which
+turn a ``Usage`` into ``Money``. Amounts are exact fractions, so that costs add up.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Any
+
+from lm_eval.config.yaml import PathLike, key_line, read_yaml_file
+from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.usage import Usage
+
+DEFAULT = "default"
+"""The entry for every model that no other entry names."""
+CURRENCY = "USD"
+_PER_MILLION = ("input", "output", "cached_input")
+_NUMBERS = (*_PER_MILLION, "per_request")
+_KEYS = (*_NUMBERS, "currency")
+_REQUIRED = ("input", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """An exact amount in one currency."""
+
+    amount: Fraction
+    currency: str = CURRENCY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What one model charges: per million tokens, and per request where that costs too."""
+
+    input: Fraction
+    output: Fraction
+    cached_input: Fraction
+    """For those input tokens that the server had from an earlier request."""
+    per_request: Fraction = field(default_factory=Fraction)
+    currency: str = CURRENCY
+    entry: str = DEFAULT
+    """Which entry of the file it is: the model's name, a glob, or ``default``."""
+
+    def cost(self, usage: Usage) -> Money:
+        """What ``usage`` costs. Retries are free: servers charge for what they answer."""
+        fresh = usage.tokens_in - usage.tokens_cached
+        tokens = (
+            fresh * self.input
+            + usage.tokens_cached * self.cached_input
+            + usage.tokens_out * self.output
+        )
+        return Money(tokens / 1_000_000 + usage.requests * self.per_request, self.currency)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The prices as a results file holds them."""
+        return {
+            "entry": self.entry,
+            "currency": self.currency,
+            "per_million_tokens": {name: float(getattr(self, name)) for name in _PER_MILLION},
+            "per_request": float(self.per_request),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """The entries of a prices file."""
+
+    path: str
+    entries: Mapping[str, Prices]
+
+    def of(self, model: str) -> Prices:
+        """A model's prices: its own entry, else the first glob that fits, else ``default``."""
+        names = [name for name in self.entries if name != DEFAULT]
+        if model in names:
+            return self.entries[model]
+        for name in names:
+            if fnmatchcase(model, name):
+                return self.entries[name]
+        if DEFAULT in self.entries:
+            return self.entries[DEFAULT]
+        raise ConfigError(
+            f"{self.path} has no prices for model {model!r}.{did_you_mean(model, names)} It has: "
+            f"{listing(names)}. Add the model, a pattern such as 'gpt-4o*', or `{DEFAULT}`.",
+            path=self.path,
+        )
+
+
+def read_prices(path: PathLike) -> PriceList:
+    """The entries of a prices file, every value checked."""
+    path = os.fspath(path)
+    content = read_yaml_file(path, run_code=False)
+    return PriceList(path, {name: _prices(path, name, one) for name, one in content.items()})
+
+
+def _prices(path: str, name: str, given: Any) -> Prices:
+    if not isinstance(given, Mapping):
+        raise _error(
+            path,
+            (name,),
+            f"the prices of {name!r} are {given!r}, but must be a mapping such as "
+            "{input: 0.15, output: 0.6}, per million tokens",
+        )
+    for key in given:
+        if key not in _KEYS:
+            raise _error(
+                path,
+                (name, key),
+                f"{name!r} has no price {key!r}.{did_you_mean(str(key), _KEYS)} Keys: "
+                f"{listing(_KEYS)}",
+            )
+    for key in _REQUIRED:
+        if key not in given:
+            raise _error(
+                path, (name,), f"{name!r} lacks `{key}`, the price of a million {key} tokens"
+            )
+    numbers = {key: _number(path, name, key, given[key]) for key in _NUMBERS if key in given}
+    currency = _currency(path, name, given.get("currency", CURRENCY))
+    return Prices(**{"cached_input": numbers["input"], **numbers}, currency=currency, entry=name)
+
+
+def _number(path: str, name: str, key: str, value: Any) -> Fraction:
+    """A price as it is written: 0.15 is 3/20, not the nearest binary number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and math.isfinite(value) and value >= 0:
+        return Fraction(str(value))
+    raise _error(
+        path, (name, key), f"`{key}` of {name!r} is {value!r}, but must be a number from 0 up"
+    )
+
+
+def _currency(path: str, name: str, value: Any) -> str:
+    if isinstance(value, str) and value.isalpha() and len(value) <= 8:
+        return value
+    raise _error(
+        path,
+        (name, "currency"),
+        f"`currency` of {name!r} is {value!r}, but must be a word such as USD or EUR",
+    )
+
+
+def _error(path: str, keys: tuple[str, ...], problem: str) -> ConfigError:
+    line = key_line(path, keys)
+    where = path if line is None else f"{path}, line {line}"
+    return ConfigError(f"{where}: {problem}.", path=path, line=line, key=str(keys[-1]))

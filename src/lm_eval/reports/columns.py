@@ -1,0 +1,141 @@
+"""Rows of text → a table that fits: for a console of any width, or as Markdown.
+
+In: columns and sections of rows, whose cells are texts that are safe to show. A column in which no row
+holds anything is left out; where space is short, some columns become lines under the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
+
+_MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: the attribute of a row that it shows, and how."""
+
+    field: str
+    heading: str
+    is_number: bool = False
+    wraps: bool = False
+    stays: bool = False
+    """Whether it is shown even where no row holds anything in it."""
+
+
+class FittingTable:
+    """A Rich renderable that drops to fewer columns, and lines below, where space is short.
+
+    Rows are objects with an attribute for each column and a ``name``, which begins such a line.
+    ``movable`` names the columns that become lines, in the order in which they leave.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        sections: Sequence[Sequence[Any]],
+        movable: Sequence[str] = (),
+    ) -> None:
+        self.sections = [section for section in sections if section]
+        self.rows = [row for section in self.sections for row in section]
+        self._columns = columns
+        self._movable = movable
+
+    def columns(self, without: Iterable[str] = ()) -> list[Column]:
+        """The columns that hold anything, less ``without``."""
+        kept = [column for column in self._columns if column.field not in without]
+        return [c for c in kept if c.stays or any(getattr(row, c.field) for row in self.rows)]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unlimited = options.update(width=1000)
+        for num_moved in range(len(self._movable) + 1):
+            moved = self._movable[:num_moved]
+            table = self._table(moved)
+            if table.__rich_measure__(console, unlimited).maximum <= options.max_width:
+                break
+        yield table
+        lines = self._lines(moved)
+        yield from ["", *lines] if lines else []
+
+    def markdown(self) -> list[str]:
+        """The lines of the whole table as Markdown."""
+        columns = self.columns()
+        return [
+            _markdown_line(column.heading for column in columns),
+            _markdown_line("---:" if column.is_number else "---" for column in columns),
+            *(
+                _markdown_line(markdown(getattr(row, c.field)) for c in columns)
+                for row in self.rows
+            ),
+        ]
+
+    def _table(self, without: Sequence[str]) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        columns = self.columns(without)
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        for column in columns:
+            table.add_column(
+                column.heading,
+                justify="right" if column.is_number else "left",
+                no_wrap=not column.wraps,
+                overflow="fold",
+            )
+        for place, section in enumerate(self.sections):
+            if place:
+                table.add_section()
+            _fill(table, columns, section)
+        return table
+
+    def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
+        """For each row, what its moved columns hold."""
+        columns = [column for column in self._columns if column.field in moved]
+        lines: list[RenderableType] = []
+        for row in self.rows:
+            cells = [(c.heading.lower(), getattr(row, c.field)) for c in columns]
+            text = "; ".join(f"{heading}: {cell}" for heading, cell in cells if cell)
+            if text:
+                lines.append(Paragraph("  ", f"{row.name}  {text}"))
+        return lines
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A Rich renderable: ``text`` behind ``first``, its later lines indented as far."""
+
+    first: str
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        width = max(20, options.max_width - len(self.first))
+        start = self.first
+        for line in Text(self.text).wrap(console, width, overflow="fold"):
+            yield Text((start + line.plain).rstrip(), style=self.style)
+            start = " " * len(self.first)
+
+
+def markdown(text: str) -> str:
+    """``text`` with nothing in it that Markdown would obey."""
+    return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
+
+
+def _fill(table: Table, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+    from rich.text import Text
+
+    for row in rows:
+        table.add_row(*(Text(getattr(row, column.field)) for column in columns))
+
+
+def _markdown_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

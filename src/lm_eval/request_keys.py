@@ -1,0 +1,132 @@
+"""Under which key an answer is kept: a digest of all that decides it.
+
+In: a request, and what identifies the model. Out: 16 bytes, the same in every process; other bytes
+when the model, the prompt, a generation argument or the number of the repeat differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from lm_eval.formats.assemble import Context, Prompt
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+
+KEY_BYTES = 16
+
+SPEED_ONLY = frozenset(
+    (
+        *("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout"),
+        *("n_threads", "n_parallel", "device", "parallelize"),
+        *("tensor_parallel_size", "data_parallel_size", "gpu_memory_utilization"),
+        *("max_memory_per_gpu", "max_cpu_memory", "offload_folder", "verify_certificate"),
+        *("ca_cert_path", "low_cpu_mem_usage", "swap_space"),
+    )
+)
+"""Arguments of backends that change when an answer comes, not what it says."""
+
+
+class RequestKeys:
+    """The keys of one model's requests.
+
+    ``by_place``: whose answer it is counts too (task, doc, place in the doc), so that sampled answers
+    to equal prompts stay apart. Requests of one doc mostly share one context, which is hashed once.
+    """
+
+    def __init__(self, identity: Mapping[str, Any], *, by_place: bool) -> None:
+        self._by_place = by_place
+        self._start = _hash(canonical(identity).encode())
+        self._context: tuple[Context | None, blake2b] = (None, self._start)
+        self._kwargs: tuple[Any, bytes] = (None, b"")
+
+    def of(self, request: Request) -> bytes | None:
+        """The key; None where the request holds something that has no stable form."""
+        if isinstance(request, RollingRequest):
+            digest = self._start.copy()
+            _add(digest, request.kind.encode(), _bytes(request.text))
+        else:
+            digest = self._after_context(request.context)
+            _add(digest, request.kind.encode(), self._asked(request))
+            if request.media is not None:
+                shown = _media_bytes(request.media)
+                if shown is None:
+                    return None
+                _add(digest, shown)
+        repeat = request.index % max(request.repeats, 1)
+        place = (request.task, request.doc_id, request.index) if self._by_place else ()
+        _add(digest, repr((repeat, *place)).encode("utf-8", "backslashreplace"))
+        return digest.digest()
+
+    def _asked(self, request: LoglikelihoodRequest | GenerateRequest) -> bytes:
+        if isinstance(request, LoglikelihoodRequest):
+            return _bytes(request.continuation)
+        if request.gen_kwargs is not self._kwargs[0]:  # all requests of a task share theirs
+            self._kwargs = (request.gen_kwargs, canonical(request.gen_kwargs).encode())
+        return self._kwargs[1]
+
+    def _after_context(self, context: Context) -> blake2b:
+        if context is not self._context[0]:
+            digest = self._start.copy()
+            if isinstance(context, Prompt):
+                _add(digest, b"text", _bytes(str(context)))
+            else:
+                _add(digest, b"chat", canonical(context.as_dicts()).encode())
+            self._context = (context, digest)
+        return self._context[1].copy()
+
+
+def canonical(value: Any) -> str:
+    """A value as one line of JSON: equal values give equal texts, in every process."""
+    return json.dumps(value, sort_keys=True, default=_plain, separators=(",", ":"))
+
+
+def digest_of(value: Any) -> str:
+    """Sixteen hex digits that stand for a value."""
+    return blake2b(canonical(value).encode(), digest_size=8).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return list(value) if isinstance(value, range | tuple) else str(value)
+
+
+def _hash(data: bytes) -> blake2b:
+    return blake2b(data, digest_size=KEY_BYTES)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _add(digest: blake2b, *parts: bytes) -> None:
+    """Add parts so that no two lists of them look the same."""
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+
+
+def _media_bytes(media: Mapping[str, Any]) -> bytes | None:
+    """Images and audio as bytes: texts and raw data as they are, images by their pixels."""
+
+    def plain(value: Any) -> Any:
+        if value is None or isinstance(value, str | int | float):
+            return value
+        if isinstance(value, Mapping):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        data = value.tobytes() if hasattr(value, "tobytes") else bytes(value)
+        return _hash(data).hexdigest()
+
+    try:
+        return canonical(plain(media)).encode()
+    except (TypeError, ValueError):
+        return None
+
+
+__all__ = ["SPEED_ONLY", "RequestKeys", "canonical", "digest_of"]

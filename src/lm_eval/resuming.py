@@ -1,0 +1,232 @@
+"""Where a run keeps its answers: in a file of its own until it is finished, or in ``--use_cache``.
+
+A run that died left its file behind; the same run finds it again by its key, and goes on from there. A
+run that is finished removes it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lm_eval.asking import Kept
+from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
+from lm_eval.models.base import LM
+from lm_eval.preparing import Prepared, RunOptions
+from lm_eval.reports.redact import redacted
+from lm_eval.request_keys import SPEED_ONLY, RequestKeys, digest_of
+from lm_eval.store import AnswerStore, StoreInUseError, remove
+from lm_eval.tasks.index import cache_folder
+
+FORGOTTEN_AFTER_S = 30 * 24 * 3600
+"""Age at which an unfinished run in the user's cache is given up."""
+
+
+def model_identity(
+    model: LM, backend: str | None, model_args: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What tells this model's answers from another's; None where nothing does.
+
+    ``backend`` is the name that the model was made under, None for a model object that was given.
+    """
+    given = model.identity()
+    if given is not None:
+        return {"class": type(model).__name__, **given}
+    if backend is None:
+        return None
+    return {
+        "backend": backend,
+        **{k: v for k, v in redacted(model_args).items() if k not in SPEED_ONLY},
+    }
+
+
+def run_key(
+    identity: Mapping[str, Any],
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    **more: Any,
+) -> str:
+    """What the answers and files of a run follow from, as hex digits."""
+    tasks = [
+        (
+            *(one.task.name, one.task.fingerprint, one.num_fewshot, one.doc_ids, one.counts),
+            one.task.format.fingerprint if one.task.format else None,
+        )
+        for one in prepared
+    ]
+    return digest_of(
+        {
+            "model": identity,
+            "tasks": tasks,
+            "prompt": asdict(options.prompt),
+            "fewshot_seed": options.fewshot_seed,
+            "predict_only": options.predict_only,
+            "bootstrap_iters": options.bootstrap_iters,
+            **more,
+        }
+    )
+
+
+@dataclass
+class Keeper:
+    """Holds the store of a run open; an error on the way out says what is kept."""
+
+    kept: Kept | None
+    total: int
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the store belongs to this run alone."""
+        return self.kept is not None and not self.kept.is_shared
+
+    def earlier(self, name: str) -> list[str]:
+        """What earlier processes of this run noted under a name; ``note`` adds to it."""
+        if self.kept is None or not self.is_own:
+            return []
+        return [text for text in self.kept.store.notes().get(name, "").split("\n") if text]
+
+    def note(self, name: str, text: str) -> None:
+        """Leave a line for later processes of this run."""
+        if self.kept is not None and self.is_own:
+            self.kept.store.note(name, "\n".join([*self.earlier(name), text]))
+
+    def finish(self, *, is_complete: bool) -> None:
+        """The run has its files. Without missing answers, its own store is of no use any more."""
+        if self.kept is not None and self.is_own and is_complete:
+            self.kept.store.delete()
+
+    def __enter__(self) -> Keeper:
+        if self.kept is not None and self.is_own and len(self.kept.store):
+            print(
+                f"lm-eval: resuming: {len(self.kept.store):,} of {self.total:,} answered",
+                file=sys.stderr,
+                flush=True,
+            )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.kept is None:
+            return
+        text = self._kept_text() if error is not None else ""
+        self.kept.store.close()
+        if error is not None and not text and self.is_own:
+            remove(self.kept.store.path)  # nothing in it
+        if error is not None and text:
+            _tell(error, text)
+
+    def _kept_text(self) -> str:
+        """What is kept, and what to do; empty where there is nothing."""
+        kept = self.kept
+        assert kept is not None
+        number, where = kept.found + kept.added, f" in {kept.store.path}"
+        if self.is_own:
+            where = ""
+            with suppress(StoreError):
+                number = len(kept.store)
+        if not number:
+            return ""
+        return (
+            f"{number:,} of {self.total:,} answers are kept{where}: the same command goes on from "
+            "there."
+        )
+
+
+def _tell(error: BaseException, text: str) -> None:
+    """Put a sentence where whoever sees the error will read it."""
+    if isinstance(error, FieldError):
+        error.problem = f"{error.problem} {text}"
+    elif isinstance(error, LmEvalError | KeyboardInterrupt):
+        error.args = (f"{error} {text}".strip(), *error.args[1:])
+    else:  # not ours: its message stays as it is
+        print(f"lm-eval: {text}", file=sys.stderr, flush=True)
+
+
+def opened_cache(
+    path: str, identity: Mapping[str, Any] | None, model: LM, secrets: Sequence[str]
+) -> Kept:
+    """The store that ``--use_cache`` names: a file, or a folder for one."""
+    if identity is None:
+        raise UsageError(
+            f"use_cache cannot tell the answers of this {type(model).__name__} from those of another "
+            "model: give its class an `identity()` that returns what decides its answers, or name "
+            "the backend instead of passing an object."
+        )
+    file = Path(path).expanduser()
+    if path.endswith(("/", "\\")) or file.is_dir():
+        file /= "answers.sqlite"
+    store = AnswerStore(file, secrets=secrets)
+    return Kept(store, RequestKeys(identity, by_place=False), is_shared=True)
+
+
+def opened_run_store(
+    folder: Path | None, key: str, identity: Mapping[str, Any], secrets: Sequence[str]
+) -> Kept | None:
+    """This run's own store, with the answers of a run that died if there was one.
+
+    In ``folder``, beside the results; without one, in the user's cache.
+    """
+    if folder is None:
+        folder = cache_folder() / "runs"
+        _forget_old_runs(folder)
+    store = _free_store(folder, key, secrets)
+    if store is None:
+        return None
+    return Kept(store, RequestKeys(identity, by_place=True), is_shared=False)
+
+
+def _free_store(folder: Path, key: str, secrets: Sequence[str]) -> AnswerStore | None:
+    """The store of this key that holds most and that no living process uses, or a new one."""
+    start = f".unfinished-{key}"
+    known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
+    for path in known:
+        with suppress(StoreError):  # in use, or damaged beyond use
+            return AnswerStore(path, alone=True, secrets=secrets)
+    for path in _new_names(folder, start, known):
+        try:
+            return AnswerStore(path, alone=True, secrets=secrets)
+        except StoreInUseError:  # made by another process in this moment
+            continue
+        except StoreError as error:
+            warnings.warn(
+                f"{error} The run goes on, but would have to start anew if it died.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+            return None
+    return None
+
+
+def _new_names(folder: Path, start: str, known: Sequence[Path]) -> Iterator[Path]:
+    for number in count(1):
+        path = folder / f"{start}{f'-{number}' if number > 1 else ''}.sqlite"
+        if path not in known:
+            yield path
+
+
+def _size(path: Path) -> int:
+    """The bytes of a store, its log included; 0 where it has just gone."""
+    total = 0
+    for file in (path, Path(f"{path}-wal")):
+        with suppress(OSError):
+            total += file.stat().st_size
+    return total
+
+
+def _forget_old_runs(folder: Path) -> None:
+    with suppress(OSError):
+        for path in folder.glob(".unfinished-*.sqlite"):
+            if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER_S:
+                remove(path)

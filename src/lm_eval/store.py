@@ -1,0 +1,310 @@
+"""Answers on disk: one SQLite file, in which an answer stands before it counts as given.
+
+In: a request's key and the model's answer. Out: the same answer, after a crash too. A file that was cut
+off in the middle of a write opens with what can be read; a file that is something else is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lm_eval.errors import LmEvalWarning, StoreError
+from lm_eval.reports.redact import HIDDEN, environment_secrets
+from lm_eval.requests import Answer, Reply, Score
+from lm_eval.salvage import checksum, is_whole, salvage
+from lm_eval.usage import Usage
+
+APPLICATION_ID = 0x6C6D6576
+"""Stands in the file's header: an SQLite file without it is somebody else's."""
+VERSION = 1
+BUSY_S = 60.0
+
+_MAGIC = b"SQLite format 3\0"
+_SCHEMA = (
+    "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, checksum INTEGER NOT NULL) "
+    "WITHOUT ROWID",
+    "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE usage (process TEXT, task TEXT, requests INTEGER, retries INTEGER, "
+    "tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, wall_s REAL, "
+    "PRIMARY KEY (process, task)) WITHOUT ROWID",
+)
+_SIDE_FILES = ("-wal", "-shm", "-journal")
+T = TypeVar("T")
+
+
+class StoreInUseError(StoreError):
+    """Another process holds this store for itself."""
+
+    retryable = True
+
+
+class AnswerStore:
+    """Kept answers by key. Several processes may share a store, unless one opened it ``alone``.
+
+    ``alone`` is for a store that one run owns: a second process gets ``StoreInUseError``. ``secrets``
+    and the keys in the environment never reach the file. Methods may be called from any thread, one
+    at a time.
+    """
+
+    def __init__(
+        self, path: str | Path, *, alone: bool = False, secrets: Sequence[str] = ()
+    ) -> None:
+        self.path = Path(path)
+        self._process = uuid.uuid4().hex
+        self._secrets = [_in_json(one) for one in (*environment_secrets(), *secrets) if one]
+        self._db = self._opened(alone)
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> Answer | None:
+        """The answer that is kept under this key; None where there is none."""
+        found = self._do(_SELECT, (key,)).fetchone()
+        return (
+            decode(found[0]) if found is not None and found[1] == checksum(key, found[0]) else None
+        )
+
+    def put(
+        self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
+    ) -> Answer:
+        """Keep an answer, and with it what ``task`` has cost this process so far.
+
+        It is on its way to the disk on return. Returned is the answer as ``get`` will give it: the
+        same, unless it held a secret or numbers of a kind that JSON has not.
+        """
+        try:
+            written = encode(answer)
+        except TypeError:  # of a kind that cannot be written down: it is asked again
+            return answer
+        text = self._clean(written)
+        with self._transaction():
+            self._do(_INSERT, (key, text, checksum(key, text)))
+            if task is not None and usage is not None:
+                self._do(_COUNT, (self._process, task, *_columns(usage)))
+        return answer if text == written and _is_plain(answer) else decode(text)
+
+    def __len__(self) -> int:
+        return int(self._do("SELECT count(*) FROM answers").fetchone()[0])
+
+    # -- beside the answers ------------------------------------------------------------------
+
+    def earlier_usage(self) -> dict[str, Usage]:
+        """Task → what it cost the processes that used this store before."""
+        rows = self._do(
+            "SELECT task, sum(requests), sum(retries), sum(tokens_in), sum(tokens_out), "
+            "sum(tokens_cached), sum(wall_s) FROM usage WHERE process <> ? GROUP BY task",
+            (self._process,),
+        )
+        return {task: Usage(*counts) for task, *counts in rows}
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a short text under a name."""
+        text = self._clean(json.dumps(value))
+        self._do("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+
+    def notes(self) -> dict[str, str]:
+        """Every short text, by its name."""
+        return {n: json.loads(value) for n, value in self._do("SELECT name, value FROM notes")}
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the file. What was put is there."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+
+    def delete(self) -> None:
+        """Let go of the file, and remove it."""
+        self.close()
+        remove(self.path)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _opened(self, alone: bool) -> sqlite3.Connection:
+        with self._explained():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            check_is_store(self.path)
+            if not is_whole(self.path, 0.0 if alone else BUSY_S):
+                kept = salvage(self.path, _SCHEMA, _stamp)
+                warnings.warn(
+                    f"{self.path} was cut off in the middle of a write. {kept:,} answers in it "
+                    "could be read and are kept; the others are asked again.",
+                    LmEvalWarning,
+                    stacklevel=4,
+                )
+            return self._connected(alone)
+
+    def _connected(self, alone: bool) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self.path,
+            timeout=0.0 if alone else BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            if alone:
+                db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("BEGIN IMMEDIATE")
+            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in _SCHEMA:
+                    db.execute(statement)
+                _stamp(db)
+            self._check_version(db)
+            db.execute("COMMIT")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _check_version(self, db: sqlite3.Connection) -> None:
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise _not_a_store(self.path, "it is an SQLite file of another program")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != VERSION:
+            raise StoreError(
+                f"{self.path} holds answers in a form ({version}) that this release, which writes "
+                f"form {VERSION}, cannot read. Name another file, or use the release that made it."
+            )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._do("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
+        self._do("COMMIT")
+
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(statement, values)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: Exception) -> StoreError:
+        reason = getattr(error, "strerror", None) or str(error)
+        if "locked" in reason:
+            return StoreInUseError(
+                f"Answers cannot be kept in {self.path}: another process holds it. Wait until that "
+                "one has ended, or name another file."
+            )
+        advice = next((text for word, text in _ADVICE.items() if word in reason), _OTHER_ADVICE)
+        return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
+
+    def _clean(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+_SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
+_INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
+_COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_ADVICE = {
+    "full": "Free some space; what is there already stays, and the same command goes on from it.",
+    "malformed": "Move the file away, and run again.",
+}
+_OTHER_ADVICE = "Name a file in a folder that you can write to."
+
+
+def remove(path: Path) -> None:
+    """Remove a store and the files beside it; what is gone already, or held, is no error."""
+    for suffix in ("", *_SIDE_FILES):
+        with suppress(OSError):
+            os.unlink(f"{path}{suffix}")
+
+
+def check_is_store(path: Path) -> None:
+    """Refuse a file that is no store, before anything is done to it."""
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder. Name a file in it for the answers.")
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start and start != _MAGIC[: len(start)]:
+        raise _not_a_store(path, "it is a file of another kind")
+
+
+def _not_a_store(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path} holds no kept answers: {why}. It is left as it is. Name another file: one that "
+        "does not exist is made."
+    )
+
+
+def _stamp(db: sqlite3.Connection) -> None:
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+# Answers as text
+
+
+_PLAIN = (str, Reply, float, bool, int)
+
+
+def encode(answer: Answer) -> str:
+    """An answer as JSON. Floats come back bit by bit, NaN and infinities too."""
+    if isinstance(answer, Reply):
+        more = {"finish": answer.finish, "reasoning": answer.reasoning}
+        return json.dumps({"text": str(answer)} | {k: v for k, v in more.items() if v is not None})
+    if isinstance(answer, Score):
+        return json.dumps(
+            {"score": [_number(part) for part in answer], "tokens": _number(answer.tokens)}
+        )
+    if isinstance(answer, tuple | list):
+        return json.dumps([_number(part) for part in answer])
+    return json.dumps(_number(answer))
+
+
+def decode(text: str) -> Answer:
+    """What ``encode`` made a text of."""
+    value: Any = json.loads(text)
+    if isinstance(value, dict) and "score" in value:
+        return Score(*value["score"], tokens=value["tokens"])
+    if isinstance(value, dict):
+        return Reply(value["text"], finish=value.get("finish"), reasoning=value.get("reasoning"))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_plain(answer: Any) -> bool:
+    """Whether ``decode`` gives back the very same."""
+    if type(answer) in (tuple, Score):
+        return all(type(part) in _PLAIN for part in answer)
+    return type(answer) in _PLAIN
+
+
+def _number(value: Any) -> Any:
+    """Numbers of numpy and torch as Python's own."""
+    convert: Callable[[], Any] | None = getattr(value, "item", None)
+    return value if convert is None else convert()
+
+
+def _in_json(secret: str) -> str:
+    return json.dumps(secret)[1:-1]
+
+
+def _columns(usage: Usage) -> tuple[float, ...]:
+    return (
+        *(usage.requests, usage.retries, usage.tokens_in, usage.tokens_out, usage.tokens_cached),
+        usage.wall_s,
+    )

@@ -1,0 +1,117 @@
+"""Whole runs of models over HTTP through the command line: faults, formats, keys, wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Workplace
+from faulty import FaultyServer, Plan, always, never, some
+from toy_openai import ToyServer, write_tokenizer
+
+CANARY = "sk-canary-run-40a9"
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    write_tokenizer(tmp_path / "tokenizer")
+    place = Workplace(tmp_path)
+    place.task()
+    return place
+
+
+def arguments(work: Workplace, server: FaultyServer, path: str, **more: Any) -> list[str]:
+    pairs = {"model": "toy", "base_url": server.url + path, "num_concurrent": 4, **more}
+    if path == COMPLETIONS:
+        pairs["tokenizer"] = work.folder / "tokenizer"
+    name = "local-completions" if path == COMPLETIONS else "local-chat-completions"
+    given = ",".join(f"{key}={value}" for key, value in pairs.items())
+    return ["--model", name, "--model_args", given, "--output_path", str(work.output)]
+
+
+def samples(work: Workplace) -> dict[str, list[Any]]:
+    """Format → what was answered, doc by doc; the files are then forgotten."""
+    found = {}
+    for path in sorted(work.output.rglob("samples_*.jsonl")):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        rows.sort(key=lambda row: row["doc_id"])
+        found[path.name.split("_20")[0]] = [(row["doc_id"], row["resps"]) for row in rows]
+        path.unlink()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "tasks"), [(COMPLETIONS, "t@mcqa,t@cloze,t@generate"), (CHAT, "t@generate,t@cot")]
+)
+def test_a_run_with_faults_equals_a_clean_one(work: Workplace, path: str, tasks: str) -> None:
+    def run(plan: Plan) -> dict[str, list[Any]]:
+        with FaultyServer(ToyServer(), faults=plan, latency_s=(0, 0.005)) as server:
+            done = work.cli(
+                *("run", "--tasks", tasks, "--include_path", str(work.folder)),
+                *("--gen_kwargs", "max_gen_toks=8", "--log_samples"),
+                *arguments(work, server, path, max_retries=5),
+            )
+        assert done.code == 0, done.err
+        return samples(work)
+
+    clean = run(never)
+    assert [len(rows) for rows in clean.values()] == [20] * len(tasks.split(","))
+    assert run(some(0.1, seed=5)) == clean
+
+
+def test_a_log_likelihood_task_on_a_chat_endpoint_says_what_to_use(work: Workplace) -> None:
+    with FaultyServer(ToyServer()) as server:
+        done = work.cli(
+            "run",
+            "--tasks",
+            "t@mcqa",
+            "--include_path",
+            str(work.folder),
+            *arguments(work, server, CHAT),
+        )
+        assert done.code == 1
+        assert "t@generate" in done.err
+        assert "--model local-completions" in done.err
+        assert server.requests == []
+
+
+def test_the_key_is_in_no_file_and_no_message(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+
+    def telling(path: str, body: Any) -> tuple[int, Any]:
+        return 401, {"error": {"message": f"Incorrect API key: {CANARY}"}}
+
+    command = ["run", "--tasks", "t@generate", "--include_path", str(work.folder), "--log_samples"]
+    with FaultyServer(ToyServer()) as server:
+        done = work.cli(*command, *arguments(work, server, CHAT))
+        assert done.code == 0, done.err
+        assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+    with FaultyServer(telling) as server:
+        refused = work.cli(*command, *arguments(work, server, CHAT))
+        assert (refused.code, len(server.requests)) == (1, 1)
+        assert "Incorrect API key: ***" in refused.err
+    written = b"".join(path.read_bytes() for path in work.folder.rglob("*") if path.is_file())
+    assert CANARY.encode() not in written
+    assert CANARY not in done.out + done.err + refused.out + refused.err
+
+
+def test_an_unreachable_host_is_one_message(work: Workplace) -> None:
+    with FaultyServer(ToyServer()) as server:
+        given = arguments(work, server, CHAT, max_retries=0)
+    done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
+    assert done.code == 1
+    assert done.err.count(server.url) == 1
+
+
+def test_a_wrong_path_is_one_request(work: Workplace) -> None:
+    with FaultyServer(ToyServer(), faults=always(404)) as server:
+        given = arguments(work, server, "/v1", max_retries=0)
+        done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
+        assert (done.code, len(server.requests)) == (1, 1)
+        assert f"{server.url}{CHAT}" in done.err

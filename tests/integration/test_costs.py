@@ -1,0 +1,112 @@
+"""``--prices`` and ``--dry_run`` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, Workplace
+
+PRICES = "dummy: {input: 1000, output: 2000}\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def rows(outcome: Outcome) -> dict[str, list[str]]:
+    """First cell → the other cells of each row of the table."""
+    assert outcome.code == 0, outcome.err
+    cells = [line.split("  ") for line in outcome.out.splitlines()[2:] if line.strip()]
+    return {row[0].strip(): [cell.strip() for cell in row[1:] if cell.strip()] for row in cells}
+
+
+def test_a_dry_run_says_what_would_be_asked_and_asks_nothing(place: Workplace) -> None:
+    path = place.task(formats={"mcqa": {}, "generate": {}})
+    outcome = place.run("--tasks", f"{path}@*", "--dry_run", "--gen_kwargs", "max_gen_toks=10")
+    found = rows(outcome)
+    assert found["t@mcqa"][:2] == ["20", "80"]
+    assert found["t@mcqa"][3] == "0"
+    assert found["t@generate"][:2] == ["20", "20"]
+    assert found["t@generate"][3] == "≤ 200"
+    assert found["total"][:2] == ["40", "100"]
+    assert "≈" in found["total"][2]
+    assert "guessed" in outcome.out
+    assert "no request was sent" in outcome.out
+    assert "Score" not in outcome.out
+    assert place.written() == []
+    assert not place.output.exists()
+
+
+def test_a_dry_run_of_a_local_model_loads_no_weights(place: Workplace) -> None:
+    """The file is not there: whoever tries to load it fails."""
+    outcome = place.run(
+        *("--tasks", place.task(), "--dry_run", "--model_args", "path=nowhere.gguf"), model="gguf"
+    )
+    assert rows(outcome)["t"][:2] == ["20", "80"]
+
+
+def test_a_dry_run_shows_the_range_of_the_cost(place: Workplace) -> None:
+    path = place.task(formats="generate", doc_to_text="{{ 'x' * 360 }}")
+    prices = place.write("prices.yaml", PRICES)
+    outcome = place.run(
+        *("--tasks", path, "--limit", "10", "--dry_run", "--prices", prices),
+        *("--gen_kwargs", "max_gen_toks=50"),
+    )
+    low, high = rows(outcome)["t"][4].removeprefix("≈ ").split(" – ")
+    assert float(high) - float(low) == pytest.approx(10 * 50 * 2000 / 1e6)
+    assert float(low) >= 10 * 90 * 1000 / 1e6
+    assert "entry 'dummy', USD" in outcome.out
+
+
+def test_a_dry_run_finds_what_is_wrong_with_a_task(place: Workplace) -> None:
+    place.rows(doc=7, answer=9)
+    outcome = place.run("--tasks", place.task(), "--dry_run")
+    assert outcome.code == 1
+    assert "doc 7" in outcome.err
+
+
+def test_a_dry_run_checks_the_arguments_of_a_model_that_it_does_not_load(place: Workplace) -> None:
+    outcome = place.run(
+        *("--tasks", place.task(), "--dry_run", "--model_args", "pathh=x"), model="gguf"
+    )
+    assert outcome.code == 1
+    assert "Did you mean 'path'?" in outcome.err
+
+
+def test_a_dry_run_shows_prompts_where_asked(place: Workplace) -> None:
+    assert "Q0?" in place.run("--tasks", place.task(), "--dry_run", "--write_out").out
+
+
+def test_prices_for_a_model_that_counts_nothing_draw_a_warning(place: Workplace) -> None:
+    prices = place.write("prices.yaml", PRICES)
+    outcome = place.run("--tasks", place.task(), "--prices", prices)
+    assert outcome.code == 0
+    assert "counted no tokens" in outcome.err
+    assert "cost" not in place.results().get("accounting", {})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("dumy: {input: 1, output: 1}\n", ["'dummy'", "Did you mean 'dumy'?", "prices.yaml"]),
+        ("dummy: {input: -1, output: 1}\n", ["prices.yaml, line 1", "`input`", "-1"]),
+        ("dummy: {input: 1, outputs: 1}\n", ["prices.yaml, line 1", "Did you mean 'output'?"]),
+        ("dummy: [\n", ["prices.yaml", "line"]),
+        (None, ["There is no file", "prices.yaml"]),
+    ],
+)
+@pytest.mark.parametrize("flag", ["--dry_run", "--write_out"])
+def test_wrong_prices_are_found_before_anything_else(
+    place: Workplace, content: str | None, words: list[str], flag: str
+) -> None:
+    if content is not None:
+        place.write("prices.yaml", content)
+    outcome = place.run("--tasks", place.task(), flag, "--prices", "prices.yaml")
+    assert outcome.code == 1
+    assert outcome.out == ""
+    assert outcome.err.startswith("lm-eval: error: ")
+    assert outcome.err.count("lm-eval: ") == 1
+    assert not [word for word in words if word not in outcome.err], outcome.err
+    assert place.written() == []

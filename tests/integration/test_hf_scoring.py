@@ -1,0 +1,245 @@
+"""Scores by token trees, against a plain forward of each text, on tiny models of many kinds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lm_eval.models.hf_scoring import TreeScorer
+from lm_eval.models.token_tree import Span
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'lm-eval-formats[hf]'")
+transformers = pytest.importorskip(
+    "transformers", reason="needs transformers: pip install 'lm-eval-formats[hf]'"
+)
+
+VOCABULARY = 48
+WINDOW = 10
+CLOSE = 1e-4
+_SIZES = {
+    "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
+    "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0,
+}  # fmt: skip
+_GPT = {"vocab_size": VOCABULARY, "bos_token_id": 0, "eos_token_id": 1}
+
+# How each model class is made small. Windows are shorter than the texts.
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2": ("GPT2", _GPT | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}),
+    "llama, grouped queries": ("Llama", _SIZES),
+    "mistral, windows": ("Mistral", _SIZES | {"sliding_window": WINDOW}),
+    "qwen2, some windows": (
+        "Qwen2",
+        _SIZES | {"use_sliding_window": True, "sliding_window": WINDOW, "max_window_layers": 1},
+    ),
+    "gemma2, windows and soft caps": (
+        "Gemma2",
+        _SIZES
+        | {"head_dim": 8, "sliding_window": WINDOW, "query_pre_attn_scalar": 8}
+        | {"final_logit_softcapping": 3.0, "attn_logit_softcapping": 5.0},
+    ),
+    "gpt_neo, windows of its own": (
+        "GPTNeo",
+        _GPT
+        | {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": WINDOW}
+        | {"attention_types": [[["global", "local"], 1]], "max_position_embeddings": 256},
+    ),
+    "bloom, biases of its own": ("Bloom", _GPT | {"hidden_size": 32, "n_layer": 2, "n_head": 4}),
+    "mamba, a state": ("Mamba", _GPT | {"hidden_size": 32, "num_hidden_layers": 2}),
+}
+CLASSES = {"GPT2": "GPT2LMHeadModel"}
+TREES = tuple(KINDS)[:5]
+REFUSED = tuple(KINDS)[5:]
+
+
+@functools.cache
+def make_model(kind: str, attention: str) -> Any:
+    """A model with random weights large enough that what a token sees matters."""
+    name, sizes = KINDS[kind]
+    torch.manual_seed(11)
+    config = getattr(transformers, f"{name}Config")(**sizes)
+    if name != "Mamba":
+        config._attn_implementation = attention
+    model = getattr(transformers, CLASSES.get(name, f"{name}ForCausalLM"))(config)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, 0.0, 0.25)
+    return model.eval()
+
+
+def plain_scores(model: Any, spans: Iterable[Span]) -> Iterator[Span]:
+    """One forward for each span, nothing shared, nothing padded."""
+    with torch.inference_mode():
+        for span in spans:
+            logits = model(input_ids=torch.tensor([list(span.inputs)])).logits[0]
+            rows = torch.log_softmax(logits[span.first_read :].double(), -1)
+            for row, target in zip(rows, span.targets, strict=True):
+                span.add(row[target].item(), int(row.argmax()) == target)
+            yield span
+
+
+def scorer(model: Any, **options: Any) -> TreeScorer:
+    options = {"device": "cpu", "kv_budget": 2**24, **options}
+    return TreeScorer(model, plain=functools.partial(plain_scores, model), **options)
+
+
+def spans_of(docs: Sequence[tuple[list[int], list[list[int]]]]) -> list[Span]:
+    """Spans that score each continuation of each context."""
+    pairs = [(context, choice) for context, choices in docs for choice in choices]
+    return [
+        Span(place, [*context, *choice][:-1], choice)
+        for place, (context, choice) in enumerate(pairs)
+    ]
+
+
+def assert_scores(model: Any, done: Sequence[Span], asked: Sequence[Span]) -> None:
+    assert sorted(span.place for span in done) == list(range(len(asked)))
+    expected = [Span(span.place, list(span.inputs), span.targets) for span in asked]
+    for span, plain in zip(asked, plain_scores(model, expected), strict=True):
+        assert span.logprob == pytest.approx(plain.logprob, abs=CLOSE)
+        assert span.is_greedy == plain.is_greedy
+
+
+TOKENS = st.integers(2, VOCABULARY - 1)
+DOCS = st.builds(
+    lambda shots, docs: [([*shots[doc[0] % len(shots)], *doc], choices) for doc, choices in docs],
+    st.lists(st.lists(TOKENS, max_size=20), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(
+            st.lists(TOKENS, min_size=1, max_size=12),
+            st.lists(st.lists(TOKENS, min_size=1, max_size=5), min_size=1, max_size=4),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+)
+MANY_DOCS = [
+    ([*range(2, 22), 2 + doc, 30 + doc % 3], [[40], [41, 2 + doc], [41, 43, 44]])
+    for doc in range(20)
+]
+
+
+@pytest.mark.parametrize("kind", TREES)
+@settings(max_examples=15)
+@given(docs=DOCS, tokens_at_once=st.sampled_from([8, 24, 512]))
+def test_scores_equal_plain_forwards(
+    kind: str, docs: list[tuple[list[int], list[list[int]]]], tokens_at_once: int
+) -> None:
+    model = make_model(kind, "eager" if "soft" in kind else "sdpa")
+    spans = spans_of(docs)
+    tree = scorer(model, tokens_at_once=tokens_at_once)
+    assert_scores(model, list(tree.score(spans)), spans)
+    assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
+    assert (tree.fallbacks, tree.notes) == (0, [])
+
+
+@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("tokens_at_once", [16, 512])
+def test_eager_attention_takes_trees_too(kind: str, tokens_at_once: int) -> None:
+    model = make_model(kind, "eager")
+    spans = spans_of(MANY_DOCS)
+    tree = scorer(model, tokens_at_once=tokens_at_once)
+    assert_scores(model, list(tree.score(spans)), spans)
+    assert tree.fallbacks == 0
+    assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed < 250
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.filterwarnings("ignore")  # of kernels that are not installed
+def test_models_that_take_no_trees_fall_back_and_say_so(kind: str) -> None:
+    model = make_model(kind, "eager")
+    spans = spans_of(MANY_DOCS[:4])
+    tree = scorer(model)
+    assert_scores(model, list(tree.score(spans)), spans)
+    assert tree.fallbacks == len(spans)
+    (note,) = tree.notes
+    assert note.startswith("The prefix cache was not used: ")
+
+
+def test_wrong_scores_are_found_and_not_used() -> None:
+    """A model whose code looks at the tokens of the whole sequence, as none should."""
+    model = make_model("llama, grouped queries", "sdpa")
+
+    class Meddling(type(model)):  # type: ignore[misc]  # known at run time only
+        def forward(self, input_ids: Any, **arguments: Any) -> Any:
+            output = super().forward(input_ids, **arguments)
+            if input_ids.shape[1] > 30:
+                output.logits[..., 5] += 1.0
+            return output
+
+    meddling = Meddling(model.config).eval()
+    meddling.load_state_dict(model.state_dict())
+    spans = spans_of(MANY_DOCS)
+    tree = scorer(meddling)
+    assert_scores(meddling, list(tree.score(spans)), spans)
+    assert tree.fallbacks == len(spans)
+    (note,) = tree.notes
+    assert "went through the model as a whole: with the prefix cache, the score" in note
+
+
+def test_no_answer_is_given_before_the_check() -> None:
+    """Trees that go wrong only for long texts still serve the short ones, each answered once."""
+    model = make_model("gpt2", "sdpa")
+
+    class Confused(type(model)):  # type: ignore[misc]  # known at run time only
+        def forward(self, input_ids: Any, position_ids: Any = None, **arguments: Any) -> Any:
+            if position_ids is not None and int(position_ids.max()) >= 32:
+                position_ids = position_ids // 2
+            return super().forward(input_ids, position_ids=position_ids, **arguments)
+
+    confused = Confused(model.config).eval()
+    confused.load_state_dict(model.state_dict())
+    long = [([*range(2, 42), 2 + doc], [[40], [41, 7]]) for doc in range(4)]
+    spans = spans_of([*MANY_DOCS, *long])
+    tree = scorer(confused, tokens_at_once=64)
+    assert_scores(confused, list(tree.score(spans)), spans)
+    assert tree.fallbacks == 8
+    assert "Texts of 32 tokens and more" in tree.notes[0]
+
+
+def test_texts_that_do_not_fit_the_budget_fall_back() -> None:
+    model = make_model("llama, grouped queries", "sdpa")
+    bytes_per_token = 3 * 2 * 2 * 8 * 4
+    spans = spans_of([([3, 4], [[5], [6, 7]]), (list(range(2, 40)), [[8, 9]])])
+    tree = scorer(model, kv_budget=bytes_per_token * (16 + 30), tokens_at_once=16)
+    assert_scores(model, list(tree.score(spans)), spans)
+    assert tree.fallbacks == 1
+    assert "1 texts" in tree.notes[0]
+    assert "Raise it in --model_args" in tree.notes[0]
+
+
+def test_switched_off_every_text_goes_alone_without_a_note() -> None:
+    model = make_model("gpt2", "sdpa")
+    spans = spans_of(MANY_DOCS)
+    tree = scorer(model, prefix_cache=False)
+    assert_scores(model, list(tree.score(spans)), spans)
+    assert tree.fallbacks == len(spans)
+    assert tree.notes == []
+
+
+def test_answers_come_before_all_work_is_done_and_empty_ones_cost_nothing() -> None:
+    model = make_model("gpt2", "sdpa")
+    spans = [*spans_of(MANY_DOCS), Span(60, [3], [])]
+    tree = scorer(model, tokens_at_once=32)
+    answers = tree.score(iter(spans))
+    first = next(answers)
+    assert first.missing == 0
+    assert tree.tokens_pushed - tree.tokens_checked < tree.tokens_needed / 2
+    rest = list(answers)
+    assert len(rest) == 60
+    assert (rest[-1].place, rest[-1].logprob, rest[-1].is_greedy) == (60, 0.0, True)
+
+
+def test_half_precision_is_checked_with_room_for_rounding() -> None:
+    model = make_model("llama, grouped queries", "sdpa")
+    half = type(model)(model.config).to(torch.bfloat16).eval()
+    half.load_state_dict(model.state_dict())
+    spans = spans_of(MANY_DOCS)
+    tree = scorer(half)
+    assert len(list(tree.score(spans))) == len(spans)
+    assert tree.fallbacks == 0

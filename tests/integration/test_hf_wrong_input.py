@@ -1,0 +1,209 @@
+"""Wrong input for ``hf``: one message each, that says what to do, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Workplace, subprocess_cli
+
+torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+
+import tiny_models  # noqa: E402 (after the check for torch)
+from lm_eval.errors import LmEvalError, ModelError, UsageError  # noqa: E402
+from lm_eval.formats.assemble import Prompt  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save(tmp_path_factory.mktemp("model") / "tiny", "llama", window=64)
+
+
+def copy(folder: Path, target: Path, **config: Any) -> Path:
+    """The model's folder again, with keys of its configuration changed."""
+    shutil.copytree(folder, target)
+    path = target / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | config))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "fp17"}, "no dtype 'fp17'. Did you mean 'fp16'?"),
+        ({"device": "gpu"}, "'gpu' is no device.*Here: cpu"),
+        ({"device": "cuda:99"}, "no device 'cuda:99' here"),
+        ({"backend": "casual"}, "Did you mean 'causal'?"),
+        ({"batch_size": 0}, "batch_size must be a whole number above 0"),
+        ({"batch_size": "many"}, "batch_size must be a whole number above 0"),
+        ({"max_length": -1}, "max_length must be"),
+        ({"chat_template_args": "{no json"}, "is no JSON object"),
+        ({"attn_implementation": "quick"}, "attn_implementation"),
+        ({"peft": "."}, "no adapter_config.json"),
+        ({"peft": "/nowhere/adapter"}, "there is no folder /nowhere/adapter"),
+    ],
+)
+def test_wrong_arguments(folder: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(LmEvalError, match=message):
+        HFLM(folder, **{"device": "cpu", **arguments})
+
+
+def test_folders_that_hold_no_model(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ModelError, match=r"has no config.json.*It holds: notes.txt"):
+        HFLM(tmp_path)
+    (tmp_path / "a.gguf").write_bytes(b"no gguf")
+    with pytest.raises(ModelError, match=rf"give pretrained={tmp_path}/a.gguf"):
+        HFLM(tmp_path)
+    with pytest.raises(ModelError, match="not a GGUF file"):
+        HFLM(tmp_path / "a.gguf")
+    with pytest.raises(ModelError, match="There is no file"):
+        HFLM(tmp_path / "b.gguf")
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match="It holds an adapter: give its base model"):
+        HFLM(tmp_path)
+    with pytest.raises(ModelError, match=r"notes.txt is a file"):
+        HFLM(tmp_path / "notes.txt")
+    with pytest.raises(ModelError, match="There is no folder"):
+        HFLM(tmp_path / "nowhere")
+
+
+def test_broken_folders(folder: Path, tmp_path: Path) -> None:
+    unknown = copy(folder, tmp_path / "unknown", model_type="no_such_architecture")
+    with pytest.raises(ModelError, match=r"cannot load the configuration.*no_such_architecture"):
+        HFLM(unknown)
+    code = copy(
+        folder,
+        tmp_path / "code",
+        model_type="own",
+        auto_map={"AutoConfig": "configuration_own.OwnConfig"},
+    )
+    with pytest.raises(ModelError, match="add trust_remote_code=true"):
+        HFLM(code)
+    empty = copy(folder, tmp_path / "empty")
+    (empty / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="cannot load the weights"):
+        HFLM(empty)
+    # More layers than there are weights: transformers would go on with random ones.
+    larger = copy(folder, tmp_path / "larger", num_hidden_layers=3)
+    with pytest.raises(ModelError, match=r"lack \d+ tensors.*random numbers"):
+        HFLM(larger)
+
+
+def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
+    tokenizer = tiny_models.make_tokenizer()
+    small = tmp_path / "small"
+    tiny_models.make_model("llama", 300).save_pretrained(small)
+    tokenizer.save_pretrained(small)
+    with pytest.raises(ModelError, match=r"has \d+ tokens, but .* knows only 300"):
+        HFLM(small)
+
+
+def test_an_adapter_of_another_model(folder: Path, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
+    other = tiny_models.make_model("gpt2", 300)
+    settings = peft.LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
+    peft.get_peft_model(other, settings).save_pretrained(tmp_path / "adapter")
+    with pytest.raises(ModelError, match="does not fit LlamaForCausalLM"):
+        HFLM(folder, peft=tmp_path / "adapter", device="cpu")
+
+
+def test_texts_longer_than_the_window(folder: Path) -> None:
+    lm = HFLM(folder, device="cpu")
+    long = LoglikelihoodRequest("t", 7, 0, Prompt(("x",)), " word" * 80)
+    with pytest.raises(ModelError, match=r"doc 7: a continuation of \d+ tokens .*Raise max_length"):
+        lm.loglikelihood([long])
+    with pytest.raises(UsageError, match="Lower max_gen_toks"):
+        lm.generate_until([GenerateRequest("t", 0, 0, Prompt(("x",)), {"max_gen_toks": 64})])
+    with pytest.raises(UsageError, match=r"'t'\)\. Did you mean 'top_[pk]'"):
+        lm.generate_until([GenerateRequest("t", 0, 0, Prompt(("x",)), {"top_q": 1})])
+
+
+def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
+    model = tiny_models.make_model("llama", 405)
+    model.lm_head.weight.data[:] = float("nan")
+    model.save_pretrained(tmp_path / "nan")
+    tiny_models.make_tokenizer().save_pretrained(tmp_path / "nan")
+    lm = HFLM(tmp_path / "nan", device="cpu", prefix_cache=False)
+    with pytest.raises(ModelError, match=r"not numbers.*dtype=bfloat16"):
+        lm.loglikelihood([LoglikelihoodRequest("t", 0, 0, Prompt(("x",)), " A")])
+
+
+def test_a_hub_name_while_offline(tmp_path: Path) -> None:
+    """No server listens at the hub's address: one message, which names the files."""
+    done = subprocess_cli(
+        *("run", "--tasks", "demo_mcq@mcqa", "--model", "hf", "--limit", "1"),
+        *("--model_args", "pretrained=gpt2"),
+        cwd=tmp_path,
+        timeout_s=120,
+        HF_ENDPOINT="http://127.0.0.1:9",
+        HF_HOME=str(tmp_path / "hf"),
+    )
+    text = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    assert "Traceback" not in text
+    assert "Retry" not in text
+    assert "Model 'gpt2' is not on this machine, and the hub cannot be reached" in text
+    assert "config.json, model.safetensors (or pytorch_model.bin) and tokenizer.json" in text
+    assert "pretrained=FOLDER" in text
+
+
+def test_offline_by_choice(tmp_path: Path) -> None:
+    done = subprocess_cli(
+        *("run", "--tasks", "demo_mcq@mcqa", "--model", "hf", "--model_args", "pretrained=a/b"),
+        cwd=tmp_path,
+        timeout_s=120,
+        HF_HUB_OFFLINE="1",
+        HF_HOME=str(tmp_path / "hf"),
+    )
+    assert "HF_HUB_OFFLINE is set" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_out_of_memory_at_a_single_text(tmp_path: Path) -> None:
+    """The process may take little more memory than it has: attention over a long text does not fit."""
+    tiny_models.save(tmp_path / "wide", "gpt2", window=16384)
+    code = f"""
+import resource
+from lm_eval.errors import ModelError
+from lm_eval.formats.assemble import Prompt
+from lm_eval.models.huggingface import HFLM
+from lm_eval.requests import LoglikelihoodRequest
+lm = HFLM({str(tmp_path / "wide")!r}, device="cpu", prefix_cache=False, attn_implementation="eager")
+short = LoglikelihoodRequest("t", 0, 0, Prompt(("One two",)), " A")
+lm.loglikelihood([short])
+now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + 2**28, now + 2**28))
+long = LoglikelihoodRequest("t", 0, 0, Prompt(("One two three four " * 2000,)), " A")
+try:
+    lm.loglikelihood([long])
+except ModelError as error:
+    print(error)
+lm.loglikelihood([short])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert "Out of memory with a single text of" in done.stdout
+    assert "smaller max_length" in done.stdout
+
+
+def test_the_command_line_shows_one_message(folder: Path, tmp_path: Path) -> None:
+    work = Workplace(tmp_path)
+    work.task()
+    done = work.run(
+        *("--include_path", str(tmp_path), "--tasks", "t"),
+        *("--model_args", f"pretrained={folder},dtype=fp17"),
+        model="hf",
+    )
+    assert done.code != 0
+    assert "no dtype 'fp17'" in done.err
+    assert "Traceback" not in done.err

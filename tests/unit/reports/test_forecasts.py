@@ -1,0 +1,92 @@
+"""The table of a dry run, compared with plain text files.
+
+To write the files anew after a change you meant: ``python tests/unit/reports/test_forecasts.py``.
+"""
+
+import io
+from pathlib import Path
+
+import pytest
+from report_cases import PRICES
+from rich.console import Console
+
+from lm_eval.reports.forecasts import Forecast, print_forecasts
+from lm_eval.usage import Estimated, Usage
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
+
+
+def estimated(requests, tokens_in, tokens_out, counted_with=None):
+    (fewest, most), (low, high) = requests, tokens_in
+    return Estimated(
+        least=Usage(requests=fewest, tokens_in=low),
+        most=Usage(requests=most, tokens_in=high, tokens_out=tokens_out),
+        counted_with=counted_with,
+    )
+
+
+GUESSED = [
+    Forecast("demo_mcq@cot", 80, estimated((80, 80), (4_793, 4_793), 81_920)),
+    Forecast("demo_mcq@cloze", 80, estimated((320, 320), (5_856, 5_856), 0)),
+]
+COUNTED = [
+    Forecast(
+        "mmlu_all_subjects_together",
+        14_042,
+        estimated((14_042, 56_168), (9_876_543, 39_618_508), 56_168, "gpt2"),
+    ),
+    Forecast("demo_mcq@generate", 80, estimated((80, 80), (6_462, 6_462), 20_480, "gpt2")),
+]
+CASES = {
+    "forecast_guessed": (GUESSED, None),
+    "forecast_counted": (COUNTED, PRICES),
+    "forecast_one": (GUESSED[:1], PRICES),
+}
+
+
+def printed(forecasts, prices=None, width=100):
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+    print_forecasts(forecasts, console, prices=prices)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def golden_files():
+    for name, (forecasts, prices) in CASES.items():
+        for width in (100, 80):
+            yield f"{name}_{width}.txt", printed(forecasts, prices, width)
+
+
+@pytest.mark.parametrize(("name", "text"), list(golden_files()))
+def test_golden(name, text):
+    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [60, 70, 140])
+def test_no_line_is_too_long_and_nothing_is_lost(width):
+    text = printed(COUNTED, PRICES, width)
+    assert max(map(len, text.splitlines())) <= width
+    for part in ("14,122", "14,042", "9,876,543", "76,648", "1.4825", "gpt2"):
+        assert part in text
+
+
+def test_what_is_counted_and_what_is_guessed_is_said():
+    mixed = printed([*GUESSED, *COUNTED])
+    assert "gpt2" in mixed
+    assert "guessed" in mixed
+    rows = {line.split("  ")[0]: line for line in mixed.splitlines()}
+    assert "≈" in rows["demo_mcq@cot"]
+    assert "≈" not in rows["demo_mcq@generate"]
+    assert "≈" in rows["total"]
+    assert "≈" not in printed(COUNTED)
+
+
+def test_names_are_shown_not_obeyed():
+    hostile = Forecast("a\x1b[31m[red]x", 1, estimated((1, 1), (1, 1), 0, "t\x1bk"))
+    assert "\x1b" not in printed([hostile])
+    assert "[red]x" in printed([hostile])
+
+
+if __name__ == "__main__":
+    for name, text in golden_files():
+        (GOLDEN / name).write_text(text, encoding="utf-8")

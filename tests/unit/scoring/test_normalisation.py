@@ -1,0 +1,101 @@
+"""Which choice wins under each normalisation, computed by hand, and what must not change it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval.errors import ModelError
+from lm_eval.formats.normalisation import NORMALISATIONS, leading, normalisation_of
+from lm_eval.registry import HARNESS_METRICS
+from lm_eval.scoring.harness_metrics import score_multiple_choice
+from lm_eval.scoring.metrics import METRICS
+from lm_eval.scoring.outcomes import ChoiceOutcome
+
+# Each of the five wins under one normalisation alone:      sum    /char  /byte  /token  gain
+TEXTS = (
+    "ab",  # 2 characters, 2 bytes, 1 token                 -2     -1     -1     -2      0.5
+    "twenty characters ok",  # 20, 20, 4                    -6     -0.3   -0.3   -1.5    0.5
+    "日本語日本語日本語日",  # 10, 30, 5                       -6     -0.6   -0.2   -1.2    0.5
+    "a1b2c",  # 5, 5, 10                                    -5     -1     -1     -0.5    0.5
+    "four",  # 4, 4, 2                                      -7     -1.75  -1.75  -3.5    13
+)
+LOGPROBS = (-2.0, -6.0, -6.0, -5.0, -7.0)
+TOKENS = (1, 4, 5, 10, 2)
+ALONE = (-2.5, -6.5, -6.5, -5.5, -20.0)
+WINNERS = {"acc": 0, "acc_norm": 1, "acc_bytes": 2, "acc_tokens": 3, "acc_mutual_info": 4}
+
+
+def outcome(gold: int, **changed: object) -> ChoiceOutcome:
+    facts: dict[str, object] = {"logprobs": LOGPROBS, "tokens": TOKENS, "alone": ALONE, **changed}
+    return ChoiceOutcome(greedy=(False,) * 5, texts=TEXTS, gold=(gold,), **facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gold", range(5))
+@pytest.mark.parametrize(("metric", "winner"), WINNERS.items())
+def test_each_normalisation_picks_its_own(metric: str, winner: int, gold: int) -> None:
+    expected = float(gold == winner)
+    assert METRICS.get(metric).value(outcome(gold)) == expected
+    plain = score_multiple_choice(
+        LOGPROBS,
+        [False] * 5,
+        TEXTS,
+        gold,
+        unconditional_lls=ALONE,
+        tokens=TOKENS,
+        metrics=list(WINNERS),
+    )
+    assert plain[metric] == expected
+
+
+def test_every_normalisation_has_a_metric_for_formats_and_for_plain_tasks() -> None:
+    assert [one.metric for one in NORMALISATIONS.values()] == list(WINNERS)
+    for metric in WINNERS:
+        assert METRICS.get(metric).fits(reads_text=False)
+        assert "multiple_choice" in HARNESS_METRICS.get(metric).output_types
+        found = normalisation_of(metric)
+        assert found is not None
+        assert leading(["acc", "f1_macro"], found.name)[0] == metric
+
+
+def test_the_metric_of_the_normalisation_comes_first_and_once() -> None:
+    assert leading(["acc", "acc_norm"], "character") == ("acc_norm", "acc")
+    assert leading(["acc"], "pmi") == ("acc_mutual_info", "acc")
+    assert leading(["acc", "acc_norm"], None) == ("acc", "acc_norm")
+
+
+@pytest.mark.parametrize("tokens", [(), (1, 4, None, 10, 2), (None,) * 5])
+def test_without_token_counts_nothing_is_guessed(tokens: tuple[int | None, ...]) -> None:
+    with pytest.raises(ModelError, match=r"acc_tokens .* acc_norm"):
+        METRICS.get("acc_tokens").value(outcome(0, tokens=tokens))
+    with pytest.raises(ModelError, match=r"acc_tokens .* acc_norm"):
+        score_multiple_choice(
+            LOGPROBS, [False] * 5, TEXTS, 0, tokens=tokens, metrics=["acc_tokens"]
+        )
+
+
+# Whole numbers, so that sums and differences are exact.
+five = st.tuples(*[st.integers(-1000, 0).map(float)] * 5)
+
+
+@given(logprobs=five, count=st.integers(1, 9))
+def test_equal_token_counts_change_nothing(logprobs: tuple[float, ...], count: int) -> None:
+    one = outcome(0, logprobs=logprobs, tokens=(count,) * 5)
+    assert one.picked(one.token_counts()) == one.picked()
+
+
+@given(logprobs=five, prior=st.integers(-1000, 0))
+def test_equal_priors_change_nothing(logprobs: tuple[float, ...], prior: int) -> None:
+    one = outcome(0, logprobs=logprobs, alone=(float(prior),) * 5)
+    assert one.picked_by_gain() == one.picked()
+
+
+@given(logprobs=five, alone=five, shift=five)
+def test_what_moves_a_choice_and_its_prior_alike_changes_nothing(
+    logprobs: tuple[float, ...], alone: tuple[float, ...], shift: tuple[float, ...]
+) -> None:
+    moved = [tuple(a + b for a, b in zip(one, shift, strict=True)) for one in (logprobs, alone)]
+    before = outcome(0, logprobs=logprobs, alone=alone)
+    after = outcome(0, logprobs=moved[0], alone=moved[1])
+    assert before.picked_by_gain() == after.picked_by_gain()

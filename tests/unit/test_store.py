@@ -1,0 +1,296 @@
+"""Answers come back as they went in, whatever happened to the file in between."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lm_eval
+from lm_eval.errors import LmEvalWarning, StoreError
+from lm_eval.requests import Reply
+from lm_eval.store import AnswerStore, StoreInUseError, decode, encode
+from lm_eval.usage import Usage
+
+COUNT = 300
+
+
+def key(number: int) -> bytes:
+    """Spread over all keys, as digests are."""
+    return (number * 2654435761 % 2**32).to_bytes(4, "big") + bytes(12)
+
+
+def answer(number: int) -> Any:
+    if number % 3 == 0:
+        return Reply(f"reply {number} " * (number % 50), finish="stop", reasoning="hm\ud800")
+    return (-number / 7, True) if number % 3 == 1 else -number / 3
+
+
+def filled(path: Path, count: int = COUNT) -> AnswerStore:
+    store = AnswerStore(path)
+    for number in range(count):
+        store.put(key(number), answer(number))
+    return store
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that was closed in order."""
+    path = tmp_path_factory.mktemp("whole") / "s.db"
+    filled(path).close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def dying(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of a store in the middle of its life: half of it is in the log."""
+    folder = tmp_path_factory.mktemp("dying")
+    store = filled(folder / "live.db", COUNT // 2)
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for number in range(COUNT // 2, COUNT):
+        store.put(key(number), answer(number))
+    for suffix in ("", "-wal"):
+        shutil.copy(folder / f"live.db{suffix}", folder / f"s.db{suffix}")
+    store.close()
+    assert (folder / "s.db-wal").stat().st_size > 1000
+    return folder / "s.db"
+
+
+# What goes in comes out
+
+
+@given(
+    st.one_of(
+        st.floats(),
+        st.tuples(st.floats(), st.booleans()),
+        st.text(st.characters()),
+        st.builds(
+            Reply,
+            st.text(st.characters()),
+            finish=st.sampled_from(["stop", "length", "refused", None]),
+            reasoning=st.none() | st.text(),
+        ),
+    )
+)
+def test_an_answer_is_the_same_after_writing_and_reading(given_answer: Any) -> None:
+    back = decode(encode(given_answer))
+    assert type(back) is type(given_answer)
+    assert repr(back) == repr(given_answer)  # NaN is NaN, -0.0 is -0.0
+    if isinstance(given_answer, Reply):
+        assert isinstance(back, Reply)
+        assert vars(back) == vars(given_answer)
+
+
+class _Scalar:
+    """As numpy's numbers are."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def item(self) -> Any:
+        return self.value
+
+
+def test_put_returns_what_get_will(tmp_path: Path) -> None:
+    store = AnswerStore(tmp_path / "s.db")
+    for number, given_answer in enumerate(
+        [(_Scalar(-1.5), _Scalar(True)), [-2.5, False], _Scalar(3.5), -math.inf, "text", Reply("x")]
+    ):
+        put = store.put(key(number), given_answer)  # type: ignore[arg-type]
+        assert put == store.get(key(number))
+        assert type(put) in (tuple, float, str, Reply)
+    unwritable = object()
+    assert store.put(key(99), unwritable) is unwritable  # type: ignore[arg-type]
+    assert store.get(key(99)) is None
+    store.close()
+
+
+def test_an_answer_is_there_for_others_at_once(tmp_path: Path) -> None:
+    ours, theirs = AnswerStore(tmp_path / "s.db"), AnswerStore(tmp_path / "s.db")
+    for number in range(10):
+        ours.put(key(number), answer(number))
+        assert theirs.get(key(number)) == answer(number)
+    ours.close()
+    theirs.close()
+
+
+def test_costs_of_other_processes_add_up(tmp_path: Path) -> None:
+    for requests in (3, 4):
+        store = AnswerStore(tmp_path / "s.db")
+        for so_far in range(1, requests + 1):
+            usage = Usage(requests=so_far, wall_s=so_far / 2)
+            store.put(key(so_far), 1.0, "t", usage)
+        earlier = store.earlier_usage()
+        store.close()
+    assert earlier == {"t": Usage(requests=3, wall_s=1.5)}
+
+
+def test_secrets_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", 'in"the-environment')
+    store = AnswerStore(tmp_path / "s.db", secrets=("in-arguments",))
+    put = store.put(b"k", Reply('a in"the-environment b in-arguments', reasoning="in-arguments"))
+    store.note("n", "in-arguments")
+    assert isinstance(put, Reply)
+    assert (put, put.reasoning) == ("a *** b ***", "***")
+    assert store.get(b"k") == put
+    store.close()
+    data = (tmp_path / "s.db").read_bytes()
+    assert b"the-environment" not in data
+    assert b"in-arguments" not in data
+
+
+# Several processes
+
+
+def test_a_store_for_one_process_is_refused_to_a_second(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    first = AnswerStore(path, alone=True)
+    first.put(key(1), 1.0)
+    with pytest.raises(StoreInUseError, match="another process holds it"):
+        AnswerStore(path, alone=True)
+    assert first.get(key(1)) == 1.0
+    first.close()
+    second = AnswerStore(path, alone=True)
+    assert second.get(key(1)) == 1.0
+    second.delete()
+    assert list(tmp_path.iterdir()) == []
+
+
+WRITER = """
+import sys
+from lm_eval.store import AnswerStore
+path, first = sys.argv[1], int(sys.argv[2])
+store = AnswerStore(path)
+for number in range(first, first + 200):
+    store.put(number.to_bytes(16, "big"), float(number))
+    assert store.get(number.to_bytes(16, "big")) == float(number)
+store.close()
+"""
+
+
+def test_processes_share_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    source = str(Path(lm_eval.__file__).parents[1])
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(first)], env={"PYTHONPATH": source}
+        )
+        for first in (0, 100, 1000)  # two of them write the same answers
+    ]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
+    store = AnswerStore(path)
+    assert len(store) == 500
+    assert store.get((1199).to_bytes(16, "big")) == 1199.0
+    store.close()
+
+
+# Files that were cut off
+
+
+def check_opens(path: Path) -> int:
+    """Open a damaged store: nothing in it is wrong, and it can be filled again. How much it held."""
+    store = AnswerStore(path)
+    found = [store.get(key(number)) for number in range(COUNT)]
+    assert all(one is None or one == answer(n) for n, one in enumerate(found))
+    for number in range(COUNT):
+        store.put(key(number), answer(number))
+    store.close()
+    again = AnswerStore(path)
+    assert [again.get(key(number)) for number in range(COUNT)] == list(map(answer, range(COUNT)))
+    again.close()
+    return sum(one is not None for one in found)
+
+
+@given(share=st.floats(0, 1))
+@pytest.mark.filterwarnings("ignore:.*was cut off")
+def test_a_file_that_lost_its_end_opens(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, share: float
+) -> None:
+    data = whole.read_bytes()
+    path = tmp_path_factory.mktemp("cut") / "s.db"
+    path.write_bytes(data[: int(len(data) * share)])
+    check_opens(path)
+
+
+@given(share=st.floats(0, 1), cuts_log=st.booleans())
+@pytest.mark.filterwarnings("ignore:.*was cut off")
+def test_a_live_file_that_lost_its_end_opens(
+    dying: Path, tmp_path_factory: pytest.TempPathFactory, share: float, cuts_log: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    for suffix, is_cut in (("", not cuts_log), ("-wal", cuts_log)):
+        data = Path(f"{dying}{suffix}").read_bytes()
+        (folder / f"s.db{suffix}").write_bytes(data[: int(len(data) * share)] if is_cut else data)
+    held = check_opens(folder / "s.db")
+    if cuts_log:
+        assert held >= COUNT // 2  # the file itself is whole
+
+
+def test_most_of_a_file_that_lost_little_is_kept(whole: Path, tmp_path: Path) -> None:
+    data = whole.read_bytes()
+    (tmp_path / "s.db").write_bytes(data[: len(data) * 3 // 4 + 17])
+    with pytest.warns(LmEvalWarning, match=r"cut off in the middle of a write\. [\d,]+ answers"):
+        held = check_opens(tmp_path / "s.db")
+    assert held > COUNT / 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.db"]
+
+
+@pytest.mark.filterwarnings("ignore:.*was cut off")
+def test_every_short_beginning_opens(whole: Path, tmp_path: Path) -> None:
+    data = whole.read_bytes()
+    for size in (0, 1, 15, 16, 71, 99, 100, 511, 4095, 4096, 4097, 8192):
+        path = tmp_path / f"{size}.db"
+        path.write_bytes(data[:size])
+        check_opens(path)
+
+
+# Files that are no stores
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"SQLite format 4\0", bytes(5000)])
+def test_another_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "mine"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"holds no kept answers.*left as it is"):
+        AnswerStore(path)
+    assert path.read_bytes() == content
+    assert [one.name for one in tmp_path.iterdir()] == ["mine"]
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE answers (x)")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreError, match="SQLite file of another program"):
+        AnswerStore(path)
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("answers",)]
+    db.close()
+
+
+def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    filled(path, 1).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 9")
+    db.close()
+    with pytest.raises(StoreError, match=r"form \(9\)"):
+        AnswerStore(path)
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="Name a file in a folder"):
+        AnswerStore(tmp_path / "file" / "s.db")
+    with pytest.raises(StoreError, match="is a folder"):
+        AnswerStore(tmp_path)
