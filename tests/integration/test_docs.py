@@ -57,6 +57,9 @@ SKIPS = {
 }
 """Page → the reasons of the blocks on it that are not run."""
 
+PROGRESS = re.compile(r"\S+: [\d,]+/[\d,]+(, .*)?")
+"""What a run says while it works, if it takes more than a moment: not part of any page."""
+
 RUN = ("python", "bash", "console", "yaml")
 NOT_RUN = ("text", "json", "jsonl", "csv", "toml")
 FENCE = re.compile(
@@ -234,7 +237,8 @@ def assert_shown(shown: str, printed: str) -> None:
     """That ``printed`` is what the page shows, white space at line ends and blank edges apart."""
     lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
     pattern = "".join(ANY_LINES if line == "…" else _line_pattern(line) for line in lines)
-    tidy = "\n".join(line.rstrip() for line in printed.splitlines()).strip("\n") + "\n"
+    lines = [line.rstrip() for line in printed.splitlines() if not PROGRESS.fullmatch(line)]
+    tidy = "\n".join(lines).strip("\n") + "\n"
     if re.fullmatch(pattern, tidy) is None:
         raise AssertionError(f"the page shows:\n{shown}\nbut printed was:\n{printed}")
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from lm_eval.errors import UsageError
+from lm_eval.models.gguf import GgufLM
 from lm_eval.models.gguf_engine import _byte_alphabet
 from lm_eval.models.gguf_generation import GrowingText
 
@@ -33,3 +37,10 @@ def test_byte_alphabet_covers_all_bytes() -> None:
     alphabet = _byte_alphabet()
     assert sorted(alphabet.values()) == list(range(256))
     assert bytes(alphabet[character] for character in "Ġé") == b" \xe9"
+
+
+def test_a_switch_is_true_or_false() -> None:
+    GgufLM.check_args({"add_bos_token": True}, name="gguf")
+    GgufLM.check_args({"add_bos_token": None}, name="gguf")
+    with pytest.raises(UsageError, match="'gguf': add_bos_token is true or false, not 'perhaps'"):
+        GgufLM.check_args({"add_bos_token": "perhaps"}, name="gguf")
