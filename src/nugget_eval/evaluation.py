@@ -51,6 +51,11 @@ class JudgeSpec:
     model: LM | None = None
     """Where it is made already."""
 
+    @property
+    def model_name(self) -> str:
+        """What a prices file calls it."""
+        return self.name if self.backend is None else name_of(self.backend, self.model_args)
+
 
 @dataclass
 class Evaluation:
@@ -247,7 +252,7 @@ def prices_of(config: Config, specs: Sequence[JudgeSpec]) -> dict[str, Prices]:
     if config.logging.prices is None:
         return {}
     known = read_prices(config.logging.prices)
-    return {spec.name: known.of(spec.name.partition(" #")[0]) for spec in specs}
+    return {spec.name: known.of(spec.model_name) for spec in specs}
 
 
 def _task_name(spec: JudgeSpec, label: str | None) -> str:

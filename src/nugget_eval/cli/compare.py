@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
+from lm_eval.cli.program import logging_from
 from lm_eval.errors import DataError, UsageError
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import Measured
-from nugget_eval.cli.main import config_of
+from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
@@ -37,7 +38,10 @@ def compare(args: argparse.Namespace) -> int:
     if args.dry_run:
         return dry_run(varied(config, prompt_types, format_types))
     folder = check_output(config.logging.output_path)
-    with trials(config, prompt_types, format_types) as found:
+    with (
+        logging_from(config.logging.verbosity, NAME, "nugget_eval"),
+        trials(config, prompt_types, format_types) as found,
+    ):
         say_notes(found[0].done.loaded.notes)
         pairs, problem = _contrasts(found)
         if folder is not None:
