@@ -15,6 +15,7 @@ from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import Measured
+from nugget_eval.cli.cells import Cells
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
@@ -104,13 +105,6 @@ def show(found: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> Non
         out.print(Paragraph("  ", visible(problem)))
 
 
-class _Row:
-    """One line of a table, as text."""
-
-    def __init__(self, **cells: str) -> None:
-        self.__dict__.update(cells)
-
-
 def trial_table(found: Sequence[Trial]) -> FittingTable:
     """A line for each combination: what could be read, how right it was, what it cost."""
     rows = []
@@ -121,7 +115,7 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
         accuracy = agreed.measures["accuracy"] if agreed else Measured(None)
         usage = trial.usage
         rows.append(
-            _Row(
+            Cells(
                 name=visible(trial.name),
                 read=percent(trial.done.labelled, trial.done.total),
                 complete=percent(sum(one.complete for one in counts), total),
@@ -156,7 +150,7 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
 def contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
     """A line for each two combinations."""
     rows = [
-        _Row(
+        Cells(
             name=visible(f"{pair.first} − {pair.second}"),
             same=_value(pair.same),
             kappa=_value(pair.kappa),

@@ -14,6 +14,7 @@ from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
 from lm_eval.runs import hidden, secrets_in
+from nugget_eval.cli.cells import Cells
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (
@@ -98,13 +99,6 @@ def show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False
         out.print(Paragraph("  ", line))
 
 
-class _Row:
-    """One line of the table of judges, as text."""
-
-    def __init__(self, **cells: str) -> None:
-        self.__dict__.update(cells)
-
-
 def judge_table(done: Evaluation) -> FittingTable:
     """A line for each judge: how its replies were read, and what they cost."""
     rows = []
@@ -115,7 +109,7 @@ def judge_table(done: Evaluation) -> FittingTable:
         prices = done.prices.get(judged.name)
         cost = prices.cost(usage).amount if prices else None
         rows.append(
-            _Row(
+            Cells(
                 name=visible(judged.name, 60),
                 labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
                 replies=count(counts.total),
