@@ -33,6 +33,7 @@ from lm_eval.formats.templates import ClozeTemplate, MCQTemplate, TemplateFactor
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
+from lm_eval.models.huggingface import HFLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
 
@@ -433,10 +434,26 @@ def models_table() -> str:
 
 
 def gguf_arguments() -> str:
-    described = dict(
-        re.findall(r"^``(\w+)``\s+(.+)$", inspect.cleandoc(GgufLM.__doc__ or ""), re.M)
+    return _arguments(GgufLM, _described(GgufLM))
+
+
+ALSO_HF = {
+    "parallelize": "the same as `device_map=auto`",
+    "max_batch_size": "the most texts that `batch_size=auto` takes at a time",
+    "enable_thinking": "for templates that know it, whether the model reasons first",
+}
+
+
+def hf_arguments() -> str:
+    return _arguments(HFLM, {**_described(HFLM), **ALSO_HF})
+
+
+def _described(model: type) -> dict[str, str]:
+    """Argument → its line in the docstring, with the lines that continue it."""
+    lines = re.findall(
+        r"^``(\w+)``\s+(.+(?:\n +.+)*)$", inspect.cleandoc(model.__doc__ or ""), re.M
     )
-    return _arguments(GgufLM, described)
+    return {name: " ".join(text.split()) for name, text in lines}
 
 
 DUMMY_TEXT = {
@@ -488,10 +505,15 @@ def _arguments(model: type, described: dict[str, str]) -> str:
     parameters.pop("self")
     assert set(parameters) == set(described), f"describe every argument of {model.__name__}"
     rows = [
-        (code(name), yaml_value(one.default), cell(described[name]).replace("``", "`"))
+        (code(name), _default(one), cell(described[name]).replace("``", "`"))
         for name, one in parameters.items()
     ]
     return table(("Argument", "Default", "Meaning"), rows)
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    is_needed = parameter.default is inspect.Parameter.empty
+    return "required" if is_needed else yaml_value(parameter.default)
 
 
 def file_types() -> str:
@@ -622,6 +644,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "france-prompts": france_prompts,
     "gguf-arguments": gguf_arguments,
     "golden-examples": golden_examples,
+    "hf-arguments": hf_arguments,
     "metrics-table": metrics_table,
     "models-table": models_table,
     "reader-examples": reader_examples,

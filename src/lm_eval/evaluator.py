@@ -73,14 +73,15 @@ def adapt(
             stacklevel=2,
         )
         prompt = replace(prompt, as_chat=True)
-    if prompt.as_chat and not able.prefill:
-        prompt = replace(prompt, can_prefill=False)
     adapted = options if prompt is options.prompt else replace(options, prompt=prompt)
     for one in prepared:
         check_capable(one.task, model, adapted)
-    if adapted is options:
-        return list(prepared), options
-    return prepare_all([one.task for one in prepared], adapted), adapted
+    if adapted is not options:
+        prepared = prepare_all([one.task for one in prepared], adapted)
+    if not prompt.as_chat or able.prefill:
+        return list(prepared), adapted
+    without = replace(adapted, prompt=replace(prompt, can_prefill=False))
+    return [one.without_prefill() for one in prepared], without
 
 
 def run_all(

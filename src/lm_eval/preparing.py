@@ -11,7 +11,7 @@ import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lm_eval.errors import HelperError, LmEvalWarning, UsageError, did_you_mean, listing
 from lm_eval.requests import (
@@ -76,8 +76,24 @@ class Prepared:
 
     def asked(self) -> Iterator[DocRequests]:
         """Every doc with its requests, in order; those of a large task are built as they are read."""
-        if len(self.docs) == self.num_docs:
-            return iter(self.docs)
+        return iter(self.docs) if self._is_held else self._built()
+
+    def without_prefill(self) -> Prepared:
+        """The same docs as a model is asked that cannot continue a started assistant turn.
+
+        That only leaves ``gen_prefix`` out, so nothing is checked again, and docs without one stay.
+        """
+        asked = replace(self, prompt=replace(self.prompt, can_prefill=False))
+        if self._is_held and all(doc.asked.turn.gen_prefix is None for doc in self.docs):
+            return asked
+        built = asked._built()
+        return replace(asked, docs=list(built) if self._is_held else [next(built)])
+
+    @property
+    def _is_held(self) -> bool:
+        return len(self.docs) == self.num_docs
+
+    def _built(self) -> Iterator[DocRequests]:
         self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
         return build_requests(self.task, self.doc_ids, self.prompt)
 

@@ -274,7 +274,7 @@ def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: b
 
 def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
     """What the model is called in file names and results."""
-    for key in ("pretrained", "model", "path", "engine"):
+    for key in ("model", "pretrained", "path", "engine"):
         if model_args.get(key):
             value = str(model_args[key])
             return Path(value).stem if key == "path" else value

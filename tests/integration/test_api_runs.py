@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import Workplace
-from faulty import FaultyServer, Plan, always, never, some
+from faulty import Fault, FaultyServer, Plan, always, never, some
 from toy_openai import ToyServer, write_tokenizer
 
 CANARY = "sk-canary-run-40a9"
@@ -101,12 +101,86 @@ def test_the_key_is_in_no_file_and_no_message(
     assert CANARY not in done.out + done.err + refused.out + refused.err
 
 
-def test_an_unreachable_host_is_one_message(work: Workplace) -> None:
-    with FaultyServer(ToyServer()) as server:
+def repeated(path: str, body: Any) -> tuple[int, Any]:
+    said = {"role": "assistant", "content": f"B {CANARY}", "reasoning_content": CANARY}
+    return 200, {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "faults", "code"),
+    [
+        (repeated, never, 0),
+        (ToyServer(), always(Fault(400, message=f"no {CANARY}")), 0),
+        (ToyServer(), always(Fault(503, message=f"later, {CANARY}")), 0),
+        (ToyServer(), always(Fault("redirect", location=f"http://other.invalid/{CANARY}")), 1),
+        (lambda path, body: (200, f"<title>{CANARY}</title>".encode()), never, 0),
+        (lambda path, body: (200, {"choices": CANARY}), never, 0),
+    ],
+    ids=["reply", "refusal", "busy", "redirect", "page", "shape"],
+)
+def test_a_server_that_repeats_the_key_does_not_spread_it(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch, answer: Any, faults: Plan, code: int
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with FaultyServer(answer, faults=faults) as server:
         given = arguments(work, server, CHAT, max_retries=0)
-    done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
+        done = work.cli(
+            *("run", "--verbosity", "DEBUG", "--tasks", "t@generate", "--log_samples"),
+            *("--include_path", str(work.folder), "--max_failed", "100%", *given),
+            *("--use_cache", str(work.folder / "answers.db")),
+        )
+    assert done.code == code, done.err
+    written = {path: path.read_bytes() for path in work.folder.rglob("*") if path.is_file()}
+    assert [path for path, content in written.items() if CANARY.encode() in content] == []
+    assert CANARY not in done.out + done.err
+
+
+def test_where_keys_come_from_is_said(work: Workplace) -> None:
+    command = ["run", "--tasks", "t@generate", "--include_path", str(work.folder)]
+    missing = work.cli(*command, "--model", "openai-chat-completions", "--model_args", "model=gpt")
+    assert missing.code == 1
+    assert "OPENAI_API_KEY is not set. Give it the key" in missing.err
+    pairs = f"model=toy,base_url=http://127.0.0.1:9{CHAT},api_key={CANARY}"
+    given = work.cli(*command, "--model", "local-chat-completions", "--model_args", pairs)
+    assert given.code == 1
+    assert "has no argument 'api_key'. Keys come from the environment" in given.err
+    assert CANARY not in given.err
+
+
+@pytest.mark.parametrize(("path", "task"), [(CHAT, "t@generate"), (COMPLETIONS, "t@mcqa")])
+def test_an_unreachable_host_is_one_message(work: Workplace, path: str, task: str) -> None:
+    with FaultyServer(ToyServer()) as server:
+        pass
+    name = "local-completions" if path == COMPLETIONS else "local-chat-completions"
+    done = work.cli(
+        *("run", "--tasks", task, "--include_path", str(work.folder), "--model", name),
+        *("--model_args", f"model=toy,base_url={server.url}{path},max_retries=0"),
+    )
     assert done.code == 1
     assert done.err.count(server.url) == 1
+
+
+@pytest.mark.parametrize("backend", ["auto", "remote"])
+def test_a_wrong_path_is_told_before_a_missing_tokenizer(work: Workplace, backend: str) -> None:
+    with FaultyServer(ToyServer(), faults=always(Fault(404, message="nothing here"))) as server:
+        done = work.cli(
+            *("run", "--tasks", "t@mcqa", "--include_path", str(work.folder)),
+            *("--model", "local-completions", "--model_args"),
+            f"model=toy,base_url={server.url}/v1,tokenizer_backend={backend}",
+        )
+    assert done.code == 1
+    assert "nothing here" in done.err
+    assert f"{server.url}{COMPLETIONS}" in done.err
+    assert [seen.path for seen in server.requests] == ["/tokenize", "/v1"]
+
+
+def test_a_models_name_goes_before_its_files(work: Workplace) -> None:
+    with FaultyServer(ToyServer()) as server:
+        given = arguments(work, server, CHAT, pretrained="files")
+        done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
+    assert done.code == 0, done.err
+    assert [folder.name for folder in work.output.iterdir()] == ["toy"]
+    assert {seen.body["model"] for seen in server.requests} == {"toy"}
 
 
 def test_a_wrong_path_is_one_request(work: Workplace) -> None:

@@ -52,7 +52,7 @@ SKIPS = {
     "docs/data.md": ["needs a network"],
     "docs/formats.md": ["needs the weights"],
     "docs/harness.md": ["needs a library of task files"],
-    "docs/models.md": ["installs packages", "needs the weights"],
+    "docs/models.md": ["installs packages", "needs the weights"] * 2,
     "docs/nuggets.md": ["needs a server"],
 }
 """Page → the reasons of the blocks on it that are not run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -338,6 +339,27 @@ def test_the_quick_start(folders: dict[str, Path], tmp_path: Path, name: str) ->
     assert results["results"][f"t@{name}"]
     assert len(work.samples(f"t@{name}")) == 4
     assert results["config"]["model"] == "hf"
+
+
+def test_formats_of_one_run_share_their_beginnings(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    work = Workplace(tmp_path)
+    work.task(formats=..., description="One two three four five. " * 6)
+
+    def needed(*tasks: str) -> int:
+        done = work.run(
+            *("--include_path", str(tmp_path), "--tasks", *tasks, "--limit", "4"),
+            *("--model_args", f"pretrained={folders['llama']}"),
+            model="hf",
+        )
+        assert done.code == 0, done.err
+        count = int(work.results()["config"]["model_tokens_needed"])
+        shutil.rmtree(work.output)
+        return count
+
+    one, other = needed("t@mcqa"), needed("t@cloze")
+    assert max(one, other) < needed("t@mcqa", "t@cloze") < one + other - 30
 
 
 def test_a_chat_run(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
         ({"max_length": -1}, "max_length must be"),
         ({"chat_template_args": "{no json"}, "is no JSON object"),
         ({"attn_implementation": "quick"}, "attn_implementation"),
+        ({"prefix_token_id": "x"}, "prefix_token_id must be the number of a token, 0 to"),
+        ({"prefix_token_id": 99999}, "prefix_token_id must be the number of a token, 0 to"),
+        ({"revision": "v9"}, "revision=v9 is for names on the hub"),
+        ({"tokenizer": "/nowhere"}, "no folder /nowhere. Give tokenizer="),
+        ({"tokenizer": "."}, r"tokenizer=\.: the folder has no tokenizer_config.json"),
         ({"peft": "."}, "no adapter_config.json"),
         ({"peft": "/nowhere/adapter"}, "there is no folder /nowhere/adapter"),
     ],
@@ -53,6 +58,22 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
 def test_wrong_arguments(folder: Path, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(LmEvalError, match=message):
         HFLM(folder, **{"device": "cpu", **arguments})
+
+
+@pytest.mark.parametrize(
+    "switch",
+    ["prefix_cache", "trust_remote_code", "add_bos_token", "enable_thinking", "parallelize"],
+)
+def test_switches_are_true_or_false(folder: Path, switch: str) -> None:
+    with pytest.raises(UsageError, match=f"'hf': {switch} is true or false, not 'maybe'"):
+        HFLM.from_args({"pretrained": str(folder), switch: "maybe"}, name="hf")
+
+
+def test_a_window_beyond_learned_positions(folder: Path, tmp_path: Path) -> None:
+    learned = tiny_models.save(tmp_path / "learned", "gpt2", window=64)
+    with pytest.raises(UsageError, match=r"64 learned positions.*at most max_length=64"):
+        HFLM(learned, device="cpu", max_length=65)
+    assert HFLM(folder, device="cpu", max_length=65).max_length == 65  # rotary: by a rule
 
 
 def test_folders_that_hold_no_model(tmp_path: Path) -> None:
@@ -104,6 +125,22 @@ def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
     tokenizer.save_pretrained(small)
     with pytest.raises(ModelError, match=r"has \d+ tokens, but .* knows only 300"):
         HFLM(small)
+
+
+def test_a_tokenizer_that_numbers_its_tokens_otherwise(folder: Path, tmp_path: Path) -> None:
+    tokenizer = tiny_models.make_tokenizer()
+    tokenizer.save_pretrained(tmp_path / "same")
+    HFLM(folder, tokenizer=tmp_path / "same", device="cpu")
+    tokenizer.save_pretrained(tmp_path / "other")
+    path = tmp_path / "other" / "tokenizer.json"
+    known = json.loads(path.read_text("utf-8"))
+    vocabulary = known["model"]["vocab"]
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    others = [*tokens[:3], *reversed(tokens[3:])]
+    known["model"]["vocab"] = {token: number for number, token in enumerate(others)}
+    path.write_text(json.dumps(known), "utf-8")
+    with pytest.raises(ModelError, match=r"belongs to another model: only \d+ of the 400 tokens"):
+        HFLM(folder, tokenizer=tmp_path / "other", device="cpu")
 
 
 def test_an_adapter_of_another_model(folder: Path, tmp_path: Path) -> None:

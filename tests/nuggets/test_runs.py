@@ -30,7 +30,8 @@ from nugget_eval.records import (
     with_labels,
 )
 
-TREC = Path(__file__).parent / "trec"
+SAMPLES = Path(__file__).parent / "samples"
+TREC = Path(__file__).resolve().parents[3] / "shared/data"
 Read = Callable[[Path], Iterator[Any]]
 
 # As nuggetizer writes them: its keys in its order, and its words for what failed.
@@ -107,28 +108,42 @@ def test_objects_come_back_without_help_from_the_line(kind: str, tmp_path: Path)
         assert json.dumps(record.to_row()) == json.dumps(json.loads(line)), record
 
 
-@pytest.mark.parametrize("name", ["trec_rag24_answers_gpt4o", "trec_rag24_answers_llama31_70b"])
-def test_trec_answers_round_trip(name: str, tmp_path: Path) -> None:
-    source = TREC / f"{name}.jsonl"
+def test_answers_round_trip(tmp_path: Path) -> None:
+    source = SAMPLES / "answers.jsonl"
     answers = list(runs.read_answers(source))
-    assert [answer.qid for answer in answers] == ["2024-105741", "2024-109837", "2024-111331"]
-    assert all(answer.text and answer.references and answer.response_length for answer in answers)
+    assert [answer.qid for answer in answers] == ["h-1", "h-2", "h-3"]
+    assert all(answer.text and answer.response_length for answer in answers)
     runs.write_records(tmp_path / "out.jsonl", answers)
     assert (tmp_path / "out.jsonl").read_bytes() == source.read_bytes()
 
 
-def test_trec_nuggets_round_trip(tmp_path: Path) -> None:
-    source = TREC / "trec_rag25_dev_nuggets.jsonl"
+def test_topics_round_trip(tmp_path: Path) -> None:
+    source = SAMPLES / "topics.jsonl"
     topics = list(runs.read_topics(source))
-    assert topics[0].qid == "58"
+    assert topics[0].qid == "12"
     assert topics[0].query == ""
     assert {nugget.importance for nugget in topics[0].nuggets} == {"vital", "okay"}
     runs.write_records(tmp_path / "out.jsonl", topics)
     assert (tmp_path / "out.jsonl").read_bytes() == source.read_bytes()
 
 
+@pytest.mark.skipif(not TREC.is_dir(), reason="the TREC samples are not beside the project")
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("trec_rag24_answers_gpt4o", runs.read_answers),
+        ("trec_rag24_answers_llama31_70b", runs.read_answers),
+        ("trec_rag25_dev_nuggets", runs.read_topics),
+    ],
+)
+def test_trec_files_round_trip(name: str, read: Any, tmp_path: Path) -> None:
+    source = TREC / f"{name}.jsonl"
+    runs.write_records(tmp_path / "out.jsonl", read(source))
+    assert (tmp_path / "out.jsonl").read_bytes() == source.read_bytes()
+
+
 def test_labels_put_into_read_nuggets_keep_the_other_keys(tmp_path: Path) -> None:
-    topic = next(runs.read_topics(TREC / "trec_rag25_dev_nuggets.jsonl"))
+    topic = next(runs.read_topics(SAMPLES / "topics.jsonl"))
     labels = [None, *["support" for _ in topic.nuggets[1:]]]
     item = Assignment("q", topic.qid, "a", 1, "r", with_labels(topic.nuggets, labels))
     runs.write_records(tmp_path / "out.jsonl", [item])

@@ -179,9 +179,10 @@ class FaultyServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _shut(self) -> None:
+        # First let connections come about that are half accepted: asyncio would forget them open.
+        # A handshake that failed takes longer to end.
+        await asyncio.sleep(0.02 if self.tls is None else 0.2)
         self._server.close()
-        # Connections that are just coming about; a handshake that failed takes longer to end.
-        await asyncio.sleep(0.01 if self.tls is None else 0.2)
         while self._handlers:
             for handler, writer in list(self._handlers.items()):
                 writer.transport.abort()

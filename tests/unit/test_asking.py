@@ -15,6 +15,7 @@ from lm_eval.errors import ConfigError, ModelError, UsageError
 from lm_eval.evaluator import RunOptions, prepare, run_all
 from lm_eval.instances import Instance
 from lm_eval.models.dummy import DummyLM
+from lm_eval.preparing import Prepared
 from lm_eval.request_keys import RequestKeys
 from lm_eval.requests import Answer, PromptOptions, Request
 from lm_eval.store import AnswerStore
@@ -230,3 +231,21 @@ def test_how_many_may_fail(given: str | int, total: int, allowed: int) -> None:
 def test_what_is_no_limit_for_failures(bad: str) -> None:
     with pytest.raises(UsageError, match="such as 1%"):
         allowed_failures(bad, 10)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("held_docs", [10**6, 5])
+def test_without_prefill_docs_are_those_of_a_run_that_never_had_it(
+    tmp_path: Path, name: str | None, held_docs: int
+) -> None:
+    def prepared(can_prefill: bool) -> Prepared:
+        prompt = PromptOptions(num_fewshot=2, as_chat=True, can_prefill=can_prefill)
+        task = ConfigurableTask(config(tmp_path), format_name=name)
+        return prepare(task, RunOptions(prompt=prompt), held_docs=held_docs)
+
+    before, wanted = prepared(can_prefill=True), prepared(can_prefill=False)
+    found = before.without_prefill()
+    assert (found.docs, found.prompt, found.counts) == (wanted.docs, wanted.prompt, wanted.counts)
+    assert list(found.asked()) == list(wanted.asked())
+    is_same = all(one is other for one, other in zip(found.docs, before.docs, strict=True))
+    assert is_same == (held_docs > DOCS and name != "generate")  # built again only where it matters

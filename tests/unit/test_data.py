@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import threading
+import tracemalloc
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -192,6 +193,18 @@ def test_nan_and_infinity_are_floats() -> None:
     row = read_json_text('{"a": NaN, "b": -Infinity}', "t")[0]
     assert row["a"] != row["a"]
     assert row["b"] == float("-inf")
+
+
+def test_lines_are_read_one_at_a_time() -> None:
+    text = ('{"a": 1' + " " * 1000 + "}\n") * 1000
+    tracemalloc.start()
+    try:
+        rows = read_json_text(text, "t")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(rows) == 1000
+    assert most < len(text) / 2  # no second copy of the file
 
 
 def test_json_shapes(write: Write) -> None:

@@ -7,7 +7,7 @@ that stands twice in one object is an error, because one of the two values would
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lm_eval.config.yaml import excerpt
@@ -29,9 +29,8 @@ def read_json_text(text: str, source: str, *, field: str | None = None) -> Table
 
 
 def _read_lines(text: str, source: str) -> Table:
-    # Split at "\n" only: JSON strings may hold U+2028 and the like as they are.
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(_lines(text), start=1):
         if not line or line.isspace():
             continue
         try:
@@ -44,6 +43,18 @@ def _read_lines(text: str, source: str) -> Table:
             raise _not_an_object(row, f"{source}, line {number}")
         rows.append(row)
     return Table.owning(rows)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One line after the other: a list of all would be the whole file a second time.
+
+    They end at "\\n" only: JSON strings may hold U+2028 and the like as they are.
+    """
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

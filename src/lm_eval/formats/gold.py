@@ -65,5 +65,5 @@ def _check_unique(place: int, choices: Sequence[str]) -> None:
     if [choice.strip() for choice in choices].count(gold) > 1:
         raise GoldError(
             f"the gold answer {shorten(gold)} stands more than once among the choices, so no reader "
-            "can tell which is meant. Make the choices distinct."
+            "can tell which is meant. Make the choices distinct, or leave the doc out (process_docs)."
         )

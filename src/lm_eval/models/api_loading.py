@@ -83,7 +83,7 @@ class TokenizerLoader:
         try:
             return self._remote()
         except ModelError as error:
-            if isinstance(error, RequestError) and error.status not in _ABSENT:
+            if isinstance(error, RequestError):
                 raise
             no_server = error
         try:
@@ -105,6 +105,7 @@ class TokenizerLoader:
                 raise
             found = [[]]
         if not found[0]:
+            self._model.check_endpoint()  # a wrong address lacks /tokenize too
             raise ModelError(
                 f"{shown_address(link.root)}/tokenize does not answer with tokens, so the server's own "
                 "tokenizer cannot be used. Set tokenizer_backend=huggingface and tokenizer=NAME."

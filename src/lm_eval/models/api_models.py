@@ -354,6 +354,10 @@ class TemplateAPI(StreamingLM, ServerFacts):
         """The reply of another endpoint of the same server, for plain code."""
         return self._calls.ask_beside(request)
 
+    def check_endpoint(self) -> None:
+        """Raise what makes every request fail, such as a wrong address; one small request is sent."""
+        self._calls.check_endpoint()
+
     def request_header(self) -> dict[str, str]:
         """The header as it is sent."""
         return self._calls.header()

@@ -89,7 +89,7 @@ class _Probe:
         except RequestError as error:
             if error.status not in _REFUSED:
                 raise
-            return self._without(f"it refused the request: {error}")
+            return self._without(f"it refused the request: {str(error).rstrip('.')}")
         self.together = self._tried(self.texts)
         problems = []
         for lead in (0,) if self.prober.sends_tokens else (0, 1):

@@ -135,6 +135,15 @@ class Sender:
                 raise self.explained(error) from error.__cause__
             raise
 
+    def check_endpoint(self) -> None:
+        """Send one small request. An error that other requests may not meet is of no interest."""
+        small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
+        try:
+            self.transport.run(self.ask(["a"], generate=True, gen_kwargs=small))
+        except ModelError as error:
+            if isinstance(error, RequestError) and error.stops_run:
+                raise
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result, for plain code: also for a ``model_call`` that runs in a thread."""
         loop = self._loop
@@ -163,7 +172,7 @@ class Sender:
         **more: Any,
     ) -> Any:
         """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
-        counts, own = _COUNTS.get(), Usage()
+        counts, own = _COUNTS.get(None), Usage()
         token = _COUNTS.set(own)
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
         try:
@@ -181,7 +190,8 @@ class Sender:
             _COUNTS.reset(token)
         own.requests = own.requests or 1  # where a subclass sends by itself
         own.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
-        counts.add(own)
+        if counts is not None:
+            counts.add(own)
         return outputs
 
     async def _ask_subclass(

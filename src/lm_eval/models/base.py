@@ -222,7 +222,9 @@ class LM:
 
     @classmethod
     def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
-        """Refuse arguments that the constructor does not take, and a lack of those it needs."""
+        """Refuse arguments that the constructor does not take, a lack of those it needs, and switches
+        that are neither true nor false.
+        """
         parameters = inspect.signature(cls.__init__).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -240,6 +242,12 @@ class LM:
             raise UsageError(
                 f"Model {name!r} needs {listing(lacking)}. Give it as --model_args {example}."
             )
+        for argument, value in model_args.items():
+            if _is_switch(parameters.get(argument)) and value not in (None, True, False):
+                raise UsageError(
+                    f"Model {name!r}: {argument} is true or false, not {value!r}. Write "
+                    f"{argument}=true or {argument}=false in --model_args."
+                )
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
@@ -281,6 +289,14 @@ class LM:
 
     def _cannot(self, what: str) -> ModelError:
         return ModelError(f"Model backend {type(self).__name__} cannot {what}.")
+
+
+def _is_switch(parameter: inspect.Parameter | None) -> bool:
+    """Whether an argument is declared to be true or false."""
+    if parameter is None:
+        return False
+    kind = parameter.annotation
+    return kind in (bool, bool | None, "bool", "bool | None") or isinstance(parameter.default, bool)
 
 
 def _inferred(cls: type[LM]) -> Capabilities:

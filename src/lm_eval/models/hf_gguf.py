@@ -32,7 +32,7 @@ def converted(source: Source, load: Callable[[Source], tuple[Any, Any]]) -> Sour
     file = Path(source.at) / source.gguf_file
     if file.stat().st_size > LARGEST_KEPT:
         return source
-    folder = cache_folder() / file_digest(file).rpartition(":")[2][:32]
+    folder = _folder_for(file)
     if not folder.is_dir():
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +40,21 @@ def converted(source: Source, load: Callable[[Source], tuple[Any, Any]]) -> Sour
         except OSError:
             return source
     return replace(source, at=str(folder), gguf_file=None, made_from=str(file))
+
+
+def if_converted(source: Source) -> Source:
+    """The file's model as a folder where it was converted before, else the file."""
+    if source.gguf_file is None:
+        return source
+    file = Path(source.at) / source.gguf_file
+    folder = _folder_for(file)
+    if not folder.is_dir():
+        return source
+    return replace(source, at=str(folder), gguf_file=None, made_from=str(file))
+
+
+def _folder_for(file: Path) -> Path:
+    return cache_folder() / file_digest(file).rpartition(":")[2][:32]
 
 
 def cache_folder() -> Path:

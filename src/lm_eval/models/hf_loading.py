@@ -13,25 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean, listing
-from lm_eval.models.hf_gguf import converted
-from lm_eval.models.hf_sources import Source, find_source
+from lm_eval.errors import MissingExtraError, ModelError, listing
+from lm_eval.models.hf_gguf import converted, if_converted
+from lm_eval.models.hf_options import read_backend, read_device, read_dtype
+from lm_eval.models.hf_sources import TOKENIZER_FOLDER, Source, find_source
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
-DTYPES = {
-    "auto": "auto",
-    "float32": "float32",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float64": "float64",
-    "fp32": "float32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp64": "float64",
-    "float": "float32",
-    "half": "float16",
-    "double": "float64",
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +67,7 @@ def load(wanted: Wanted) -> Loaded:
         source = converted(source, _load_gguf)
     config = load_config(source, trust_remote_code=trusts)
     backend = read_backend(wanted.backend, config)
-    tokenizer_source = find_source(wanted.tokenizer) if wanted.tokenizer else source
+    tokenizer_source = find_tokenizer(wanted.tokenizer, source)
     tokenizer = load_tokenizer(tokenizer_source, trust_remote_code=trusts)
     model = load_model(
         source,
@@ -159,6 +146,13 @@ def load_model(
             "with random numbers. Give the whole model, or one made for this task."
         )
     return model.eval()
+
+
+def find_tokenizer(given: str | None, model: Source) -> Source:
+    """Where the tokenizer is: as given, else with the model."""
+    if given is None:
+        return model
+    return if_converted(find_source(str(given), argument="tokenizer", holds=TOKENIZER_FOLDER))
 
 
 def load_tokenizer(source: Source, *, trust_remote_code: bool) -> Any:
@@ -251,51 +245,6 @@ def quiet() -> Iterator[None]:
 # -- arguments -------------------------------------------------------------------------------
 
 
-def read_dtype(dtype: Any) -> Any:
-    """A name such as ``bfloat16`` as what ``transformers`` takes."""
-    torch, _ = import_torch()
-    if isinstance(dtype, torch.dtype):
-        return dtype
-    name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise UsageError(
-            f"Model 'hf' has no dtype {dtype!r}.{did_you_mean(name, DTYPES)} "
-            f"Valid: {listing(DTYPES)}."
-        )
-    return "auto" if name == "auto" else getattr(torch, DTYPES[name])
-
-
-def read_device(device: Any) -> Any:
-    """The device: the one named, else a GPU if there is one, else the CPU."""
-    torch, _ = import_torch()
-    has_mps = torch.backends.mps.is_available()
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if device is None:
-        return torch.device("cuda" if count else "mps" if has_mps else "cpu")
-    here = ["cpu", *(["cuda"] if count else []), *[f"cuda:{n}" for n in range(count)]]
-    here += ["mps"] if has_mps else []
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise UsageError(
-            f"{device!r} is no device.{did_you_mean(str(device), here)} Here: {listing(here)}."
-        ) from error
-    if found.type in ("cpu", "cuda", "mps") and str(found) not in here:
-        raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
-    return found
-
-
-def window_of(config: Any, tokenizer: Any) -> int:
-    """How many tokens the model reads at most, by its configuration, else 2048."""
-    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
-    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
-        value = getattr(text, name, None)
-        if isinstance(value, int) and value > 0:
-            return value
-    limit = getattr(tokenizer, "model_max_length", None)
-    return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
-
-
 def check_vocabulary(loaded: Loaded) -> None:
     """Refuse a tokenizer whose tokens the model does not have."""
     own = int(loaded.tokenizer.vocab_size)
@@ -305,16 +254,21 @@ def check_vocabulary(loaded: Loaded) -> None:
             f"{loaded.source.given} knows only {loaded.vocabulary}: it belongs to another model. "
             "Leave tokenizer= out to use the model's own."
         )
+    if loaded.tokenizer_source != loaded.source:
+        _compare_with_own(loaded)
 
 
-def read_backend(backend: str, config: Any) -> str:
-    """``causal`` or ``seq2seq``; ``default`` is what the configuration says."""
-    kinds = ("default", "causal", "seq2seq")
-    if backend not in kinds:
-        raise UsageError(
-            f"Model 'hf' has no backend {backend!r}.{did_you_mean(str(backend), kinds)} "
-            f"Valid: {listing(kinds)}."
+def _compare_with_own(loaded: Loaded) -> None:
+    """Refuse a tokenizer that numbers its tokens otherwise than the model's own does."""
+    try:
+        own = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()
+    except ModelError:  # the model comes without one: nothing to compare with
+        return
+    given = loaded.tokenizer.get_vocab()
+    same = sum(given.get(token) == number for token, number in own.items())
+    if same < len(own) / 2:
+        raise ModelError(
+            f"The tokenizer {loaded.tokenizer_source.given} belongs to another model: only {same} of "
+            f"the {len(own)} tokens of {loaded.source.given} have the same numbers in it. Leave "
+            "tokenizer= out to use the model's own."
         )
-    if backend != "default":
-        return backend
-    return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"

@@ -15,6 +15,23 @@ _SAMPLING = ("top_p", "top_k", "seed")
 PENALTIES = ("repetition_penalty", "no_repeat_ngram_size")
 _WITHOUT_EFFECT = ("num_beams", "num_return_sequences", "use_cache")
 _GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING, *PENALTIES)
+DTYPES = {
+    "auto": "auto",
+    "float32": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp64": "float64",
+    "float": "float32",
+    "half": "float16",
+    "double": "float64",
+}
+
+_POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
+"""Settings of models whose positions go beyond what they were trained on."""
 
 
 def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
@@ -33,6 +50,17 @@ def positive(name: str, value: Any) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(f"Model 'hf': {name} must be a whole number above 0, not {value!r}.")
+    return value
+
+
+def token_id(name: str, value: Any, known: int) -> int | None:
+    """A token of the model's vocabulary, ``known`` tokens large."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < known:
+        raise UsageError(
+            f"Model 'hf': {name} must be the number of a token, 0 to {known - 1}, not {value!r}."
+        )
     return value
 
 
@@ -70,3 +98,81 @@ def chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
     if enable_thinking is not None:
         arguments["enable_thinking"] = enable_thinking
     return arguments
+
+
+# -- of the model itself --------------------------------------------------------------------
+
+
+def read_dtype(dtype: Any) -> Any:
+    """A name such as ``bfloat16`` as what ``transformers`` takes."""
+    import torch
+
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise UsageError(
+            f"Model 'hf' has no dtype {dtype!r}.{did_you_mean(name, DTYPES)} "
+            f"Valid: {listing(DTYPES)}."
+        )
+    return "auto" if name == "auto" else getattr(torch, DTYPES[name])
+
+
+def read_device(device: Any) -> Any:
+    """The device: the one named, else a GPU if there is one, else the CPU."""
+    import torch
+
+    has_mps = torch.backends.mps.is_available()
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device is None:
+        return torch.device("cuda" if count else "mps" if has_mps else "cpu")
+    here = ["cpu", *(["cuda"] if count else []), *[f"cuda:{n}" for n in range(count)]]
+    here += ["mps"] if has_mps else []
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise UsageError(
+            f"{device!r} is no device.{did_you_mean(str(device), here)} Here: {listing(here)}."
+        ) from error
+    if found.type in ("cpu", "cuda", "mps") and str(found) not in here:
+        raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
+    return found
+
+
+def window_of(config: Any, tokenizer: Any) -> int:
+    """How many tokens the model reads at most, by its configuration, else 2048."""
+    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
+    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    limit = getattr(tokenizer, "model_max_length", None)
+    return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
+
+
+def read_window(given: int | None, config: Any, tokenizer: Any) -> int:
+    """The window in tokens: as given, where the model has positions for it, else the model's own."""
+    own = window_of(config, tokenizer)
+    if given is None:
+        return own
+    text = config.get_text_config(decoder=True)
+    extends = any(getattr(text, name, None) for name in _POSITIONS_BY_RULE)
+    if given > own and hasattr(text, "n_positions") and not extends:
+        raise UsageError(
+            f"max_length={given}, but a model of type {text.model_type!r} with {own} learned "
+            f"positions reads no more. Give at most max_length={own}."
+        )
+    return given
+
+
+def read_backend(backend: str, config: Any) -> str:
+    """``causal`` or ``seq2seq``; ``default`` is what the configuration says."""
+    kinds = ("default", "causal", "seq2seq")
+    if backend not in kinds:
+        raise UsageError(
+            f"Model 'hf' has no backend {backend!r}.{did_you_mean(str(backend), kinds)} "
+            f"Valid: {listing(kinds)}."
+        )
+    if backend != "default":
+        return backend
+    return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"

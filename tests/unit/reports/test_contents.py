@@ -188,6 +188,14 @@ def test_nothing_else_depends_on_what_it_cost():
     assert to_json(with_costs) == to_json(results_dict(silent, run=RUN))
 
 
+def test_what_a_model_counts_while_it_is_asked_stands_with_the_costs():
+    facts = {"num_parameters": 135, "truncated_requests": 3, "empty_continuations": 0}
+    content = results_dict(COUNTED, run=replace(RUN, model_facts=facts))
+    assert content["accounting"]["model"] == {"truncated_requests": 3, "empty_continuations": 0}
+    assert content["config"]["model_num_parameters"] == 135
+    assert not [key for key in content["config"] if "truncated" in key or "empty" in key]
+
+
 def test_without_prices_there_is_no_cost():
     block = results_dict(COUNTED, run=RUN)["accounting"]
     assert "prices" not in block

@@ -4,7 +4,6 @@ import getpass
 import json
 import platform
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,8 @@ from lm_eval.reports import environment as module
 from lm_eval.reports.environment import environment, git_hash, pretty_environment
 
 
-def test_it_names_versions_and_is_cheap():
-    started = time.perf_counter()
+def test_it_names_versions():
     facts = environment()
-    assert time.perf_counter() - started < 0.5  # about 5 ms; generous on a busy machine
     assert facts["python"] == platform.python_version()
     assert "rich" in facts["packages"]
     assert f"rich=={facts['packages']['rich']}" in pretty_environment(facts)
