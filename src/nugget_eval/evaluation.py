@@ -284,14 +284,13 @@ def _keeper(
     config: Config, spec: JudgeSpec, model: LM, items: Sequence[Item], label: str | None
 ) -> Keeper:
     """Where the replies of a judge are kept."""
-    total = len(Judge(model, items, config, name=spec.name).caller.first())
     backend = spec.backend or ("gguf" if spec.model is None else None)
     identity = model_identity(model, backend, spec.model_args)
     secrets = secrets_in(spec.model_args)
     if config.evaluation.use_cache is not None:
-        return Keeper(opened_cache(config.evaluation.use_cache, identity, model, secrets), total)
+        return Keeper(opened_cache(config.evaluation.use_cache, identity, model, secrets), None)
     if identity is None or not model.keeps_answers:
-        return Keeper(None, total)
+        return Keeper(None, None)
     asked = {
         name: value
         for name, value in config.to_dict()["model"].items()
@@ -307,7 +306,7 @@ def _keeper(
         }
     )
     folder = config.logging.output_path
-    return Keeper(opened_run_store(Path(folder) if folder else None, key, identity, secrets), total)
+    return Keeper(opened_run_store(Path(folder) if folder else None, key, identity, secrets), None)
 
 
 def _digest(items: Sequence[Item]) -> str:
