@@ -69,6 +69,10 @@ def _between(least: float, most: float, *, is_open: bool = False) -> Check:
     return check
 
 
+def _level(value: Any) -> str:
+    return str(_one_of(LEVELS)(value.upper() if isinstance(value, str) else value))
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise _Wrong(f"is {shorten(value)}, but must be true or false")
@@ -312,7 +316,7 @@ class LoggingConfig(_Section):
     prices: str | None = _setting(None, _text, "a YAML file with what models charge; adds costs")
     progress: bool = _setting(True, _flag, "show how far the run is (default: true)")
     verbosity: str = _setting(
-        "WARNING", _one_of(LEVELS), "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL"
+        "WARNING", _level, "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL"
     )
 
 
