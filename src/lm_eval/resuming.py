@@ -80,7 +80,8 @@ class Keeper:
     """Holds the store of a run open; an error on the way out says what is kept."""
 
     kept: Kept | None
-    total: int
+    total: int | None
+    """How many answers there will be; None where that follows from the answers."""
 
     @property
     def is_own(self) -> bool:
@@ -106,7 +107,7 @@ class Keeper:
     def __enter__(self) -> Keeper:
         if self.kept is not None and self.is_own and len(self.kept.store):
             print(
-                f"lm-eval: resuming: {len(self.kept.store):,} of {self.total:,} answered",
+                f"lm-eval: resuming: {len(self.kept.store):,}{self._of_total} answered",
                 file=sys.stderr,
                 flush=True,
             )
@@ -127,6 +128,10 @@ class Keeper:
         if error is not None and text:
             _tell(error, text)
 
+    @property
+    def _of_total(self) -> str:
+        return "" if self.total is None else f" of {self.total:,}"
+
     def _kept_text(self) -> str:
         """What is kept, and what to do; empty where there is nothing."""
         kept = self.kept
@@ -139,7 +144,7 @@ class Keeper:
         if not number:
             return ""
         return (
-            f"{number:,} of {self.total:,} answers are kept{where}: the same command goes on from "
+            f"{number:,}{self._of_total} answers are kept{where}: the same command goes on from "
             "there."
         )
 

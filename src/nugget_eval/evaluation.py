@@ -51,6 +51,11 @@ class JudgeSpec:
     model: LM | None = None
     """Where it is made already."""
 
+    @property
+    def model_name(self) -> str:
+        """What a prices file calls it."""
+        return self.name if self.backend is None else name_of(self.backend, self.model_args)
+
 
 @dataclass
 class Evaluation:
@@ -247,7 +252,7 @@ def prices_of(config: Config, specs: Sequence[JudgeSpec]) -> dict[str, Prices]:
     if config.logging.prices is None:
         return {}
     known = read_prices(config.logging.prices)
-    return {spec.name: known.of(spec.name.partition(" #")[0]) for spec in specs}
+    return {spec.name: known.of(spec.model_name) for spec in specs}
 
 
 def _task_name(spec: JudgeSpec, label: str | None) -> str:
@@ -279,14 +284,13 @@ def _keeper(
     config: Config, spec: JudgeSpec, model: LM, items: Sequence[Item], label: str | None
 ) -> Keeper:
     """Where the replies of a judge are kept."""
-    total = len(Judge(model, items, config, name=spec.name).caller.first())
     backend = spec.backend or ("gguf" if spec.model is None else None)
     identity = model_identity(model, backend, spec.model_args)
     secrets = secrets_in(spec.model_args)
     if config.evaluation.use_cache is not None:
-        return Keeper(opened_cache(config.evaluation.use_cache, identity, model, secrets), total)
+        return Keeper(opened_cache(config.evaluation.use_cache, identity, model, secrets), None)
     if identity is None or not model.keeps_answers:
-        return Keeper(None, total)
+        return Keeper(None, None)
     asked = {
         name: value
         for name, value in config.to_dict()["model"].items()
@@ -302,7 +306,7 @@ def _keeper(
         }
     )
     folder = config.logging.output_path
-    return Keeper(opened_run_store(Path(folder) if folder else None, key, identity, secrets), total)
+    return Keeper(opened_run_store(Path(folder) if folder else None, key, identity, secrets), None)
 
 
 def _digest(items: Sequence[Item]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lm_eval.asking import Kept, ask_all
@@ -28,6 +28,7 @@ from nugget_eval.voting import median_label
 
 REFUSED = (400, 404, 415, 422, 501)
 """What servers answer that know no ``response_format``."""
+_SPECIAL = 8
 _NOT_ASKED = Asked(Turn(""), (), (), (), "")
 
 
@@ -48,6 +49,8 @@ class JudgedReply:
     verdicts: tuple[Verdict | None, ...] = ()
     alarm: str | None = None
     failed: str | None = None
+    too_long: bool = False
+    """Whether it was never asked, because the model would have seen only the end of the prompt."""
 
     @property
     def missing(self) -> list[int]:
@@ -60,6 +63,8 @@ class JudgedReply:
         """Why labels are missing; None where none is."""
         if self.failed is not None:
             return "failed"
+        if self.too_long:
+            return "too_long"
         if self.alarm is not None:
             return "canary"
         if not self.missing:
@@ -162,7 +167,8 @@ class Judge:
         following = stages[stages.index(stage) + 1 :][:1]
         calls = []
         for reply in replies:
-            if not following or not reply.missing or reply.alarm or reply.failed is not None:
+            is_final = reply.alarm or reply.too_long or reply.failed is not None
+            if not following or not reply.missing or is_final:
                 continue
             if following[0] == SINGLE and len(reply.call.numbers) == 1 and reply.call.problem:
                 continue  # it has been asked by itself, with the reason
@@ -176,7 +182,33 @@ class Judge:
         return calls
 
     def _asked(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
-        """The replies to all calls of a stage, in order."""
+        """The replies to all calls of a stage; those that do not fit the model's window come last."""
+        fitted = [self._fitted(call) for call in calls]
+        cut = [
+            JudgedReply(call, (None,) * len(call.numbers), too_long=True)
+            for call, fits in zip(calls, fitted, strict=True)
+            if fits is None
+        ]
+        return [*self._replies([call for call in fitted if call is not None], stage), *cut]
+
+    def _fitted(self, call: Call) -> Call | None:
+        """The call, with a limit that the window has room for; None where the prompt would be cut.
+
+        A backend that cuts, cuts the beginning, which is where the rules and the passage begin.
+        """
+        window, encode = _window(self._model), self._model.encoder
+        if window is None or encode is None:
+            return call
+        text = self._model.render(self._caller.context(call))
+        least = self._config.model.max_tokens
+        if len(text.encode("utf-8", "replace")) + _SPECIAL + call.max_tokens <= window:
+            return call  # no text has more tokens than bytes, but for special ones around it
+        room = window - len(encode(text))
+        return replace(call, max_tokens=min(call.max_tokens, room)) if room >= least else None
+
+    def _replies(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
+        if not calls:
+            return []
         try:
             return self._streamed(calls, stage)
         except RequestError as error:
@@ -257,6 +289,14 @@ def _votes(
         ]
         for place, item in enumerate(items)
     ]
+
+
+def _window(model: LM) -> int | None:
+    """How many tokens prompt and reply may have; None where a server decides."""
+    if model.capabilities.chat_only:
+        return None
+    found = getattr(model, "n_ctx", None) or getattr(model, "max_length", None)
+    return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,21 @@ def lm() -> Iterator[GgufLM]:
     model.close()
 
 
+def test_a_prompt_that_would_be_cut_is_not_sent(lm: GgufLM, tmp_path: Path) -> None:
+    """The model would see the end of it alone, and label what it has not read."""
+    passage, texts = TOPICS["t1"]
+    work = Workplace(tmp_path)
+    work.topics({"t1": (f"{passage} " * 15_000, texts)})
+    assert (tmp_path / "answers.jsonl").stat().st_size > 1_000_000
+    config = Config()
+    config.data.nuggets = str(tmp_path / "nuggets.jsonl")
+    config.data.answers = [str(tmp_path / "answers.jsonl")]
+    done = evaluate(config, model=lm)
+    assert done.labels == [[None] * 4]
+    assert [reply.problem for reply in done.judged[0].replies] == ["too_long"]
+    assert lm.truncated == 0
+
+
 def test_the_embedded_model_judges(lm: GgufLM, tmp_path: Path) -> None:
     passage, texts = TOPICS["t1"]
     Workplace(tmp_path).topics({"t1": (passage, texts[:2])})

@@ -220,3 +220,10 @@ def test_a_key_reaches_no_file_and_no_message(work: Workplace) -> None:
     assert key not in done.err
     done = work.cli("run", *DATA, "--judges", f"dummy:reply=x,token={key}", "--output_path", "out")
     assert key not in done.err + done.out
+
+
+def test_verbosity_is_checked(work: Workplace) -> None:
+    said(run(work, "--verbosity", "loud"), "--verbosity", "DEBUG")
+    done = run(work, "--verbosity", "info", "--prompt_type", "auto")
+    assert done.code == 0, done.err
+    assert "nugget-eval: INFO: Prompt type no_reasoning" in done.err

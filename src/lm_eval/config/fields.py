@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from types import GeneratorType
 from typing import Any, Literal, NoReturn
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError, nodes
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -155,8 +155,15 @@ def _check_concatenated(tree: nodes.Template) -> None:
         ]
 
 
-def _renderer(environment: _Environment, source: str, tree: nodes.Template) -> Callable[[Doc], str]:
+def _template(environment: _Environment, tree: nodes.Template) -> Template:
     template = environment.from_string(tree)
+    # Jinja copies them for each doc, and from its ChainMap that takes longer than the rest.
+    template.globals = dict(template.globals)
+    return template
+
+
+def _renderer(environment: _Environment, source: str, tree: nodes.Template) -> Callable[[Doc], str]:
+    template = _template(environment, tree)
 
     def render(doc: Doc) -> str:
         try:
@@ -171,7 +178,7 @@ def _evaluator(
     environment: _Environment, source: str, expression: nodes.Expr
 ) -> Callable[[Doc], Any]:
     assignment = nodes.Assign(nodes.Name("result", "store", lineno=1), expression, lineno=1)
-    template = environment.from_string(nodes.Template([assignment], lineno=1))
+    template = _template(environment, nodes.Template([assignment], lineno=1))
 
     def evaluate(doc: Doc) -> Any:
         try:

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
+from lm_eval.cli.program import logging_from
 from lm_eval.errors import DataError, UsageError
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import Measured
-from nugget_eval.cli.main import config_of
+from nugget_eval.cli.cells import Cells
+from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
@@ -37,7 +39,10 @@ def compare(args: argparse.Namespace) -> int:
     if args.dry_run:
         return dry_run(varied(config, prompt_types, format_types))
     folder = check_output(config.logging.output_path)
-    with trials(config, prompt_types, format_types) as found:
+    with (
+        logging_from(config.logging.verbosity, NAME, "nugget_eval"),
+        trials(config, prompt_types, format_types) as found,
+    ):
         say_notes(found[0].done.loaded.notes)
         pairs, problem = _contrasts(found)
         if folder is not None:
@@ -100,13 +105,6 @@ def show(found: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> Non
         out.print(Paragraph("  ", visible(problem)))
 
 
-class _Row:
-    """One line of a table, as text."""
-
-    def __init__(self, **cells: str) -> None:
-        self.__dict__.update(cells)
-
-
 def trial_table(found: Sequence[Trial]) -> FittingTable:
     """A line for each combination: what could be read, how right it was, what it cost."""
     rows = []
@@ -117,7 +115,7 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
         accuracy = agreed.measures["accuracy"] if agreed else Measured(None)
         usage = trial.usage
         rows.append(
-            _Row(
+            Cells(
                 name=visible(trial.name),
                 read=percent(trial.done.labelled, trial.done.total),
                 complete=percent(sum(one.complete for one in counts), total),
@@ -152,7 +150,7 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
 def contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
     """A line for each two combinations."""
     rows = [
-        _Row(
+        Cells(
             name=visible(f"{pair.first} − {pair.second}"),
             same=_value(pair.same),
             kappa=_value(pair.kappa),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from lm_eval.cli.program import Parser, logging_from, parsed, run_program, whole_number
+from lm_eval.cli.program import Parser, parsed, run_program, whole_number
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
 from nugget_eval.config import SECTIONS, Config
@@ -26,8 +26,7 @@ def run_command(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     args = parse(arguments)
-    with logging_from(getattr(args, "verbosity", None), NAME, "nugget_eval"):
-        return int(_handler(args.command)(args))
+    return int(_handler(args.command)(args))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -8,6 +8,7 @@ from lm_eval.errors import UsageError
 from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.calls import Caller
+from nugget_eval.cli.cells import Cells
 from nugget_eval.cli.main import config_of
 from nugget_eval.config import Config
 from nugget_eval.items import Item, load_items
@@ -70,11 +71,6 @@ def _items(config: Config) -> list[Item]:
     return [Item(own.qid, "", own.query, own.answer_text, own.nuggets, own)]
 
 
-class _Row:
-    def __init__(self, **cells: str) -> None:
-        self.__dict__.update(cells)
-
-
 def formats(_: argparse.Namespace) -> int:
     """Print prompt types with their versions, output formats by example, domains and languages."""
     out = console()
@@ -83,7 +79,7 @@ def formats(_: argparse.Namespace) -> int:
         info = prompt_info(name)
         reasons = "yes" if info.reasons else "no"
         rows.append(
-            _Row(
+            Cells(
                 name=visible(name),
                 version=info.version,
                 reasons=reasons,
@@ -101,7 +97,7 @@ def formats(_: argparse.Namespace) -> int:
     out.print(FittingTable(columns, [rows]))
     out.print()
     examples = [
-        _Row(name=name, about=nugget_format("no_reasoning", name).output.write(LABELS))
+        Cells(name=name, about=nugget_format("no_reasoning", name).output.write(LABELS))
         for name in FORMAT_TYPES
     ]
     shown = (Column("name", "Format type", stays=True), Column("about", "Reply", wraps=True))

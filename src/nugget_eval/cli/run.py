@@ -6,6 +6,7 @@ import argparse
 import warnings
 from collections.abc import Sequence
 
+from lm_eval.cli.program import logging_from
 from lm_eval.errors import LmEvalWarning
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import amount, cost_digits, count, duration
@@ -13,7 +14,8 @@ from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
 from lm_eval.runs import hidden, secrets_in
-from nugget_eval.cli.main import config_of
+from nugget_eval.cli.cells import Cells
+from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (
     Evaluation,
@@ -34,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         return dry_run([config])
     folder = check_output(config.logging.output_path)
-    with evaluating(config) as done:
+    level = config.logging.verbosity
+    with logging_from(level, NAME, "nugget_eval"), evaluating(config) as done:
         say_notes(done.loaded.notes)
         secrets = [s for spec in judge_specs(config) for s in secrets_in(spec.model_args)]
         done.command = [hidden(part, secrets) for part in args.command_line]
@@ -96,13 +99,6 @@ def show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False
         out.print(Paragraph("  ", line))
 
 
-class _Row:
-    """One line of the table of judges, as text."""
-
-    def __init__(self, **cells: str) -> None:
-        self.__dict__.update(cells)
-
-
 def judge_table(done: Evaluation) -> FittingTable:
     """A line for each judge: how its replies were read, and what they cost."""
     rows = []
@@ -113,7 +109,7 @@ def judge_table(done: Evaluation) -> FittingTable:
         prices = done.prices.get(judged.name)
         cost = prices.cost(usage).amount if prices else None
         rows.append(
-            _Row(
+            Cells(
                 name=visible(judged.name, 60),
                 labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
                 replies=count(counts.total),
@@ -155,6 +151,13 @@ def remarks(done: Evaluation) -> list[str]:
                 f"{name}: {counts.alarms:,} of {counts.total:,} replies are void: a nugget with a "
                 "known label got another one: the passage may have taken over the judge, or the judge "
                 "does not read."
+            )
+        too_long = counts.problems.get("too_long", 0)
+        if too_long:
+            lines.append(
+                f"{name}: {too_long:,} prompts do not fit the model's window and were not sent. Raise "
+                "n_ctx or max_length in --model_args if the model allows it, or lower --max_tokens or "
+                "--batch_size."
             )
         unfound = sum(counts.snippets.get(kind, 0) for kind in ("not_found", "none"))
         if unfound:

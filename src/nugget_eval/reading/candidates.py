@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nugget_eval.reading.spellings import Label, label_of
@@ -82,7 +82,6 @@ class Candidate:
     is_cut: bool = False
     excluded: str | None = None
     rank: int = 0
-    marks: tuple[str, ...] = field(default=())
 
     @property
     def is_numbered(self) -> bool:
@@ -113,6 +112,25 @@ def make(
     if not any(slot.label is not None for slot in kept):
         return None
     return Candidate(format_, rule, span, kept, tuple(repairs), is_cut, excluded)
+
+
+def cut_out(text: str, spans: Iterable[Span]) -> str:
+    """``text`` of equal length without ``spans``, which are in order and apart.
+
+    What stood on both sides is on different lines now: the *no* before a tag that is taken out and
+    the *support* behind it are not one label.
+    """
+    pieces: list[str] = []
+    at = 0
+    for start, end in spans:
+        pieces += (text[at:start], gap(end - start))
+        at = end
+    return "".join(pieces) + text[at:] if pieces else text
+
+
+def gap(length: int) -> str:
+    """``length`` characters of white space with a line break at both ends."""
+    return "\n" + " " * (length - 2) + "\n" if length > 1 else "\n" * length
 
 
 @lru_cache(maxsize=4096)

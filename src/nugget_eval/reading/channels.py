@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from lm_eval.formats.readers.text import lowered
+from nugget_eval.reading.candidates import Span, cut_out
 
 _NAMES = (
     "think|thinking|thoughts?|reasoning|scratch_?pad|analysis|reflection|chain[_-]of[_-]thought|cot"
@@ -30,7 +31,6 @@ _TURN_END = re.compile(
     r"<\|(?:im_end|eot_id|endoftext|end|return|end_of_text|end_of_solution)\|>|<end_of_turn>|</s>"
 )
 _MARK = re.compile(rf"{_TURN_END.pattern}|<\|\w{{1,30}}\|>")
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +74,7 @@ def answer_channel(text: str) -> Channel:
     spans, open_at = _hidden(text)
     if not spans:
         return Channel(text)
-    pieces: list[str] = []
-    at = 0
-    for start, end in spans:
-        # A block separates lines, whatever it held.
-        pieces += (text[at:start], "\n" * (end - start) if end - start < 3 else _blank(end - start))
-        at = end
-    pieces.append(text[at:])
-    return Channel("".join(pieces), open_at is not None, open_at or 0, True)
-
-
-def _blank(length: int) -> str:
-    return "\n" + " " * (length - 2) + "\n"
+    return Channel(cut_out(text, spans), open_at is not None, open_at or 0, True)
 
 
 def is_json(text: str) -> bool:

@@ -18,6 +18,7 @@ from nugget_eval.reading.candidates import (
     Slot,
     Span,
     Words,
+    gap,
     index_of,
     key_of,
     make,
@@ -124,10 +125,10 @@ def answer_spans(text: str) -> list[Span]:
 def without_answer_tags(text: str) -> str:
     """``text`` of equal length, blank where ``<answer>`` and its like or a box stood."""
     if "<" in text:
-        text = _ANSWER_TAG.sub(lambda tag: " " * len(tag[0]), text)
+        text = _ANSWER_TAG.sub(lambda tag: gap(len(tag[0])), text)
     if "\\boxed{" not in text:
         return text
-    return _BOX.sub(lambda box: f"{' ' * len(box[1])}{box[2]}{' ' * len(box[3])}", text)
+    return _BOX.sub(lambda box: gap(len(box[1])) + box[2] + gap(len(box[3])), text)
 
 
 def _without_comments(text: str) -> str:

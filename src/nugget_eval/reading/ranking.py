@@ -69,7 +69,8 @@ def rank(text: str, candidates: Sequence[Candidate], answers: Sequence[Span]) ->
     ranked: list[Candidate] = []
     for one in candidates:
         last = ranked[-1] if ranked else None
-        at = bisect_right(starts, one.span[0]) - 1
+        # inside an answer element, or that element itself
+        at = bisect_right(starts, one.span[1]) - 1
         is_answer = at >= 0 and one.span[0] < answers[at][1]
         ranked.append(_ranked(text, one, last, is_answer=is_answer))
     return ranked

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lm_eval.formats.readers.text import blanked, fold
-from nugget_eval.reading.candidates import Candidate, Slot, Span, Words
+from lm_eval.formats.readers.text import fold
+from nugget_eval.reading.candidates import Candidate, Slot, Span, Words, cut_out
 from nugget_eval.reading.channels import Channel, answer_channel, is_json
 from nugget_eval.reading.choosing import conforms, decide, unread, usable
 from nugget_eval.reading.lists import listed
@@ -133,10 +133,10 @@ def _candidates(text: str, words: Words) -> list[Candidate]:
     if not words.plain_words and STEM.search(text) is None:
         return []
     found = tagged(text, words)
-    rest = blanked(text, (one.span for one in found))
+    rest = cut_out(text, (one.span for one in found))
     own = bracketed(rest, words)
     found += own
-    rest = blanked(rest, _separate(own))
+    rest = cut_out(rest, _separate(own))
     if words.plain_words or STEM.search(rest):
         found += listed(without_answer_tags(rest), words)
         if not found:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from lm_eval.formats.readers.text import blanked
-from nugget_eval.reading.candidates import Candidate, Span, Words
+from nugget_eval.reading.candidates import Candidate, Span, Words, cut_out
 from nugget_eval.reading.near_json import flat_lists, loose_objects
 from nugget_eval.reading.spellings import STEM
 from nugget_eval.reading.values import Pairs, of_value
@@ -58,7 +57,7 @@ def bracketed(text: str, words: Words) -> list[Candidate]:
             found += own
             claimed += [span] if own and not _is_single(own) else []
     if "[" in text or "(" in text or "{" in text:
-        rest, kept = blanked(text, claimed), set(claimed)
+        rest, kept = cut_out(text, claimed), set(claimed)
         found = [one for one in found if one.span in kept]
         found += flat_lists(rest, words)
         found += loose_objects(rest, words)
