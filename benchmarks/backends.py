@@ -185,7 +185,7 @@ def show_agreement(name: str, pairs: Sequence[Pair]) -> None:
         for pair in doc
     ]
     print(
-        f"| {name} | {len(docs)} | {same / len(docs):.1%} | {tokens:,} | "
+        f"| {name} | {len(docs)} | {100 * same / len(docs):.1f} % | {tokens:,} | "
         f"{sum(apart) / tokens:+.3f} | {sum(map(abs, apart)) / tokens:.3f} | "
         f"{sum(inside) / tokens:.3f} |",
         flush=True,
@@ -247,7 +247,8 @@ def run(
 def _cells(figures: Mapping[str, Any]) -> Iterator[str]:
     low, high = figures["acc_ci95,none"]
     yield f"{figures['acc,none']:.2f} [{low:.2f}, {high:.2f}]"
-    yield f"{figures['share_read,none']:.0%}" if "share_read,none" in figures else "–"
+    read = figures.get("share_read,none")
+    yield "–" if read is None else f"{100 * read:.0f} %"
 
 
 def main() -> None:
