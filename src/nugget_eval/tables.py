@@ -7,7 +7,7 @@ table with a console of ``lm_eval.reports.terminal``, or take its ``markdown()``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lm_eval.reports.columns import Column, FittingTable
@@ -60,8 +60,20 @@ def summary_table(runs: Sequence[RunScores], measures: Sequence[str] = MEASURES)
         Column("n", "Topics", is_number=True, stays=True),
         Column("note", "Note", wraps=True),
     )
-    sections = [[_run_line(run, known_measure(name)) for name in measures] for run in runs]
+    sections = [
+        _with_notes_once([_run_line(run, known_measure(name)) for name in measures]) for run in runs
+    ]
     return FittingTable(columns, sections, ("note",))
+
+
+def _with_notes_once(lines: Sequence[_Line]) -> list[_Line]:
+    """The lines of one run; what was said of an earlier measure is not said again."""
+    said: set[str] = set()
+    shown = []
+    for line in lines:
+        shown.append(replace(line, note="") if line.note in said else line)
+        said.add(line.note)
+    return shown
 
 
 def topic_table(

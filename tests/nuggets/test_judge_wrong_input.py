@@ -227,3 +227,9 @@ def test_verbosity_is_checked(work: Workplace) -> None:
     done = run(work, "--verbosity", "info", "--prompt_type", "auto")
     assert done.code == 0, done.err
     assert "nugget-eval: INFO: Prompt type no_reasoning" in done.err
+
+
+def test_what_is_given_by_its_place_is_no_option(work: Workplace) -> None:
+    done = work.cli("agree", "judge.jsonl", "--gold", "people.jsonl")
+    said(done, "has no option '--gold'", "Options: --help, --measure")
+    assert "Did you mean" not in done.err

@@ -36,12 +36,21 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
             raise UsageError(f"{command} has no use for {name!r}. See {command[:-1]} -h`.")
-        options = [f"--{option}" for option in vars(args) if option not in ("command", "what")]
+        options = _options(parser, args.command)
         raise UsageError(
             f"{command} has no option {name!r}.{did_you_mean(name, options)} "
             f"Options: {listing(options, 40)}."
         )
     return args
+
+
+def _options(parser: argparse.ArgumentParser, command: str) -> list[str]:
+    """The long options of a command, without what is given by its place alone."""
+    commands = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    chosen = [one.choices[command] for one in commands if command in one.choices]
+    actions = [action for one in chosen or [parser] for action in one._actions]
+    shown = [action for action in actions if action.help is not argparse.SUPPRESS]
+    return [name for action in shown for name in action.option_strings if name.startswith("--")]
 
 
 def run_program(name: str, call: Callable[[], int]) -> int:
