@@ -36,7 +36,6 @@ from lm_eval.registry import FORMATS
 OUTPUT_TYPES = ("multiple_choice", "generate_until")
 ANSWER_KINDS = ("choice", "text", "order")
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
-_TEXT = ("summary", *JINJA_FIELDS, "question_choice_delimiter", "choices_prefix", "blank_marker")
 _STRING = (
     "name",
     "choice_format",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
-_SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)
 _MOST_THREADS = 64
 
 

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -76,8 +75,3 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
         return None
     commit = done.stdout.strip()
     return commit if done.returncode == 0 and _COMMIT.fullmatch(commit) else None
-
-
-def versions_line() -> str:
-    """One line for ``--version`` and bug reports."""
-    return f"lm_eval {lm_eval.__version__}, Python {platform.python_version()} on {sys.platform}"

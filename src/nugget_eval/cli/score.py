@@ -25,6 +25,7 @@ from nugget_eval.scores import RunScores, score_runs
 from nugget_eval.tables import (
     agreement_dict,
     agreement_table,
+    comparison_table,
     confusion_table,
     ranking_dict,
     ranking_table,
@@ -49,6 +50,8 @@ def score(args: argparse.Namespace) -> int:
     if ranking is not None:
         out.print()
         out.print(ranking_table(ranking))
+        out.print()
+        out.print(comparison_table(ranking.pairs))
     folder = check_output(args.output_path)
     if folder is not None:
         for name, run in metrics_names(runs).items():
