@@ -1,7 +1,7 @@
 """What scoring choices costs: tokens through a model and seconds, for prompts of several kinds.
 
     python benchmarks/scoring.py [--docs 100] [--model FOLDER] [--data FILE.jsonl] [--cases letters/none]
-                                 [--peer /path/to/venv/bin/python]
+                                 [--peer /path/to/venv/bin/python] [--no-plain]
 
 Letters or texts of the choices are scored after no shots, after five that all docs share, and after
 five drawn for each doc. ``tree`` evaluates each shared beginning once, ``plain`` goes in padded batches
@@ -207,7 +207,7 @@ def compare(args: argparse.Namespace, prompts_file: str) -> Iterator[tuple[str, 
     """``(who, figures)`` for one case; of several batch sizes the fastest."""
     common = ["--prompts", prompts_file, "--model", args.model, "--tokens", str(args.tokens)]
     yield "tree", spawn(sys.executable, [*common, "--measure", "tree"], ours=True)
-    for who, python in (("plain", sys.executable), ("peer", args.peer)):
+    for who, python in (("plain", args.plain and sys.executable), ("peer", args.peer)):
         if python and args.batches:
             runs = {
                 batch: spawn(
@@ -243,6 +243,7 @@ def main() -> None:
     parser.add_argument("--batches", nargs="*", type=int, default=BATCHES)
     parser.add_argument("--tokens", type=int, default=512, help="per pass of the tree")
     parser.add_argument("--peer")
+    parser.add_argument("--no-plain", dest="plain", action="store_false")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--prompts", help=argparse.SUPPRESS)
     parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)

@@ -149,6 +149,16 @@ def test_eager_attention_takes_trees_too(kind: str, tokens_at_once: int) -> None
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed < 250
 
 
+def test_what_is_compared_shares_the_beginning_of_all_texts() -> None:
+    """Checking the tree against an ordinary pass costs one text's own part, not its examples."""
+    model = make_model("llama, grouped queries", "sdpa")
+    spans = spans_of(MANY_DOCS)
+    tree = scorer(model, tokens_at_once=32)
+    assert_scores(model, list(tree.score(spans)), spans)
+    shared = 20
+    assert 0 < tree.tokens_checked <= max(len(span.inputs) for span in spans) - shared
+
+
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.filterwarnings("ignore")  # of kernels that are not installed
 def test_models_that_take_no_trees_fall_back_and_say_so(kind: str) -> None:
@@ -225,7 +235,7 @@ def test_switched_off_every_text_goes_alone_without_a_note() -> None:
 def test_answers_come_before_all_work_is_done_and_empty_ones_cost_nothing() -> None:
     model = make_model("gpt2", "sdpa")
     spans = [*spans_of(MANY_DOCS), Span(60, [3], [])]
-    tree = scorer(model, tokens_at_once=32)
+    tree = scorer(model, tokens_at_once=16)
     answers = tree.score(iter(spans))
     first = next(answers)
     assert first.missing == 0

@@ -17,6 +17,7 @@ from lm_eval.models.hf_tree import TreeForward, refusal, vocabulary_size
 from lm_eval.models.token_tree import (
     Chunk,
     Limits,
+    Node,
     Span,
     TokenTree,
     chunks,
@@ -146,20 +147,43 @@ class TreeScorer:
         forward = TreeForward(
             self._model, self._device, longest=tree.longest, tokens_at_once=self._tokens_at_once
         )
+        trial = self._begin(forward, tree) if self._checked < tree.longest else None
         held: list[Span] = []
-        for chunk in chunks(tree, self._limits()):
+        for chunk in chunks(tree, self._limits(), trial.opening if trial else None):
             held += self._evaluate(forward, chunk)
             if self._checked < tree.longest:
-                if len(_one_per_text(held)) < self._check_docs:
+                if not (trial.is_done if trial else self._has_enough(held)):
                     continue
-                self._check(held)
+                self._check(held, trial)
                 self._checked = tree.longest
             yield from self._mend(held)
             held = []
         if held:
-            self._check(held)
+            self._check(held, trial)
             self._checked = tree.longest
             yield from self._mend(held)
+
+    def _begin(self, forward: TreeForward, tree: TokenTree) -> _Trial | None:
+        """Evaluate one text as a whole: to compare with, and to continue its beginning.
+
+        Not where layers have windows, or after an error: then what is compared must be chosen with
+        more care.
+        """
+        opening = tree.opening()
+        if opening is None or forward.has_windows or self._largest_error:
+            return None
+        trial = _Trial(opening, _text_to_compare(tree, opening, self._tokens_at_once))
+        try:
+            forward.begin(trial.plain, keep=opening.end)
+        except Exception as error:  # as below
+            self._give_way(error)
+            raise _TreeError from error
+        self.tokens_pushed += trial.text.end
+        self.tokens_checked += trial.text.end - opening.end
+        return trial
+
+    def _has_enough(self, held: Sequence[Span]) -> bool:
+        return len(_one_per_text(held)) >= self._check_docs
 
     def _limits(self) -> Limits:
         row = 4 * vocabulary_size(self._model)
@@ -187,18 +211,21 @@ class TreeScorer:
 
     # -- ordinary forwards -------------------------------------------------------------------
 
-    def _check(self, spans: Sequence[Span]) -> None:
-        """Compare some scores with those of ordinary forwards.
+    def _check(self, spans: Sequence[Span], trial: _Trial | None) -> None:
+        """Compare some scores with those of ordinary forwards, already made in a trial.
 
         If one differs, texts of about that length and longer are no longer scored in trees: what
         goes wrong, such as a window that a model applies in its own way, goes wrong from a length on.
         """
-        sample = _sample(_one_per_text(spans), self._check_docs)
-        plain = [Span(span.place, span.inputs, span.targets) for span in sample]
-        list(self._plain(plain))
-        pushed = sum(len(span.inputs) for span in sample)
-        self.tokens_checked += pushed
-        self.tokens_pushed += pushed
+        if trial:
+            sample, plain = trial.text.spans, trial.plain
+        else:
+            sample = _sample(_one_per_text(spans), self._check_docs)
+            plain = [_unscored(span) for span in sample]
+            list(self._plain(plain))
+            pushed = sum(len(span.inputs) for span in sample)
+            self.tokens_checked += pushed
+            self.tokens_pushed += pushed
         errors = [self._error(span, other) for span, other in zip(sample, plain, strict=True)]
         if any(errors):
             # The longest: beside it, shorter texts may go wrong that are right without it.
@@ -230,6 +257,39 @@ class TreeScorer:
         for span in spans:
             span.reset()
         yield from self._plain(sorted(spans, key=lambda span: -len(span.inputs)))
+
+
+class _Trial:
+    """A text that went through the model as a whole, and the beginning of it that was kept."""
+
+    def __init__(self, opening: Node, text: Node) -> None:
+        self.opening = opening
+        self.text = text
+        self.plain = [_unscored(span) for span in text.spans]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the tree has come to the text."""
+        return not any(span.missing for span in self.text.spans)
+
+
+def _text_to_compare(tree: TokenTree, opening: Node, within: int) -> Node:
+    """The last text that begins with ``opening`` and is evaluated with the first tokens after it.
+
+    The last, because before it stand others that it must not see.
+    """
+    text, size = tree.longest_text, -opening.end
+    for node in tree.nodes():
+        size += len(node.tokens)
+        if size > within:
+            break
+        if node.spans and node.is_below(opening):
+            text = node
+    return text
+
+
+def _unscored(span: Span) -> Span:
+    return Span(span.place, span.inputs, span.targets)
 
 
 class _TreeError(Exception):

@@ -9,10 +9,12 @@ leave out what some models do after it, such as soft-capping.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.hf_cache import path_cache
-from lm_eval.models.token_tree import Chunk
+from lm_eval.models.hf_forward import score_rows
+from lm_eval.models.token_tree import Chunk, Span
 
 if TYPE_CHECKING:
     import torch
@@ -56,6 +58,31 @@ class TreeForward:
         self._takes_indices = (
             "logits_to_keep" in inspect.signature(_inner(model).forward).parameters
         )
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether some layers do not look back to the start of the longest text."""
+        return any(window is not None for window in self._windows.values())
+
+    def begin(self, spans: Sequence[Span], keep: int) -> None:
+        """Score spans of one text by an ordinary pass, and keep the text's first ``keep`` tokens."""
+        import torch
+
+        tokens = list(spans[0].inputs)
+        first = min(span.first_read for span in spans)
+        with torch.inference_mode():
+            rows = torch.arange(first, len(tokens), device=self._device)
+            logits = self._model(
+                input_ids=torch.tensor([tokens], device=self._device),
+                past_key_values=self._cache,
+                use_cache=True,
+                **({"logits_to_keep": rows} if self._takes_indices else {}),
+            ).logits[0]
+            logits = logits if self._takes_indices else logits[first:]
+            for span in spans:
+                for score in score_rows(span.targets, logits[span.first_read - first :]):
+                    span.add(*score)
+            self._cache.keep(0, 0, range(keep))
 
     def scores(self, chunk: Chunk) -> list[tuple[float, bool]]:
         """For each reading of the chunk: the target's log-prob, and whether it is the likeliest."""

@@ -71,6 +71,13 @@ class Node:
         """The length of the text that ends here."""
         return self.start + len(self.tokens)
 
+    def is_below(self, other: Node) -> bool:
+        """Whether the text that ends here begins with the one that ends at ``other``."""
+        node: Node | None = self
+        while node is not None and node is not other:
+            node = node.parent
+        return node is other
+
     def split(self, length: int) -> Node:
         """Give the first ``length`` tokens to a new node, which takes this one's place."""
         upper = Node(self.tokens[:length], self.start, self.parent)
@@ -131,6 +138,11 @@ class TokenTree:
         """The number of tokens in the longest text."""
         return self._longest.end
 
+    @property
+    def longest_text(self) -> Node:
+        """The node at which the longest text ends."""
+        return self._longest
+
     def add(self, span: Span) -> None:
         """Add the span's tokens."""
         node = self._insert(array("i", span.inputs))
@@ -169,6 +181,19 @@ class TokenTree:
                 yield node
             children = sorted(node.children.values(), key=lambda child: id(child) not in first)
             stack.extend(reversed(children))
+
+    def opening(self) -> Node | None:
+        """The longest beginning of the longest text at whose tokens nothing is read, if any.
+
+        With few-shot examples that all texts have in common, it is these.
+        """
+        _note_readers(self)
+        node: Node = self._longest
+        opening: Node | None = None
+        while node.parent is not None:
+            opening = None if node.readers else opening or node
+            node = node.parent
+        return opening
 
     def spans(self) -> Iterator[Span]:
         """All spans, in the order of their nodes."""
@@ -228,11 +253,17 @@ class Chunk:
         return [index for index, end in enumerate(self.ends()) if end == index + 1]
 
 
-def chunks(tree: TokenTree, limits: Limits) -> Iterator[Chunk]:
-    """The whole tree as pieces of work, in the order in which they must be done."""
+def chunks(tree: TokenTree, limits: Limits, after: Node | None = None) -> Iterator[Chunk]:
+    """The whole tree as pieces of work, in the order in which they must be done.
+
+    ``after`` is the tree's ``opening`` if that is evaluated and kept already.
+    """
     _note_readers(tree)
-    line = _Line(limits)
+    line = _Line(limits, past=after.end if after else 0)
     for node in tree.nodes():
+        if after is not None:  # the nodes on the way to it come first
+            after = None if node is after else after
+            continue
         line.extend(node)
         while len(line) > limits.tokens:
             yield line.take()
@@ -277,12 +308,12 @@ def _note_readers(tree: TokenTree) -> None:
 class _Line:
     """The next tokens of a tree in order of evaluation, from which chunks are cut."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, past: int = 0) -> None:
         self._limits = limits
         self._tokens: list[int] = []
         self._positions: list[int] = []
         self._reads: list[list[tuple[Span, int]]] = []
-        self._past = 0
+        self._past = past
         self.is_complete = False
 
     def __len__(self) -> int:
