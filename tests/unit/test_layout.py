@@ -101,6 +101,7 @@ LAYERS: dict[str, set[str]] = {
     "runs": {"*"},
     "dry_run": {"*"},
     "simple": {"*"},
+    "lab": {"*"},
     "cli": {"*"},
     "api": {"*"},
     "filters": {"*"},  # addresses of the harness, as api/ is
