@@ -23,6 +23,7 @@ from lm_eval.formats.assemble import (
     plain_prompt,
     single_turn_chat,
 )
+from lm_eval.formats.orders import Order, Permutation
 
 if TYPE_CHECKING:
     from lm_eval.tasks.prompts import Asked
@@ -213,6 +214,8 @@ class PromptOptions:
     """Whether the model can continue a started assistant turn; if not, ``gen_prefix`` is left out."""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Generation arguments that overrule the task's and the format's."""
+    permute: Permutation | None = None
+    """In which other orders the choices of each doc are asked; None: as in the data alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +229,20 @@ class DocRequests:
     requests: tuple[Request, ...]
     repeats: int = 1
     """How often each request stands in ``requests``, one after the other."""
+    reordered: tuple[DocRequests, ...] = ()
+    """The doc with its choices in other orders; those requests stand behind its own."""
+    order: Order = ()
+    """For each position in the prompt, the place of its choice in the data; empty: as in the data."""
+    left_in_place: str | None = None
+    """Why the choices stay in their order, where the run asks for others."""
+
+    @property
+    def own(self) -> DocRequests:
+        """The doc in the order of the data, alone."""
+        if not self.reordered:
+            return self
+        count = len(self.requests) - sum(len(one.requests) for one in self.reordered)
+        return replace(self, requests=self.requests[:count], reordered=())
 
     @property
     def distinct(self) -> tuple[Request, ...]:
@@ -254,9 +271,9 @@ def build_requests(
             given = Given(task.name, doc_id, task.eval_docs[doc_id])
             requests = ask_in(contexts, task, given, asked, gen_kwargs, options)
         if task.has_media:
-            requests = _showing(requests, task.media(doc_id))
+            requests = showing(requests, task.media(doc_id))
         repeats = _repeats(task)
-        requests = _repeated(requests, repeats)
+        requests = repeated(requests, repeats)
         yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
 
 
@@ -297,7 +314,7 @@ def _repeats(task: ConfigurableTask) -> int:
     return max(task.config.repeats, 1) if is_repeated else 1
 
 
-def _repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
+def repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
     """Each request so many times in a row, numbered through: a sampled reply differs by number."""
     if times == 1:
         return requests
@@ -457,7 +474,7 @@ def _without_question(task: ConfigurableTask, asked: Asked, options: PromptOptio
     return _context(task, turn, (), "", replace(options, system_instruction=None))
 
 
-def _showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
+def showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
     """The requests with the doc's images or audio beside the text."""
     return tuple(
         request if isinstance(request, RollingRequest) else replace(request, media=media)
