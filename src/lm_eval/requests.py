@@ -23,6 +23,7 @@ from lm_eval.formats.assemble import (
     plain_prompt,
     single_turn_chat,
 )
+from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.formats.orders import Order, Permutation
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def build_requests(
             requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
         else:
             given = Given(task.name, doc_id, task.eval_docs[doc_id])
-            requests = ask_in(contexts, task, given, asked, gen_kwargs, options)
+            requests = ask_in(contexts, task, given, asked, gen_kwargs, options, shots)
         if task.has_media:
             requests = showing(requests, task.media(doc_id))
         repeats = _repeats(task)
@@ -426,11 +427,15 @@ def ask_in(
     asked: Asked,
     gen_kwargs: Mapping[str, Any],
     options: PromptOptions,
+    shots: tuple[int, ...] = (),
 ) -> tuple[Request, ...]:
-    """The requests that a task of this output type asks about a doc, in contexts that are made."""
+    """The requests that a task of this output type asks about a doc, in contexts that are made.
+
+    ``shots`` are the examples in them, which also stand before questions without content.
+    """
     kind, name, doc_id, doc = task.output_type, given.name, given.doc_id, given.doc
     if kind == "multiple_choice":
-        return _choice_requests(contexts, task, given, asked, options)
+        return _choice_requests(contexts, task, given, asked, options, shots)
     if kind == "loglikelihood":
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
     if kind == "loglikelihood_rolling":
@@ -444,6 +449,7 @@ def _choice_requests(
     given: Given,
     asked: Asked,
     options: PromptOptions,
+    shots: tuple[int, ...],
 ) -> tuple[Request, ...]:
     """One request for each choice; where a metric asks for it, each again without the question.
 
@@ -456,6 +462,9 @@ def _choice_requests(
     if task.scores_without_question and not asked.inputs:
         alone = _without_question(task, asked, options)
         scored += [(alone, text) for text in texts]
+    if task.scores_content_free:
+        for context in _content_free(task, given, asked, options, shots):
+            scored += [(context, text) for text in texts]
     return tuple(
         LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
         for index, (context, text) in enumerate(scored)
@@ -472,6 +481,21 @@ def _without_question(task: ConfigurableTask, asked: Asked, options: PromptOptio
         return Prompt(("",))
     turn = task.format.questionless_turn(asked.item)
     return _context(task, turn, (), "", replace(options, system_instruction=None))
+
+
+def _content_free(
+    task: ConfigurableTask,
+    given: Given,
+    asked: Asked,
+    options: PromptOptions,
+    shots: tuple[int, ...],
+) -> list[Context]:
+    """The doc's prompt without its content: the same shots, labels and words around them."""
+    if task.format is None or asked.item is None:
+        return []
+    description = task.description_for(given.doc)
+    turns = [task.format.content_free_turn(asked.item, words) for words in CONTENT_FREE]
+    return [_context(task, turn, shots, description, options) for turn in turns]
 
 
 def showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:

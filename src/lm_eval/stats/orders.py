@@ -27,14 +27,19 @@ def log_normalised(logprobs: Sequence[float]) -> list[float]:
     return [one - total for one in logprobs]
 
 
+def probabilities(logprobs: Sequence[float]) -> tuple[float, ...]:
+    """Log-probabilities as shares that sum to 1."""
+    return tuple(math.exp(one) for one in log_normalised(logprobs))
+
+
 def position_prior(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """What the positions have in common: the softmax of their mean log-probabilities over orders."""
-    return _probabilities(_means([log_normalised(row) for row in rows]))
+    return probabilities(_means([log_normalised(row) for row in rows]))
 
 
 def content(rows: Sequence[tuple[Order, Sequence[float]]]) -> tuple[float, ...]:
     """What the choices have in common: the softmax of their mean log-probabilities over orders."""
-    return _probabilities(_means([_by_choice(order, log_normalised(row)) for order, row in rows]))
+    return probabilities(_means([_by_choice(order, log_normalised(row)) for order, row in rows]))
 
 
 def mean_prior(priors: Sequence[Sequence[float]]) -> tuple[float, ...]:
@@ -49,7 +54,7 @@ def without_prior(logprobs: Sequence[float], prior: Sequence[float]) -> tuple[fl
         for log, share in zip(log_normalised(logprobs), prior, strict=True)
     ]
     # A position that was never likely says nothing: neither −∞ − −∞ nor an infinite gain.
-    return _probabilities([one if math.isfinite(one) else -math.inf for one in shifted])
+    return probabilities([one if math.isfinite(one) else -math.inf for one in shifted])
 
 
 def best(probabilities: Sequence[float]) -> tuple[int, ...]:
@@ -92,7 +97,3 @@ def _means(rows: Sequence[Sequence[float]]) -> list[float]:
 def _mean(values: Sequence[float]) -> float:
     """The mean, where −∞ among the values makes it −∞."""
     return -math.inf if -math.inf in values else math.fsum(values) / len(values)
-
-
-def _probabilities(logs: Sequence[float]) -> tuple[float, ...]:
-    return tuple(math.exp(one) for one in log_normalised(logs))
