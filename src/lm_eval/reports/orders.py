@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("name", "Choice order", wraps=True, stays=True),
-    Column("position", "Position", stays=True),
+    Column("position", "At", stays=True),
     Column("prior", "Prior", is_number=True),
     Column("picked", "Picked", is_number=True),
-    Column("picked_over_orders", "all orders", is_number=True),
     Column("recall", "Recall", is_number=True),
-    Column("recall_debiased", "debiased", is_number=True),
-    Column("moved", "acc if the gold stood here", is_number=True),
+    Column("recall_debiased", "Debiased", is_number=True),
+    Column("moved", "Acc, gold moved here", is_number=True),
 )
-_MOVABLE = ("picked", "picked_over_orders")
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class _Row:
     position: str
     prior: str
     picked: str
-    picked_over_orders: str
+    """Over all orders."""
     recall: str
     recall_debiased: str
     moved: str
@@ -56,6 +54,7 @@ def print_orders(results: Sequence[TaskResult], console: Console) -> None:
     if table.rows:
         console.print()
         console.print(table)
+        console.print()
     for name, result, order in found:
         console.print(Paragraph("  ", f"{name}: {_sentences(result, order)}"))
 
@@ -85,7 +84,7 @@ def _ordered(results: Sequence[TaskResult]) -> list[_Ordered]:
 
 
 def _table(found: Sequence[_Ordered]) -> FittingTable:
-    return FittingTable(_COLUMNS, [_rows(name, order) for name, _, order in found], _MOVABLE)
+    return FittingTable(_COLUMNS, [_rows(name, order) for name, _, order in found])
 
 
 def _rows(name: str, order: ChoiceOrder) -> list[_Row]:
@@ -94,8 +93,7 @@ def _rows(name: str, order: ChoiceOrder) -> list[_Row]:
             name="" if place else name,
             position=visible(label),
             prior=_share(order.prior, place),
-            picked=_share(order.picked, place),
-            picked_over_orders=_share(order.picked_over_orders, place),
+            picked=_share(order.picked_over_orders, place),
             recall=_share(order.recall, place),
             recall_debiased=_share(order.recall_debiased, place),
             moved=_estimate(order.moved[place]) if order.moved else "",
