@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _COLUMNS = (
-    Column("name", "Choice order", wraps=True, stays=True),
+    Column("task", "Choice order", wraps=True, stays=True),
     Column("position", "At", stays=True),
     Column("prior", "Prior", is_number=True),
     Column("picked", "Picked", is_number=True),
     Column("recall", "Recall", is_number=True),
     Column("recall_debiased", "Debiased", is_number=True),
-    Column("moved", "Acc, gold moved here", is_number=True),
+    Column("moved", "Acc, gold here", is_number=True),
 )
+_MOVABLE = ("recall_debiased", "recall", "picked")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class _Row:
     """One position of one result, as text."""
 
     name: str
+    task: str
+    """The name again, in the first row alone."""
     position: str
     prior: str
     picked: str
@@ -84,13 +87,14 @@ def _ordered(results: Sequence[TaskResult]) -> list[_Ordered]:
 
 
 def _table(found: Sequence[_Ordered]) -> FittingTable:
-    return FittingTable(_COLUMNS, [_rows(name, order) for name, _, order in found])
+    return FittingTable(_COLUMNS, [_rows(name, order) for name, _, order in found], _MOVABLE)
 
 
 def _rows(name: str, order: ChoiceOrder) -> list[_Row]:
     return [
         _Row(
-            name="" if place else name,
+            name=f"{name} at {visible(label)}",
+            task="" if place else name,
             position=visible(label),
             prior=_share(order.prior, place),
             picked=_share(order.picked_over_orders, place),
