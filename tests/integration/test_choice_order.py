@@ -281,6 +281,28 @@ def test_no_order_read_is_not_right_and_is_said(place: Workplace) -> None:
     assert "In 20 docs no order gave an answer that could be read." in " ".join(found.out.split())
 
 
+def test_repeated_answers_all_vote(place: Workplace) -> None:
+    place.task(formats="generate", repeats=3)
+    run(place, "cyclic", model="FairLM")
+    assert len(asked) == 20 * 4 * 3
+    assert scores(place)["acc_debiased,none"] == scores(place)["acc_over_orders,none"] == 1.0
+    assert len(place.samples("t")[0]["choice_order"]["orders"][1]["resps"]) == 3
+
+
+def test_a_group_has_the_debiased_score_beside_its_own(place: Workplace) -> None:
+    place.task("u.yaml", task="u")
+    group = {
+        "group": "g",
+        "task": ["t", "u"],
+        "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
+    }
+    place.write("g.yaml", json.dumps(group))
+    run(place, "cyclic", "--include_path", ".", model="BiasedLM", task="g")
+    found = place.results()["groups"]["g"]
+    assert (found["acc,none"], found["acc_debiased,none"]) == (0.25, 1.0)
+    assert found["sample_count"]["acc_debiased,none"] == 40
+
+
 # Which docs, which prompts
 
 
