@@ -13,6 +13,8 @@ from typing import Any
 import logged_model
 import pytest
 from command_line import Outcome, Workplace
+from faulty import FaultyServer
+from toy_openai import ToyServer, write_tokenizer
 
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
@@ -421,6 +423,16 @@ def test_preview_shows_every_order(place: Workplace) -> None:
     assert (
         "orders:    1 (the prompt" in place.cli("preview", "t.yaml@cloze", "--permute", "full").out
     )
+
+
+def test_a_server_tells_all_labels_of_an_order_at_once(place: Workplace) -> None:
+    tokenizer = write_tokenizer(place.folder / "toy")
+    with FaultyServer(ToyServer()) as server:
+        arguments = f"model=toy,base_url={server.url}/v1/completions,tokenizer={tokenizer}"
+        run(place, "cyclic", "--limit", "4", "--model_args", arguments, model="local-completions")
+    found = place.results()
+    assert found["choice_order"]["t"]["docs"]["permuted"] == 4
+    assert found["accounting"]["total"]["requests"] < 2 * 4 * 4  # not one for each label
 
 
 # Durability
