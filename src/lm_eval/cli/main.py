@@ -13,13 +13,14 @@ from lm_eval.cli.program import (
     logging_from,
     one_of,
     parsed,
+    real_number,
     run_program,
     whole_number,
 )
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "ls", "validate", "preview")
+COMMANDS = ("run", "ls", "validate", "preview", "power")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -82,6 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ls(commands)
     _add_validate(commands)
     _add_preview(commands)
+    _add_power(commands)
     return parser
 
 
@@ -98,6 +100,10 @@ def _handler(command: str) -> Any:
         from lm_eval.cli.validate import validate
 
         return validate
+    if command == "power":
+        from lm_eval.cli.power import power
+
+        return power
     from lm_eval.cli.preview import preview
 
     return preview
@@ -401,3 +407,48 @@ def _add_preview(commands: Any) -> None:
     )
     _add_paths(parser)
     _add_prompting(parser)
+
+
+def _add_power(commands: Any) -> None:
+    parser = commands.add_parser(
+        "power",
+        help="items or repeats needed for a difference",
+        description="How many items or repeats a difference between two formats or models needs, or, "
+        "with --items, how small a difference can be found. From stored runs, or from assumptions.",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="a results file or folder: every two formats of a model in it, and every two models",
+    )
+    parser.add_argument(
+        "--tasks", "-t", nargs="+", metavar="TASK", help="only these tasks of the runs"
+    )
+    numbers = (
+        ("difference", "D", "the true difference to find, such as 0.03"),
+        ("variance", "V", "variance of the difference of an item's two scores"),
+        ("discordant", "SHARE", "share of items that one has right and the other wrong"),
+        ("accuracy", "SHARE", "accuracy of both, with --correlation"),
+        ("correlation", "R", "correlation of the two scores over items, with --accuracy"),
+        ("within", "V", "variance of the replies to one item, where they vary"),
+    )
+    for name, metavar, about in numbers:
+        parser.add_argument(f"--{name}", type=real_number, metavar=metavar, help=about)
+    parser.add_argument(
+        "--items", type=whole_number, metavar="N", help="items at hand: how small a difference?"
+    )
+    parser.add_argument(
+        "--repeats", type=whole_number, metavar="K", help="replies to each item, with --within"
+    )
+    parser.add_argument(
+        "--alpha", type=real_number, default=0.05, metavar="P", help="level (default: 0.05)"
+    )
+    parser.add_argument(
+        "--power",
+        type=real_number,
+        default=0.8,
+        metavar="P",
+        help="how often the difference is to be found (default: 0.8)",
+    )
+    parser.add_argument("--output_path", "-o", metavar="FILE", help="also write it as JSON")
