@@ -27,10 +27,12 @@ from lm_eval.formats.normalisation import leading
 from lm_eval.formats.readers import Reading
 from lm_eval.registry import METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
+from lm_eval.scoring.clusters import Clusters
 from lm_eval.scoring.columns import Column
 from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.results import ReadingSummary, TaskResult
+from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
@@ -134,11 +136,13 @@ class FormatScores:
         self._metrics = metrics
         self._values = {metric.name: Column() for metric in metrics}
         self._readings = _Readings() if task.format and task.format.reads_text else None
+        self._clusters = Clusters(task)
         self._count = 0
 
     def add(self, place: int, doc: ScoredDoc) -> None:
         """Count the doc at ``place`` among the docs asked."""
         self._count += 1
+        self._clusters.add(place, doc.requests.doc_id)
         for name, value in doc.values.items():
             if value is not None:
                 self._values[name].add(place, value)
@@ -156,7 +160,7 @@ class FormatScores:
         """All docs so far as one result."""
         task, fmt = self._task, self._task.format
         estimates = {
-            metric.name: metric.aggregate(self._values[metric.name].in_order())
+            metric.name: self._estimate(metric)
             for metric in self._metrics
             if len(self._values[metric.name])
         }
@@ -177,10 +181,17 @@ class FormatScores:
             fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
             format_version=fmt.version if fmt else None,
             format_yaml=shortest_yaml(fmt) if fmt else None,
-            notes=list(notes),
+            notes=[*notes, *self._clusters.notes()],
             missing=missing,
             scores_choices=task.output_type == "multiple_choice",
         )
+
+    def _estimate(self, metric: Metric) -> Estimate:
+        column = self._values[metric.name]
+        if self._clusters and metric.aggregate is mean_estimate:
+            return self._clusters.estimate(column.in_order(), column.places())
+        self._clusters.left_plain(metric.name)
+        return metric.aggregate(column.in_order())
 
 
 class _Readings:
