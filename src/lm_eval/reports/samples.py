@@ -12,6 +12,7 @@ from lm_eval.formats.assemble import Context
 from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.harness_task import FilteredDoc
+from lm_eval.scoring.metrics import is_right
 from lm_eval.scoring.orders import InOrder
 from lm_eval.scoring.outcomes import TextOutcome
 from lm_eval.scoring.score import ScoredDoc
@@ -27,7 +28,7 @@ def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[st
     """One doc of a task under a format."""
     return {
         **_asked(task, doc.requests, show),
-        "resps": [[answer] for answer in doc.answers],
+        "resps": [list(doc.answers)] if doc.replies else [[answer] for answer in doc.answers],
         "filtered_resps": list(doc.answers),
         "filter": "none",
         "metrics": list(doc.values),
@@ -150,20 +151,28 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
     shown: dict[str, Any] = {"format": fmt.name, "format_fingerprint": fmt.fingerprint}
     outcome = doc.outcome
     if isinstance(outcome, TextOutcome):
-        reading = outcome.reading
-        shown["reading"] = {
-            "value": reading.value,
-            "answer": _shown_answer(outcome),
-            "rule": reading.rule,
-            "span": reading.span,
-            "no_answer": reading.reason,
-        }
-        answer = doc.answers[0]
-        if isinstance(answer, Reply):
-            shown["finish"] = answer.finish
+        shown["reading"] = _reading(outcome)
+        if isinstance(doc.answers[0], Reply):
+            shown["finish"] = doc.answers[0].finish
+        if doc.replies:
+            shown["readings"] = [
+                {**_reading(one), "right": is_right(one), "finish": getattr(answer, "finish", None)}
+                for one, answer in zip(doc.replies, doc.answers, strict=True)
+            ]
     elif None not in outcome.tokens:
         shown["tokens"] = list(outcome.tokens)
     return shown
+
+
+def _reading(outcome: TextOutcome) -> dict[str, Any]:
+    reading = outcome.reading
+    return {
+        "value": reading.value,
+        "answer": _shown_answer(outcome),
+        "rule": reading.rule,
+        "span": reading.span,
+        "no_answer": reading.reason,
+    }
 
 
 def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:
