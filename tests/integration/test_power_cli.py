@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import mean, variance
 from typing import Any
 
 import pytest
@@ -92,7 +93,7 @@ def test_few_items_are_called_rough_and_may_show_nothing(work: Workplace) -> Non
         (["--variance", "1", "--power", "1"], "Power lies between 0 and 1"),
         (["--variance", "1", "--alpha", "2"], "alpha lies between 0 and 1"),
         (["--variance", "1", "--items", "0"], "At least one item"),
-        (["--variance", "1", "--repeats", "3"], "--repeats changes nothing without --within"),
+        (["--variance", "1", "--repeats", "3"], "--repeats changes nothing"),
         (["--variance", "1", "--within", "1", "--repeats", "0"], "Repeats are 1 or more"),
         (["--variance", "1", "--discordant", "0.1"], "say the same thing"),
         (["--discordant", "1.5"], "above 0 and up to 1"),
@@ -172,3 +173,25 @@ def test_formats_that_never_differ_are_no_basis(work: Workplace) -> None:
     done = work.cli("power", "out")
     assert done.code == 1
     assert "both scored the same on all 20 items" in done.err
+
+
+def test_a_run_with_several_replies_tells_what_more_of_them_bring(work: Workplace) -> None:
+    work.task(formats={"generate": {}, "cot": {}}, repeats=4)
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    found = rows(work, "out")
+    assert [row["repeats"] for row in found] == [1, 2, 4, 5, 10]
+    assert found[0]["difference"] > found[2]["difference"] > found[4]["difference"]
+    (said,) = json.loads((work.folder / "plan.json").read_text())["assumptions"]
+    samples = [work.samples(name) for name in ("t@generate", "t@cot")]
+    within = [
+        mean(variance([float(one["right"]) for one in sample["readings"]]) for sample in some)
+        for some in samples
+    ]
+    assert said["within"] == pytest.approx(mean(within))
+    gaps = [a["acc"] - b["acc"] for a, b in zip(*samples, strict=True)]
+    assert said["variance"] == pytest.approx(max(0.0, variance(gaps) - sum(within) / 4))
+    done = work.cli("power", "out")
+    assert "With 20 items with 4 replies each, a true difference below" in done.out.replace(
+        "\n", " "
+    )
+    assert [row["repeats"] for row in rows(work, "out", "--repeats", "8")] == [8]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lm_eval.errors import UsageError, listing
-from lm_eval.lab.power import Assumptions, Plan, PowerRow, Question, pairs_in_runs, plan
+from lm_eval.lab.power import Plan, plan
+from lm_eval.lab.power_rows import Assumptions, PowerRow, Question
+from lm_eval.lab.power_runs import pairs_in_runs
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.terminal import console, visible
 from lm_eval.stats.power import total_variance, variance_of_difference
@@ -40,7 +43,9 @@ class _Row:
 def power(args: argparse.Namespace) -> int:
     """Print the table and what it says."""
     try:
-        found = plan(_assumptions(args), _question(args))
+        question, assumptions = _question(args), _assumptions(args)
+        _check_repeats(question, assumptions)
+        found = plan(assumptions, question)
     except ValueError as error:
         raise UsageError(str(error)) from None
     out = console()
@@ -53,12 +58,15 @@ def power(args: argparse.Namespace) -> int:
     return 0
 
 
-def _question(args: argparse.Namespace) -> Question:
-    if args.repeats is not None and not args.within:
+def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> None:
+    if question.repeats is not None and not any(one.within for one in assumptions):
         raise UsageError(
-            "--repeats changes nothing without --within: the variance of one item's replies, such as "
-            "--within 0.1."
+            "--repeats changes nothing where the replies to an item do not vary. Give --within, their "
+            "variance, such as 0.1, or a run with several replies to each item (`repeats` in its task)."
         )
+
+
+def _question(args: argparse.Namespace) -> Question:
     given = (args.difference, args.items, args.repeats, args.alpha, args.power)
     question = Question(*given)
     if question.difference is not None and question.difference <= 0:

@@ -1,8 +1,8 @@
 """Several replies to each doc (``repeats: 4``): one value for each doc and metric.
 
 A doc's replies are averaged before anything else, so that docs stay what varies. Beside the means stand
-``pass@k``, the chance that one of k replies is right, and ``maj@k``, how right the answer is that most of
-k replies give.
+``pass@k``, the chance that one of k replies is right, and ``maj@k``, how right the answer is that most
+of k replies give.
 """
 
 from __future__ import annotations
