@@ -222,8 +222,10 @@ def _net_wins(ahead: Array, num_models: int) -> Array:
 
 def _concordance(net: Array) -> Array:
     """W: the variance of the models' rank sums over the largest that these ties allow."""
+    np = numpy()
     together = (net.sum(axis=2) ** 2).sum(axis=1)
-    return together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
+    with np.errstate(invalid="ignore"):
+        return together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
 
 
 def _half_ranks(
