@@ -43,7 +43,12 @@ class HalfRanks:
 
 @dataclass(frozen=True, slots=True)
 class RankStability:
-    """How far the order of the models depends on the format; intervals are over resampled items."""
+    """How far the order of the models depends on the format.
+
+    Intervals are percentiles over resampled items. They say how far a figure moves with other items;
+    where models lie close together, resampling adds flips of its own and the intervals lie on the
+    unstable side of the truth. ``halves`` shows how much of the instability is such noise.
+    """
 
     num_models: int
     num_formats: int

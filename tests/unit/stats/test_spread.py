@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -152,7 +152,7 @@ def test_range_of_normals_against_scipy(size):
 def test_tail_of_the_range_stays_positive_and_falls():
     tails = [spread_null.range_tail(gap, 20) for gap in np.linspace(0, 30, 121)]
     assert tails[0] == pytest.approx(1)
-    assert all(later < earlier for earlier, later in zip(tails[8:-1], tails[9:], strict=True))
+    assert all(later < earlier for earlier, later in pairwise(tails[8:]))
     assert tails[-1] > 0
 
 
