@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.errors import MissingExtraError
+from lm_eval.stats import numeric
 from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, Estimate
 from lm_eval.stats.measured import Measured, bare, from_resamples, resampling_method
 from lm_eval.stats.numeric import Array
@@ -45,14 +45,7 @@ class Resampling:
 
 def numpy() -> Any:
     """The package numpy; an error with the pip line where it is not installed."""
-    try:
-        import numpy as module
-    except ImportError:
-        raise MissingExtraError(
-            "Scores of nuggets need the package numpy.",
-            install="pip install 'lm-eval-formats[judge]'",
-        ) from None
-    return module
+    return numeric.numpy(install="pip install 'lm-eval-formats[judge]'")
 
 
 def resampled_sums(sums: Array, how: Resampling) -> Array:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lm_eval.errors import DataError, listing
+from lm_eval.stats.numeric import Array
 from lm_eval.stats.ranks import signs, tau_b
 from nugget_eval.bootstrap import (
-    Array,
     Measured,
     Resampling,
     from_draws,
