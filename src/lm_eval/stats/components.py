@@ -11,8 +11,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval.stats.clusters import cluster_codes
 from lm_eval.stats.intervals import Estimate
-from lm_eval.stats.matrices import cluster_codes, score_matrix, unit_sums
+from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import Array, special
 
 

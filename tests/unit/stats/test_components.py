@@ -164,7 +164,7 @@ def test_constant_scores_have_no_error_and_no_interval():
         ([[1], [0]], None, "two formats and two items or more; got 2 and 1"),
         ([[1, 0], [0, math.nan]], None, "format 1, item 1 is nan"),
         ([[1, 0], [0, 1]], ["a", "a"], "two clusters or more; got one"),
-        ([[1, 0], [0, 1]], ["a"], "1 clusters for 2 items"),
+        ([[1, 0], [0, 1]], ["a"], "2 items need as many clusters; got 1"),
     ],
 )
 def test_scores_that_cannot_be_used(scores, clusters, message):

@@ -24,6 +24,17 @@ def test_the_difference_is_measured_on_the_other_items():
     assert found.reported.n == 5
 
 
+def test_clusters_to_report_on_count_as_one_each():
+    choose = np.array([[1, 1], [0, 0]])
+    report = np.array([[1, 1, 0, 1, 0], [1, 0, 1, 0, 0]])
+    single = reselected(choose, report)
+    names = np.repeat(range(5), 3).tolist()
+    copied = reselected(choose, np.repeat(report, 3, axis=1), clusters=names)
+    assert copied.reported.stderr == pytest.approx(single.reported.stderr)
+    assert copied.reported.low == pytest.approx(single.reported.low)
+    assert copied.reported.method == "t over 5 clusters, few clusters"
+
+
 def test_formats_that_tie_are_still_two():
     found = reselected(np.ones((3, 4)), np.zeros((3, 4)))
     assert (found.best, found.worst) == (0, 1)

@@ -424,7 +424,7 @@ def test_scores_that_cannot_be_used(scores, message):
 
 
 def test_clusters_must_fit_the_items():
-    with pytest.raises(ValueError, match="2 clusters for 3 items"):
+    with pytest.raises(ValueError, match="3 items need as many clusters; got 2"):
         spread([[1, 0, 1], [0, 0, 1]], clusters=["a", "b"])
 
 
