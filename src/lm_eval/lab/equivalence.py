@@ -270,15 +270,7 @@ CHECKS: dict[str, Check] = {
     "echo": echo_is_no_answer,
 }
 """Reason → check, the cheap ones first. ``duplicate`` is the sampler's own."""
-BASE_CHECKS = (
-    "parses back",
-    "fields apart",
-    "labels",
-    "gold",
-    "stop strings",
-    "reads back",
-    "echo",
-)
+BASE_CHECKS = ("parses back", "fields apart", "labels", "gold", "stop strings", "reads back", "echo")
 """What a base must keep itself; the others are about taste or about what was changed."""
 
 

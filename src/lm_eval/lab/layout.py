@@ -62,7 +62,9 @@ LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "numbe
 """What a label of a numbering is called in a text; the others are labels."""
 
 _MOST_WORDS = 3
-_DESCRIPTOR = re.compile(r"(?P<lead>[^\w{}]*)(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)")
+_DESCRIPTOR = re.compile(
+    r"(?P<lead>[^\w{}]*)(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
+)
 _CHOICE = re.compile(
     r"(?P<wrapper>[^{}]*\{label\}(?:[^{}]*[^{}\s])?)(?P<gap>\s*)(?P<choice>\{choice\}[^{}]*)"
 )
@@ -271,7 +273,9 @@ def _groups(texts: Mapping[str, str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _named(groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]) -> dict[str, str]:
+def _named(
+    groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]
+) -> dict[str, str]:
     """Key → slot. The first group is the main slot; another is called after its first key."""
     slots = {}
     for place, group in enumerate(groups):
