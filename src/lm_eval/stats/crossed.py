@@ -18,20 +18,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lm_eval.stats import effects
+from lm_eval.stats.effects import (
+    FEATURES,
+    ITEMS,
+    LEVEL_SD,
+    NAMES,
+    SHIFT_MEAN,
+    SHIFT_SD,
+    SIZE_FEATURES,
+    SIZE_FORMATS,
+    SIZE_ITEMS,
+    State,
+    half_normal,
+    normal,
+)
 from lm_eval.stats.numeric import Array, numpy
 
 CHAINS = 8
 WARM_UP = 300
 SWEEPS = 500
-
-# Half-normal priors of the effects' sizes, in logits; the level's and the broken formats' shift's
-# normal ones; the share of broken formats is Beta(SHARE_A, SHARE_B).
-SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 0.6, 2.0, 0.7, 0.5
-LEVEL_SD = 2.0
-SHIFT_MEAN, SHIFT_SD = -2.0, 1.5
-SHARE_A, SHARE_B = 0.25, 4.0
-NAMES = ("level", "log_formats", "logit_share", "shift", "log_broken")
-ITEMS, FEATURES = "log_items", "log_features"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ class Sampler:
         np, rng, chains = self.np, self.rng, self.chains
         rate = (self.cells.outcomes.sum() + 0.5) / (len(self.cells.outcomes) + 1)
         level = np.log(rate / (1 - rate)) + 0.3 * rng.standard_normal(chains)
-        self.state: dict[str, Array] = {
+        self.state: State = {
             "level": level,
             "log_formats": np.log(rng.uniform(0.1, 1.0, chains)),
             "logit_share": rng.uniform(-5.0, -1.5, chains),
@@ -153,47 +159,20 @@ class Sampler:
         features = self.cells.features
         return 0.0 if features is None else features @ self.gains
 
-    def _prior_formats(self, t: Array, state: dict[str, Array]) -> Array:
-        """The log density of every format's effect, broken or not."""
-        np = self.np
-        residual = t - self._offset() - state["level"]
-        share = state["logit_share"]
-        log_share = -np.logaddexp(0.0, -share)
-        sound = log_share - share + self._normal(residual, state["log_formats"])
-        return np.logaddexp(
-            sound, log_share + self._normal(residual - state["shift"], state["log_broken"])
-        )
+    def _residual(self, t: Array, level: Array) -> Array:
+        return t - self._offset() - level
 
-    def _formats_density(self, state: dict[str, Array]) -> Array:
-        np = self.np
-        share = state["logit_share"]
-        log_share = -np.logaddexp(0.0, -share)
-        prior = (
-            -0.5 * (state["level"] / LEVEL_SD) ** 2
-            - 0.5 * ((state["shift"] - SHIFT_MEAN) / SHIFT_SD) ** 2
-            + self._half_normal(state["log_formats"], SIZE_FORMATS)
-            + self._half_normal(state["log_broken"], SIZE_BROKEN)
-            + SHARE_A * log_share
-            + SHARE_B * (log_share - share)
-        )
-        return prior + self._prior_formats(self.t, state).sum(axis=0)
+    def _formats_density(self, state: State) -> Array:
+        residual = self._residual(self.t, state["level"])
+        return effects.of_parameters(state) + effects.of_formats(residual, state).sum(axis=0)
 
-    def _items_density(self, state: dict[str, Array]) -> Array:
-        return self._half_normal(state[ITEMS], SIZE_ITEMS) + self._normal(self.b, state[ITEMS]).sum(
-            axis=0
-        )
+    def _items_density(self, state: State) -> Array:
+        prior = half_normal(state[ITEMS], SIZE_ITEMS)
+        return prior + normal(self.b, state[ITEMS]).sum(axis=0)
 
-    def _gains_density(self, state: dict[str, Array]) -> Array:
-        prior = self._half_normal(state[FEATURES], SIZE_FEATURES)
-        return prior + self._normal(self.gains, state[FEATURES]).sum(axis=0)
-
-    def _normal(self, value: Array, log_size: Array) -> Array:
-        """The log density of N(0, size²), but for its constant."""
-        return -0.5 * (value * self.np.exp(-log_size)) ** 2 - log_size
-
-    def _half_normal(self, log_size: Array, scale: float) -> Array:
-        """The log density of a half-normal size, as a density of its logarithm."""
-        return log_size - 0.5 * (self.np.exp(log_size) / scale) ** 2
+    def _gains_density(self, state: State) -> Array:
+        prior = half_normal(state[FEATURES], SIZE_FEATURES)
+        return prior + normal(self.gains, state[FEATURES]).sum(axis=0)
 
     # --- moves -----------------------------------------------------------------------------------
 
@@ -204,7 +183,9 @@ class Sampler:
         t = self.t + step * self.rng.standard_normal(self.t.shape)
         likelihood = self._likelihood(t, self.b)
         gained = np.add.reduceat(likelihood - self.likelihood, self.format_starts, axis=0)
-        gained += self._prior_formats(t, self.state) - self._prior_formats(self.t, self.state)
+        level = self.state["level"]
+        gained += effects.of_formats(self._residual(t, level), self.state)
+        gained -= effects.of_formats(self._residual(self.t, level), self.state)
         is_taken = self._accepts(gained)
         self.t = np.where(is_taken, t, self.t)
         self.likelihood = np.where(is_taken[self.cells.formats], likelihood, self.likelihood)
@@ -217,7 +198,7 @@ class Sampler:
         likelihood = self._likelihood(self.t, b)
         change = (likelihood - self.likelihood)[self.by_item]
         gained = np.add.reduceat(change, self.item_starts, axis=0)
-        gained += self._normal(b, log_size) - self._normal(self.b, log_size)
+        gained += normal(b, log_size) - normal(self.b, log_size)
         is_taken = self._accepts(gained)
         self.b = np.where(is_taken, b, self.b)
         self.likelihood = np.where(is_taken[self.cells.items], likelihood, self.likelihood)
@@ -247,7 +228,7 @@ class Sampler:
         stretched = centre + (self.t - centre) * np.exp(log_scale)
         before = self.state["log_formats"]
         after = before + log_scale
-        prior = self._half_normal(after, SIZE_FORMATS) - self._half_normal(before, SIZE_FORMATS)
+        prior = half_normal(after, SIZE_FORMATS) - half_normal(before, SIZE_FORMATS)
         t = np.where(is_broken, self.t, stretched)
         self._try("scale_t", t, self.b, {"log_formats": after}, prior)
 
@@ -261,23 +242,20 @@ class Sampler:
 
     def _draw_broken(self) -> Array:
         """Which formats are broken, a draw given their effects."""
-        np, state = self.np, self.state
-        residual = self.t - self._offset() - state["level"]
-        sound = self._normal(residual, state["log_formats"])
-        broken = self._normal(residual - state["shift"], state["log_broken"])
-        odds = self.np.clip(state["logit_share"] + broken - sound, -500.0, 500.0)
-        return self.rng.random(residual.shape) * (1.0 + np.exp(-odds)) < 1.0
+        residual = self._residual(self.t, self.state["level"])
+        odds = effects.broken_odds(residual, self.state)
+        return self.rng.random(residual.shape) * (1.0 + self.np.exp(-odds)) < 1.0
 
     def _scale_items(self) -> None:
         """Stretch the items' effects with their size: their own density stays as it is."""
         np = self.np
         log_scale = self.steps["scale_b"] * self.rng.standard_normal(self.chains)
         changed = {ITEMS: self.state[ITEMS] + log_scale}
-        prior = self._half_normal(changed[ITEMS], SIZE_ITEMS)
-        prior -= self._half_normal(self.state[ITEMS], SIZE_ITEMS)
+        prior = half_normal(changed[ITEMS], SIZE_ITEMS)
+        prior -= half_normal(self.state[ITEMS], SIZE_ITEMS)
         self._try("scale_b", self.t, self.b * np.exp(log_scale), changed, prior)
 
-    def _try(self, name: str, t: Array, b: Array, changed: dict[str, Array], prior: Array) -> None:
+    def _try(self, name: str, t: Array, b: Array, changed: State, prior: Array) -> None:
         """Take the proposed effects where the posterior allows; ``prior`` is what the prior gains."""
         np = self.np
         likelihood = self._likelihood(t, b)
@@ -288,9 +266,7 @@ class Sampler:
         for key, value in changed.items():
             self.state[key] = np.where(is_taken, value, self.state[key])
 
-    def _move_parameters(
-        self, names: tuple[str, ...], density: Callable[[dict[str, Array]], Array]
-    ) -> None:
+    def _move_parameters(self, names: tuple[str, ...], density: Callable[[State], Array]) -> None:
         np = self.np
         current = density(self.state)
         for name in names:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats import crossed
+from lm_eval.stats import effects as prior
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 
 Cell = tuple[int, int]
@@ -66,18 +66,18 @@ def by_importance(
 ) -> tuple[Any, Any]:
     """Mean and standard deviation of each format's score: draws of the prior, weighted."""
     rng, count = np.random.default_rng(5), 200_000
-    level = crossed.LEVEL_SD * rng.standard_normal(count)
+    level = prior.LEVEL_SD * rng.standard_normal(count)
     sound, odd, size, gain = (
         scale * np.abs(rng.standard_normal(count))
         for scale in (
-            crossed.SIZE_FORMATS,
-            crossed.SIZE_BROKEN,
-            crossed.SIZE_ITEMS,
-            crossed.SIZE_FEATURES,
+            prior.SIZE_FORMATS,
+            prior.SIZE_BROKEN,
+            prior.SIZE_ITEMS,
+            prior.SIZE_FEATURES,
         )
     )
-    share = rng.beta(crossed.SHARE_A, crossed.SHARE_B, count)
-    shift = crossed.SHIFT_MEAN + crossed.SHIFT_SD * rng.standard_normal(count)
+    share = rng.beta(prior.SHARE_A, prior.SHARE_B, count)
+    shift = prior.SHIFT_MEAN + prior.SHIFT_SD * rng.standard_normal(count)
     is_broken = rng.random((formats, count)) < share
     t = level + np.where(is_broken, shift, 0.0)
     t += np.where(is_broken, odd, sound) * rng.standard_normal((formats, count))
