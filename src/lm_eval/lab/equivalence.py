@@ -148,7 +148,7 @@ def parses_back(probe: Probe) -> bool:
 
 def labels_are_told_apart(probe: Probe) -> bool:
     """(2) Labels differ; none begins another where text is read; texts name them as they are shown."""
-    labels = _labels_of(probe.format, probe.most_choices)
+    labels = _labels_of(probe.format, _most_labels(probe))
     if labels is None or len(set(labels)) != len(labels):
         return False
     if probe.format.reads_text and _has_prefix(labels):
@@ -161,7 +161,8 @@ def names_its_labels(probe: Probe) -> bool:
     if probe.format.choice_labels == probe.base.choice_labels:
         return True
     words = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
-    old, new = (_labels_of(fmt, SHOWN_CHOICES) or () for fmt in (probe.base, probe.format))
+    shown = min(SHOWN_CHOICES, _most_labels(probe))
+    old, new = (_labels_of(fmt, shown) or () for fmt in (probe.base, probe.format))
     if old == new:
         return True
     if sum(label in words for label in old) > 1:
@@ -358,6 +359,12 @@ def _targets_agree(probe: Probe, labels: tuple[str, ...]) -> bool:
         if label not in probe.format.target_text(probe.item_of(_WORDS, gold)):
             return False
     return True
+
+
+def _most_labels(probe: Probe) -> int:
+    """For how many choices labels are wanted: a base with a list of its own has no more than that."""
+    own = probe.base.choice_labels
+    return min(len(own), probe.most_choices) if isinstance(own, tuple) else probe.most_choices
 
 
 def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
