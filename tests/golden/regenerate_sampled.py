@@ -1,5 +1,6 @@
-"""Write twelve sampled formats of the France question, for review: ``python tests/golden/regenerate_sampled.py``.
+"""Write twelve sampled formats of the France question, for review.
 
+``python tests/golden/regenerate_sampled.py``
 The test beside this file compares and never writes; run this by hand after a change that is meant, and
 read the diff. Each prompt is what the model sees, with the right answer in ⟨ ⟩.
 """

@@ -1,4 +1,4 @@
-"""Twelve sampled formats, word for word. To change them: ``python tests/golden/regenerate_sampled.py``."""
+"""Twelve sampled formats, word for word. ``python tests/golden/regenerate_sampled.py`` writes them."""
 
 from __future__ import annotations
 

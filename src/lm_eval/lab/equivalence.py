@@ -165,8 +165,8 @@ def names_its_labels(probe: Probe) -> bool:
     old, new = (_labels_of(fmt, shown) or () for fmt in (probe.base, probe.format))
     if old == new:
         return True
-    if sum(label in words for label in old) > 1:
-        return False
+    if any(one in words and other in words for one, other in pairwise(old)):
+        return False  # "A question on vitamin C" names no two labels in a row
     word = label_word(probe.base)
     return word == label_word(probe.format) or not words & {word, f"{word}s"}
 
@@ -207,17 +207,14 @@ def equal_slots_stay_equal(probe: Probe) -> bool:
 
 
 def gold_is_a_shown_label(probe: Probe) -> bool:
-    """(6) The label shown before a choice is the one that is scored, or written as the answer."""
+    """(6) The label shown beside a choice is the one that is scored, or written as the answer."""
     if not probe.format.shows_labels:
         return True
-    if probe.pieces is None:
-        return False
-    labels = probe.labels
-    shown = probe.format.choice_format.partition("{choice}")[0]
-    starts = [shown.format(label=label) for label in labels]
-    befores = probe.pieces[1 : len(labels) + 1]
-    if not all(piece.endswith(start) for piece, start in zip(befores, starts, strict=True)):
-        return False
+    labels, line = probe.labels, probe.format.choice_format.format
+    for label, choice in zip(labels, probe.item.choices, strict=True):
+        shown = line(label=label, choice=choice)
+        if label not in shown or shown not in probe.text:
+            return False
     if not probe.format.reads_text and probe.format.continuations(probe.item) != labels:
         return False
     return _targets_agree(probe, labels)
