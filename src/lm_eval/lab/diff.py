@@ -16,6 +16,7 @@ from lm_eval.lab.diff_facts import Finding, result_findings, run_findings
 from lm_eval.lab.diff_items import STAGES, ItemDiff, compare_items
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.stored import StoredRun
+from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
 
@@ -118,6 +119,8 @@ def _pairs(
         found = [(one, one) for one in chosen_names(a, names, ()) if one in b.names]
         if not found and names:
             check_names(b, names, ())
+        if not found and _are_single(a, b):
+            found = [(a.names[0], b.names[0])]
     else:
         first = chosen_names(a, names, formats[:1])
         second = {b.task_of(other): other for other in chosen_names(b, names, formats[1:])}
@@ -137,6 +140,13 @@ def _pairs(
         f"{listing(b.names, 6)}. To compare two formats of one task, say which: --formats "
         f"{format_name(a, one)},{format_name(b, other)}."
     )
+
+
+def _are_single(a: StoredRun, b: StoredRun) -> bool:
+    """Whether each run has one result, and both are of one task: then these two are meant."""
+    if len(a.names) != 1 or len(b.names) != 1:
+        return False
+    return a.task_of(a.names[0]) == b.task_of(b.names[0])
 
 
 def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> ResultDiff:
@@ -160,8 +170,8 @@ def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> 
             str(error),
         )
     scores = (
-        _estimate(a.results, name_a, metric_a, items.scores[0]),
-        _estimate(b.results, name_b, metric_b, items.scores[1]),
+        _estimate(a.results, name_a, metric_a, items.scores[0], items.all_clusters[0]),
+        _estimate(b.results, name_b, metric_b, items.scores[1], items.all_clusters[1]),
     )
     return ResultDiff(
         (name_a, name_b),
@@ -198,13 +208,18 @@ def _parts(items: ItemDiff) -> Parts:
 
 
 def _estimate(
-    results: Mapping[str, Any], name: str, metric: tuple[str, str], scores: Sequence[float]
+    results: Mapping[str, Any],
+    name: str,
+    metric: tuple[str, str],
+    scores: Sequence[float],
+    clusters: Sequence[str],
 ) -> Estimate | None:
     """The score as the file has it; made from the items where the file gives no interval."""
     stored = _stored(results, name, metric)
     if not scores or (stored is not None and stored.low is not None):
         return stored
-    made = mean_estimate(scores)
+    is_clustered = len(clusters) == len(scores)
+    made = clustered_estimate(scores, clusters) if is_clustered else mean_estimate(scores)
     if stored is None:
         return made
     return stored if abs(stored.value - made.value) > 1e-6 else made

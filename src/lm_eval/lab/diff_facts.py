@@ -20,6 +20,7 @@ from lm_eval.lab.reader_spec import reader_words
 from lm_eval.lab.stored import StoredRun
 
 ABSENT = "not given"
+UNKNOWN = "not known"
 SHOWN_CHARS = 60
 
 _SETTINGS = (
@@ -85,8 +86,8 @@ def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
         if key.startswith("model_") and key not in ("model_args",)
     )
     model = [
-        *_changes(("model_source", "model_name"), ours, theirs),
-        *_changes(keys, config_a, config_b),
+        *_both_say(("model_source", "model_name"), ours, theirs),
+        *_both_say(keys, config_a, config_b),
     ]
     arguments = _mapping_changes(config_a.get("model_args"), config_b.get("model_args"))
     return [
@@ -94,7 +95,7 @@ def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
         Finding(
             "arguments",
             tuple(arguments),
-            same=_shown(config_a["model_args"]) if config_a.get("model_args") else "none",
+            same=_shown(config_a.get("model_args") or "none"),
         ),
         _versions(ours, theirs),
     ]
@@ -114,12 +115,13 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     ours, theirs = a.results, b.results
     shots = (ours.get("n-shot", {}).get(name_a), theirs.get("n-shot", {}).get(name_b))
     found = [Change("num_fewshot", *shots)] if shots[0] != shots[1] else []
-    found += _changes(
-        _GENERATION, ours["configs"].get(name_a, {}), theirs["configs"].get(name_b, {})
-    )
-    found += _changes(_SETTINGS, _config(ours), _config(theirs))
-    found += _changes((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
-    words = f"{shots[0]} shots, limit, seeds, chat template, generation"
+    if a.format_of(name_a) == b.format_of(name_b):  # else they belong to the formats
+        configs = ours["configs"].get(name_a, {}), theirs["configs"].get(name_b, {})
+        found += _changes(_GENERATION, *configs)
+    found += _both_say(_SETTINGS, _config(ours), _config(theirs))
+    found += _both_say((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
+    known = "" if shots[0] is None else f"{shots[0]} shots, "
+    words = f"{known}limit, seeds, chat template, generation"
     return Finding("settings", tuple(found), same=words)
 
 
@@ -130,7 +132,7 @@ def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Finding:
     first, second = ours.get("environment"), theirs.get("environment")
-    changes = list(_changes(("lm_eval_version", "transformers_version", "git_hash"), ours, theirs))
+    changes = _both_say(("lm_eval_version", "transformers_version", "git_hash"), ours, theirs)
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         changes += _changes(("python", "system", "machine"), first, second)
         known = [c.key for c in changes]
@@ -200,7 +202,11 @@ def _format_data(facts: Mapping[str, Any] | None) -> dict[str, Any]:
         given = yaml.safe_load(str(facts.get("yaml")))
         made = compile_format(given, name=str(facts.get("format")))
     except (LmEvalError, yaml.YAMLError, TypeError, ValueError):
-        return {"name": facts.get("format"), "yaml": facts.get("yaml")}
+        return {
+            "name": facts.get("format"),
+            "yaml": facts.get("yaml"),
+            "scorer": facts.get("reader", UNKNOWN),
+        }
     scorer = None if made.scorer is None else reader_words(made.scorer)
     return {**made.as_data(), "scorer": scorer}
 
@@ -220,6 +226,13 @@ def _changes(
     return found
 
 
+def _both_say(
+    keys: Iterable[str], first: Mapping[str, Any], second: Mapping[str, Any]
+) -> list[Change]:
+    """Changes of what both files speak of: another program writes down other facts."""
+    return _changes([key for key in keys if key in first and key in second], first, second)
+
+
 def _inner(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
     return _changes(list(dict.fromkeys([*first, *second])), first, second)
 
@@ -233,4 +246,6 @@ def _mapping_changes(first: Any, second: Any) -> list[Change]:
 
 
 def _shown(value: Any) -> str:
-    return ABSENT if value is None else shorten(value, SHOWN_CHARS)
+    if value is None:
+        return ABSENT
+    return value if value == "none" else shorten(value, SHOWN_CHARS)

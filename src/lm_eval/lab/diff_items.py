@@ -34,6 +34,8 @@ class ItemDiff:
         default_factory=lambda: (array("d"), array("d"))
     )
     """Of the items that both have with the same content."""
+    all_clusters: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    """What each of ``scores`` belongs to, where that is known."""
     clusters: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     """``shared``, ``only_a``, ``only_b``, ``changed`` (content), ``moved``, ``prompts``, …"""
@@ -188,6 +190,8 @@ class _Tally:
         if not isinstance(value, bool | int | float):
             return None
         self._found.scores[side].append(float(value))
+        if sample.get("cluster") is not None:
+            self._found.all_clusters[side].append(str(sample["cluster"]))
         return float(value)
 
     def _example(self, kind: str, one: Sample, other: Sample) -> None:
@@ -205,7 +209,9 @@ class _Tally:
             self._differs("shots", one, other)
         if str(one.get("target")) != str(other.get("target")):
             self._differs("targets", one, other)
-        if prompt_texts(one) != prompt_texts(other):
+        if not prompt_texts(one) or not prompt_texts(other):
+            self._found.counts["no_prompts"] += 1
+        if _prompt(one) != _prompt(other):
             self._differs("prompts", one, other)
             return "prompt"
         self._found.counts["same_prompts"] += 1
@@ -232,6 +238,11 @@ class _Tally:
 
 def _content(sample: Mapping[str, Any]) -> str:
     return str(sample.get("doc_hash") or doc_hash(sample.get("doc")))
+
+
+def _prompt(sample: Mapping[str, Any]) -> Any:
+    """What was sent; where that is not stored, what it was made from."""
+    return prompt_texts(sample) or sample.get("prompt_key")
 
 
 def _shots(sample: Mapping[str, Any]) -> Any:

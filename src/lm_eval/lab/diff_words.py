@@ -40,9 +40,7 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     if not counts["shared"]:
         return
     yield "examples", _of(counts["shots"], counts["shared"], "have other ones")
-    yield "prompts", _of(counts["prompts"], counts["shared"], "differ")
-    for one, other in items.examples.get("prompts", ()):
-        yield from _prompt_example(one, other)
+    yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
         one, other = items.examples["targets"][0]
@@ -209,6 +207,19 @@ def _first_field(first: Any, second: Any) -> str:
         if first.get(key) != second.get(key):
             return f"{visible(str(key), 30)}: {_short(first.get(key))} → {_short(second.get(key))}"
     return "the same fields, hashed otherwise"
+
+
+def _prompts(items: ItemDiff) -> Iterator[Line]:
+    counts = items.counts
+    if not counts["no_prompts"]:
+        yield "prompts", _of(counts["prompts"], counts["shared"], "differ")
+        for one, other in items.examples.get("prompts", ()):
+            yield from _prompt_example(one, other)
+        return
+    said = _of(counts["prompts"], counts["shared"], "are made otherwise")
+    yield "prompts", f"not stored; by what they are made from: {said}"
+    for one, other in items.examples.get("prompts", ()):
+        yield "", f"{_short(one.get('prompt_key'))} → {_short(other.get('prompt_key'))}"
 
 
 def _prompt_example(one: Sample, other: Sample) -> Iterator[Line]:
