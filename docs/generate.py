@@ -414,9 +414,9 @@ def reader_examples() -> str:
 
 
 def golden_examples() -> str:
-    """For the other readers, a few rows of each table in tests/golden/readers, read again."""
+    """For the other readers, a few rows of each table of odd answers, read again."""
     parts = []
-    for file in sorted((ROOT / "tests/golden/readers").glob("*.yaml")):
+    for file in sorted((ROOT / "src/lm_eval/formats/readers/odd_answers").glob("*.yaml")):
         golden = yaml.safe_load(file.read_text(encoding="utf-8"))
         if file.stem not in READERS or file.stem in CURATED:
             continue
