@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from lm_eval.errors import MissingExtraError
+from lm_eval.stats import numeric
 from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, SMALL_N, Estimate
-
-Array: TypeAlias = Any
-"""An array of numpy. The package is imported late, so that its types are not at hand."""
+from lm_eval.stats.numeric import Array
 
 CELLS_AT_ONCE = 2_000_000
 """So many weights are held at a time, 16 MB."""
@@ -61,14 +59,7 @@ class Resampling:
 
 def numpy() -> Any:
     """The package numpy; an error with the pip line where it is not installed."""
-    try:
-        import numpy as module
-    except ImportError:
-        raise MissingExtraError(
-            "Scores of nuggets need the package numpy.",
-            install="pip install 'lm-eval-formats[judge]'",
-        ) from None
-    return module
+    return numeric.numpy(install="pip install 'lm-eval-formats[judge]'")
 
 
 def resampled_sums(sums: Array, how: Resampling) -> Array:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lm_eval.errors import DataError, listing
+from lm_eval.stats.numeric import Array
 from nugget_eval.bootstrap import (
-    Array,
     Measured,
     Resampling,
     from_draws,
