@@ -14,13 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lm_eval.errors import HelperError, LmEvalWarning, UsageError, did_you_mean, listing
-from lm_eval.requests import (
-    DocRequests,
-    PromptOptions,
-    build_requests,
-    choose_docs,
-    shot_count,
-)
+from lm_eval.reordering import build_ordered
+from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
 from lm_eval.scoring.harness_task import HarnessScorer
 from lm_eval.scoring.score import task_metrics
 from lm_eval.tasks.task import ConfigurableTask
@@ -95,7 +90,7 @@ class Prepared:
 
     def _built(self) -> Iterator[DocRequests]:
         self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
-        return build_requests(self.task, self.doc_ids, self.prompt)
+        return build_ordered(self.task, self.doc_ids, self.prompt)
 
 
 def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
@@ -127,7 +122,7 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
     is_held = len(chosen) <= held_docs
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
-    for doc in build_requests(task, chosen, options.prompt):
+    for doc in build_ordered(task, chosen, options.prompt):
         if scorer is not None:
             scorer.check_gold(doc)
         for request in doc.requests:

@@ -323,6 +323,7 @@ def run_info(
         prices=run.prices,
         start_time=started,
         end_time=time.time(),
+        extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
         command=[hidden(part, secrets_in(model_args)) for part in run.command],
         **seeds,
     )

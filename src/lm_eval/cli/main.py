@@ -159,6 +159,13 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
         help="in chat, give each example as turns of its own (default: true)",
     )
     parser.add_argument(
+        "--permute",
+        metavar="MODE",
+        help="also ask each doc with its choices in other orders, and show the score without the bias "
+        "of positions beside the plain one: cyclic (as many orders as choices), full (all orders), "
+        "pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or none",
+    )
+    parser.add_argument(
         "--seed",
         default="0,1234,1234,1234",
         metavar="N[,N,N,N]",

@@ -14,7 +14,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalError, place
 from lm_eval.formats.assemble import Prompt
-from lm_eval.formats.normalisation import NORMALISATIONS
+from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.columns import Column
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
@@ -188,7 +188,16 @@ class HarnessScorer:
         """The metric that the task's ``normalization`` makes the score."""
         name = self.task.normalization
         has_own = self.task.own_process_results is not None
-        return None if name is None or has_own else NORMALISATIONS[name].metric
+        if name is None or has_own:
+            return None
+        metric = NORMALISATIONS[name].metric
+        if metric == CALIBRATED:
+            raise ConfigError(
+                f"Task {self.task.name!r}: normalization {name!r} puts words without content in place "
+                "of the question, and only a format knows where that stands. Ask it under one, such "
+                f"as {self.task.task_name}@cloze."
+            )
+        return metric
 
     # Responses
 

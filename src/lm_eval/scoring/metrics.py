@@ -99,6 +99,10 @@ def _acc_mutual_info(outcome: ChoiceOutcome) -> float:
     return float(outcome.picked_by_gain() in outcome.gold)
 
 
+def _acc_calibrated(outcome: ChoiceOutcome) -> float:
+    return float(outcome.picked_calibrated() in outcome.gold)
+
+
 def _read_acc(outcome: TextOutcome) -> float:
     return float(is_right(outcome))
 
@@ -152,6 +156,13 @@ register_metric(
         "acc_mutual_info",
         "acc by how much likelier the question makes a choice (PMI)",
         _acc_mutual_info,
+    )
+)
+register_metric(
+    Metric(
+        "acc_calibrated",
+        "acc by how much likelier a choice is than after a question without content",
+        _acc_calibrated,
     )
 )
 register_metric(

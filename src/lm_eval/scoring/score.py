@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lm_eval import registry
 from lm_eval.config.fields import shorten
@@ -33,6 +33,9 @@ from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.results import ReadingSummary, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 
+if TYPE_CHECKING:
+    from lm_eval.scoring.orders import Debiased, InOrder
+
 HARNESS_METRICS = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
 EXAMPLES_KEPT = 3
 
@@ -45,6 +48,10 @@ class ScoredDoc:
     answers: Sequence[Answer]
     outcome: Outcome
     values: Mapping[str, Any]
+    orders: Sequence[InOrder] = ()
+    """The doc in each order of its choices, where the run asks for several."""
+    answer: Debiased | None = None
+    """What they say without the bias of positions."""
 
 
 def task_metrics(task: ConfigurableTask) -> list[Metric]:
@@ -77,14 +84,19 @@ def outcome_of(
     if isinstance(doc.requests[0], LoglikelihoodRequest):
         count = len(asked.continuations)
         pairs: Sequence[Any] = answers[:count]
-        alone: Sequence[Any] = answers[count:]
+        rows = [
+            tuple(float(logprob) for logprob, _ in cast(Any, answers[at : at + count]))
+            for at in range(count, len(answers), count)
+        ]
+        alone = rows.pop(0) if rows and task.scores_without_question else ()
         return ChoiceOutcome(
             tuple(float(logprob) for logprob, _ in pairs),
             tuple(bool(is_greedy) for _, is_greedy in pairs),
             asked.continuations,
             asked.gold,
             tokens=tuple(getattr(pair, "tokens", None) for pair in pairs),
-            alone=tuple(float(logprob) for logprob, _ in alone),
+            alone=alone,
+            content_free=tuple(rows),
         )
     reply = str(answers[0])
     if task.format is None or asked.item is None:

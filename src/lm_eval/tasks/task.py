@@ -32,7 +32,7 @@ from lm_eval.errors import (
     place,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
-from lm_eval.formats.normalisation import MUTUAL_INFORMATION, leading
+from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
@@ -302,6 +302,15 @@ class ConfigurableTask(HarnessMethods):
     @property
     def scores_without_question(self) -> bool:
         """Whether every choice is also scored alone, for mutual information."""
+        return MUTUAL_INFORMATION in self._wanted_metrics
+
+    @property
+    def scores_content_free(self) -> bool:
+        """Whether every choice is also scored after questions without content, for calibration."""
+        return self.format is not None and CALIBRATED in self._wanted_metrics
+
+    @property
+    def _wanted_metrics(self) -> tuple[str, ...]:
         wanted = [
             str(entry.get("metric"))
             for entry in self.config.metric_list or ()
@@ -309,7 +318,7 @@ class ConfigurableTask(HarnessMethods):
         ]
         if self.format is not None:
             wanted += self.format.metrics
-        return MUTUAL_INFORMATION in leading(wanted, self.normalization)
+        return leading(wanted, self.normalization)
 
     def set_fewshot_seed(self, seed: int) -> None:
         """Start the stream of few-shot examples anew, from this seed."""
