@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja
@@ -92,7 +93,7 @@ class Probe:
     @cached_property
     def _shown(self) -> PromptFormat:
         """The format without what it reads from docs, which no made-up item has."""
-        changes = {
+        changes: dict[str, Any] = {
             name: _literal(getattr(self.format, name))
             for name in JINJA_FIELDS
             if _reads_doc(getattr(self.format, name))
@@ -159,12 +160,14 @@ def names_its_labels(probe: Probe) -> bool:
     """(2) A text that spells out the base's labels, or calls them letters, allows no others."""
     if probe.format.choice_labels == probe.base.choice_labels:
         return True
-    said = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
+    words = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
     old, new = (_labels_of(fmt, SHOWN_CHOICES) or () for fmt in (probe.base, probe.format))
-    if len({label for label in old if _says(said, label)}) > 1:
+    if old == new:
+        return True
+    if sum(label in words for label in old) > 1:
         return False
     word = label_word(probe.base)
-    return word == label_word(probe.format) or not _says(said, word, f"{word}s") or old == new
+    return word == label_word(probe.format) or not words & {word, f"{word}s"}
 
 
 def newlines_are_enclosed(probe: Probe) -> bool:
@@ -258,10 +261,10 @@ def echo_is_no_answer(probe: Probe) -> bool:
 Check = Callable[[Probe], bool]
 
 CHECKS: dict[str, Check] = {
+    "newlines": newlines_are_enclosed,
+    "labels": labels_are_told_apart,
     "parses back": parses_back,
     "fields apart": fields_stay_apart,
-    "labels": labels_are_told_apart,
-    "newlines": newlines_are_enclosed,
     "empty separator": nothing_runs_together,
     "joint change": equal_slots_stay_equal,
     "gold": gold_is_a_shown_label,
@@ -270,7 +273,15 @@ CHECKS: dict[str, Check] = {
     "echo": echo_is_no_answer,
 }
 """Reason → check, the cheap ones first. ``duplicate`` is the sampler's own."""
-BASE_CHECKS = ("parses back", "fields apart", "labels", "gold", "stop strings", "reads back", "echo")
+BASE_CHECKS = (
+    "parses back",
+    "fields apart",
+    "labels",
+    "gold",
+    "stop strings",
+    "reads back",
+    "echo",
+)
 """What a base must keep itself; the others are about taste or about what was changed."""
 
 
@@ -365,18 +376,14 @@ def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
 
 def _has_prefix(labels: Sequence[str]) -> bool:
     ordered = sorted(labels)
-    return any(b.startswith(a) for a, b in zip(ordered, ordered[1:], strict=False))
+    return any(b.startswith(a) for a, b in pairwise(ordered))
 
 
 @lru_cache(maxsize=256)
-def _own_words(texts: tuple[str | None, ...]) -> str:
-    """All that a format says in its own words, without templates and ``[placeholders]``."""
+def _own_words(texts: tuple[str | None, ...]) -> frozenset[str]:
+    """Every word that a format says itself, outside templates and ``[placeholders]``."""
     said = " ".join(_literal(text) for text in texts if text)
-    return re.sub(r"\[[^\[\]\n]{1,40}\]", " ", said)
-
-
-def _says(text: str, *words: str) -> bool:
-    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in words)
+    return frozenset(re.findall(r"\w+", re.sub(r"\[[^\[\]\n]{1,40}\]", " ", said)))
 
 
 def _keeps_equal(old: dict[str, str], new: dict[str, str]) -> bool:
