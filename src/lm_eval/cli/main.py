@@ -392,7 +392,8 @@ def _add_sweep(commands: Any) -> None:
         "--search",
         type=one_of("best", "worst", "both"),
         metavar="best|worst|both",
-        help="find the extremes with few cells (default budget: 2n), then score them on fresh items",
+        help="find the extremes with few cells (--budget; by default 4 items for each format in the "
+        "first of several rounds), then score them on fresh items",
     )
     parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
     _add_asking(parser)

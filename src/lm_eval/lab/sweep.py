@@ -6,6 +6,7 @@ In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is what the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,8 +20,8 @@ from lm_eval.lab.sweep_whole import Whole, whole
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 
 SEARCHES = ("best", "worst", "both")
-SEARCH_BUDGET = 2
-"""Cells of a search for each item, where no budget is given."""
+FIRST_ITEMS = 4
+"""Items on which a search asks every format before it drops half of them, where no budget is given."""
 MIN_ITEMS = 2
 
 
@@ -212,11 +213,12 @@ def parse_budget(
 ) -> int | None:
     """``2n`` (twice the items), a number of cells, or ``full``; None: all cells.
 
-    A search without a budget gets ``SEARCH_BUDGET`` cells for each item.
+    A search without a budget gets so many that its first round asks ``FIRST_ITEMS`` of every format.
     """
     total, searches = num_formats * num_items, 2 if search == "both" else 1
     if text is None and search is not None:
-        return min(total, max(SEARCH_BUDGET * num_items, 2 * searches * num_formats))
+        rounds = math.ceil(math.log2(num_formats))
+        return min(total, searches * rounds * FIRST_ITEMS * num_formats)
     if text is None or text == "full":
         if search is not None:
             raise UsageError(

@@ -82,6 +82,7 @@ def _whole(sweep: Sweep, result: Whole) -> list[str]:
         return [f"No difference: every format scores {score}."]
     return [
         _spread(sweep.plan, result),
+        _adherence(sweep, result),
         _extremes(sweep.plan, result),
         _middle(result),
         _including(sweep.plan, result),
@@ -106,6 +107,19 @@ def _spread(plan: Plan, result: Whole) -> str:
     return (
         f"Nothing here shows that the format matters: the score goes {seen}, but that may be luck. "
         f"{luck}. That is no proof that they are equal."
+    )
+
+
+def _adherence(sweep: Sweep, result: Whole) -> str:
+    """Where unread answers alone could make the spread, it says nothing about knowing."""
+    best, worst = (sweep.shares_read[row] for row in (result.best, result.worst))
+    if best is None or worst is None or best - worst < result.spread.value:
+        return ""
+    return (
+        f"Format adherence, not ability: {_share(best)} of the answers under "
+        f"{_name(sweep.plan, result.best)} could be read, {_share(worst)} under "
+        f"{_name(sweep.plan, result.worst)}. Unread answers count as not right and are enough to make "
+        "this spread."
     )
 
 
@@ -210,6 +224,8 @@ def _few(sweep: Sweep, result: Few) -> list[str]:
         f"{q[95]}.",
         f"The mean over formats is {number(found.mean.value, 2)}{_ends(found.mean)}; the plain mean of "
         f"the cells asked is {number(found.seen_mean, 2)}.",
+        "Formats that make no difference show some spread, too, by luck. Only the full sweep tests for "
+        "that: leave --budget out, and what was asked is reused.",
         *found.warnings,
     ]
 
@@ -274,6 +290,11 @@ def _unread(sweep: Sweep) -> str:
     shares = [share for share in sweep.shares_read if share is not None]
     if not shares or min(shares) == 1:
         return ""
+    if max(shares) == 0:
+        return (
+            "Nothing was read: no answer under any of these formats was in a form that could be read, "
+            "so the scores say nothing about what the model knows. Look at the replies in the samples."
+        )
     low = min(range(len(sweep.shares_read)), key=lambda row: _or_one(sweep.shares_read[row]))
     return (
         f"Not read: under {_name(sweep.plan, low)} only {_share(min(shares))} of the answers could be "
