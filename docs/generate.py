@@ -171,7 +171,8 @@ FIELD_TEXT = {
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
-    "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first metric says.",
+    "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "
+    "metric says.",
 }
 
 

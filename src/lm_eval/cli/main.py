@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from lm_eval.cli.program import (
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "ls", "validate", "preview", "power", "reread", "diff")
+COMMANDS = ("run", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -80,6 +81,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_run(commands)
+    _add_sweep(commands)
     _add_ls(commands)
     _add_validate(commands)
     _add_preview(commands)
@@ -90,33 +92,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _handler(command: str) -> Any:
-    if command == "run":
-        from lm_eval.cli.run import run
-
-        return run
-    if command == "ls":
-        from lm_eval.cli.ls import ls
-
-        return ls
-    if command == "validate":
-        from lm_eval.cli.validate import validate
-
-        return validate
-    if command == "power":
-        from lm_eval.cli.power import power
-
-        return power
-    if command == "reread":
-        from lm_eval.cli.reread import reread
-
-        return reread
-    if command == "diff":
-        from lm_eval.cli.diff import diff
-
-        return diff
-    from lm_eval.cli.preview import preview
-
-    return preview
+    """The function that runs a command: it has its name, in the module of its name."""
+    return getattr(importlib.import_module(f"lm_eval.cli.{command}"), command)
 
 
 def _number(text: str) -> float:
@@ -220,6 +197,27 @@ def _no_template_name(text: str) -> bool:
 
 def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
     """The rest of what EleutherAI's harness takes."""
+    _add_loading(parser)
+    parser.add_argument(
+        "--check_integrity",
+        action="store_true",
+        help="accepted; every run checks its tasks before the model is loaded",
+    )
+    parser.add_argument(
+        "--show_config", action="store_true", help="print the whole config of each task"
+    )
+    for flag in REFUSED:
+        parser.add_argument(
+            flag,
+            nargs="*",
+            action=_Refused,
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
+
+
+def _add_loading(parser: argparse.ArgumentParser) -> None:
+    """How tasks and models are loaded, and what is said about it."""
     parser.add_argument(
         "--parity",
         action="store_true",
@@ -242,28 +240,12 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
         help="let the backend run code that comes with a model, where it can",
     )
     parser.add_argument(
-        "--check_integrity",
-        action="store_true",
-        help="accepted; every run checks its tasks before the model is loaded",
-    )
-    parser.add_argument(
-        "--show_config", action="store_true", help="print the whole config of each task"
-    )
-    parser.add_argument(
         "--verbosity",
         "-v",
         type=log_level,
         metavar="LEVEL",
         help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
     )
-    for flag in REFUSED:
-        parser.add_argument(
-            flag,
-            nargs="*",
-            action=_Refused,
-            default=argparse.SUPPRESS,
-            help=argparse.SUPPRESS,
-        )
 
 
 def _add_run(commands: Any) -> None:
@@ -272,6 +254,27 @@ def _add_run(commands: Any) -> None:
         help="evaluate a model",
         description="Evaluate a model on tasks, each under one or more formats.",
     )
+    _add_asking(parser)
+    parser.add_argument(
+        "--log_samples",
+        "-s",
+        action="store_true",
+        help="also write every prompt and answer (needs --output_path; on by default with it)",
+    )
+    parser.add_argument(
+        "--predict_only",
+        "-x",
+        action="store_true",
+        help="only save the answers, without scoring (needs --output_path)",
+    )
+    parser.add_argument(
+        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
+    )
+    _add_harness_flags(parser)
+
+
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    """What is asked of which model, and where the answers go."""
     _add_tasks(parser)
     _add_model(
         parser,
@@ -330,18 +333,6 @@ def _add_run(commands: Any) -> None:
         "missing from every score (default: 0, the first stops the run)",
     )
     parser.add_argument(
-        "--log_samples",
-        "-s",
-        action="store_true",
-        help="also write every prompt and answer (needs --output_path; on by default with it)",
-    )
-    parser.add_argument(
-        "--predict_only",
-        "-x",
-        action="store_true",
-        help="only save the answers, without scoring (needs --output_path)",
-    )
-    parser.add_argument(
         "--prices",
         metavar="FILE",
         help="a YAML file with what models charge per million tokens; costs stand in the table",
@@ -352,12 +343,50 @@ def _add_run(commands: Any) -> None:
         help="print what the run would ask and cost; nothing is sent, no file is written",
     )
     parser.add_argument(
-        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
-    )
-    parser.add_argument(
         "--config", "-C", metavar="FILE", help="a YAML file with any of these options"
     )
-    _add_harness_flags(parser)
+
+
+def _add_sweep(commands: Any) -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="ask a task under many formats: how much of a score is the format",
+        description="Ask tasks under many formats of a grammar, on the same items, and say how much "
+        "of the score is the format.",
+    )
+    parser.add_argument(
+        "--formats",
+        metavar="N|FILE",
+        help="how many formats to sample, the base format included, or a list saved by an earlier sweep",
+    )
+    parser.add_argument(
+        "--base",
+        metavar="FORMAT",
+        help="the format to vary (default: that of the task, or task@format)",
+    )
+    parser.add_argument(
+        "--axis",
+        type=one_of("layout", "wording", "shots", "reasoning"),
+        metavar="AXIS",
+        help="what varies: layout (default), wording, shots or reasoning; one at a time",
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="CELLS",
+        help="ask only so many (format, item) cells and estimate the rest: a number, a multiple of the "
+        "number of items such as 2n, or full (default)",
+    )
+    parser.add_argument(
+        "--search",
+        type=one_of("best", "worst", "both"),
+        metavar="best|worst|both",
+        help="find the extremes with few cells (--budget; by default 4 items for each format in the "
+        "first of several rounds), then score them on fresh items",
+    )
+    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
+    _add_asking(parser)
+    _add_loading(parser)
+    parser.set_defaults(predict_only=False, log_samples=False)
 
 
 def _add_ls(commands: Any) -> None:
