@@ -288,7 +288,16 @@ def test_repeated_answers_all_vote(place: Workplace) -> None:
     run(place, "cyclic", model="FairLM")
     assert len(asked) == 20 * 4 * 3
     assert scores(place)["acc_debiased,none"] == scores(place)["acc_over_orders,none"] == 1.0
-    assert len(place.samples("t")[0]["choice_order"]["orders"][1]["resps"]) == 3
+    (replies,) = place.samples("t")[0]["choice_order"]["orders"][1]["resps"]
+    assert len(replies) == 3
+
+
+def test_intervals_of_scores_know_clusters(place: Workplace) -> None:
+    place.task(cluster="answer")
+    run(place, "cyclic", model="BiasedLM")
+    methods = place.results()["interval_methods"]["t"]
+    for metric in ("acc", "acc_debiased"):
+        assert "over 4 clusters" in methods[f"{metric},none"]
 
 
 def test_a_group_has_the_debiased_score_beside_its_own(place: Workplace) -> None:
