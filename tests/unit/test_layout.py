@@ -44,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
         "formats.readers",
         "formats.prompt_format",
     },
+    "formats.list_file": {"config", "config.fields", "formats.prompt_format", "formats.compile"},
     "formats.jinja": {"config.fields", "formats.prompt_format"},
     "formats.templates": {
         "config.fields",
