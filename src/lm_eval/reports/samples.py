@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.assemble import Context
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.harness_task import FilteredDoc
@@ -152,6 +153,7 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
     outcome = doc.outcome
     if isinstance(outcome, TextOutcome):
         shown["reading"] = _reading(outcome)
+        shown["read_with"] = _read_with(fmt, doc)
         if isinstance(doc.answers[0], Reply):
             shown["finish"] = doc.answers[0].finish
         if doc.replies:
@@ -199,6 +201,20 @@ def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
         shown["arguments"] = _arguments(view.doc.distinct, show)
         shown["resps"] = [[answer] for answer in view.answers]
     return shown
+
+
+def _read_with(fmt: PromptFormat, doc: ScoredDoc) -> dict[str, Any]:
+    """What a reader needs beside the reply, so that stored replies can be read again."""
+    asked = doc.requests.asked
+    labels = () if asked.item is None else fmt.labels(asked.item)
+    facts = {
+        "answers": fmt.answers,
+        "labels": list(labels),
+        "choices": list(asked.choices),
+        "gold": list(asked.gold),
+        "prefix": asked.turn.gen_prefix,
+    }
+    return {name: value for name, value in facts.items() if value}
 
 
 def _reasoning(answers: Sequence[Any]) -> dict[str, Any]:
