@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja
@@ -92,7 +93,7 @@ class Probe:
     @cached_property
     def _shown(self) -> PromptFormat:
         """The format without what it reads from docs, which no made-up item has."""
-        changes = {
+        changes: dict[str, Any] = {
             name: _literal(getattr(self.format, name))
             for name in JINJA_FIELDS
             if _reads_doc(getattr(self.format, name))
@@ -147,7 +148,7 @@ def parses_back(probe: Probe) -> bool:
 
 def labels_are_told_apart(probe: Probe) -> bool:
     """(2) Labels differ; none begins another where text is read; texts name them as they are shown."""
-    labels = _labels_of(probe.format, probe.most_choices)
+    labels = _labels_of(probe.format, _most_labels(probe))
     if labels is None or len(set(labels)) != len(labels):
         return False
     if probe.format.reads_text and _has_prefix(labels):
@@ -159,12 +160,15 @@ def names_its_labels(probe: Probe) -> bool:
     """(2) A text that spells out the base's labels, or calls them letters, allows no others."""
     if probe.format.choice_labels == probe.base.choice_labels:
         return True
-    said = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
-    old, new = (_labels_of(fmt, SHOWN_CHOICES) or () for fmt in (probe.base, probe.format))
-    if len({label for label in old if _says(said, label)}) > 1:
-        return False
+    words = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
+    shown = min(SHOWN_CHOICES, _most_labels(probe))
+    old, new = (_labels_of(fmt, shown) or () for fmt in (probe.base, probe.format))
+    if old == new:
+        return True
+    if any(one in words and other in words for one, other in pairwise(old)):
+        return False  # "A question on vitamin C" names no two labels in a row
     word = label_word(probe.base)
-    return word == label_word(probe.format) or not _says(said, word, f"{word}s") or old == new
+    return word == label_word(probe.format) or not words & {word, f"{word}s"}
 
 
 def newlines_are_enclosed(probe: Probe) -> bool:
@@ -203,17 +207,14 @@ def equal_slots_stay_equal(probe: Probe) -> bool:
 
 
 def gold_is_a_shown_label(probe: Probe) -> bool:
-    """(6) The label shown before a choice is the one that is scored, or written as the answer."""
+    """(6) The label shown beside a choice is the one that is scored, or written as the answer."""
     if not probe.format.shows_labels:
         return True
-    if probe.pieces is None:
-        return False
-    labels = probe.labels
-    shown = probe.format.choice_format.partition("{choice}")[0]
-    starts = [shown.format(label=label) for label in labels]
-    befores = probe.pieces[1 : len(labels) + 1]
-    if not all(piece.endswith(start) for piece, start in zip(befores, starts, strict=True)):
-        return False
+    labels, line = probe.labels, probe.format.choice_format.format
+    for label, choice in zip(labels, probe.item.choices, strict=True):
+        shown = line(label=label, choice=choice)
+        if label not in shown or shown not in probe.text:
+            return False
     if not probe.format.reads_text and probe.format.continuations(probe.item) != labels:
         return False
     return _targets_agree(probe, labels)
@@ -258,10 +259,10 @@ def echo_is_no_answer(probe: Probe) -> bool:
 Check = Callable[[Probe], bool]
 
 CHECKS: dict[str, Check] = {
+    "newlines": newlines_are_enclosed,
+    "labels": labels_are_told_apart,
     "parses back": parses_back,
     "fields apart": fields_stay_apart,
-    "labels": labels_are_told_apart,
-    "newlines": newlines_are_enclosed,
     "empty separator": nothing_runs_together,
     "joint change": equal_slots_stay_equal,
     "gold": gold_is_a_shown_label,
@@ -270,7 +271,15 @@ CHECKS: dict[str, Check] = {
     "echo": echo_is_no_answer,
 }
 """Reason → check, the cheap ones first. ``duplicate`` is the sampler's own."""
-BASE_CHECKS = ("parses back", "fields apart", "labels", "gold", "stop strings", "reads back", "echo")
+BASE_CHECKS = (
+    "parses back",
+    "fields apart",
+    "labels",
+    "gold",
+    "stop strings",
+    "reads back",
+    "echo",
+)
 """What a base must keep itself; the others are about taste or about what was changed."""
 
 
@@ -349,6 +358,12 @@ def _targets_agree(probe: Probe, labels: tuple[str, ...]) -> bool:
     return True
 
 
+def _most_labels(probe: Probe) -> int:
+    """For how many choices labels are wanted: a base with a list of its own has no more than that."""
+    own = probe.base.choice_labels
+    return min(len(own), probe.most_choices) if isinstance(own, tuple) else probe.most_choices
+
+
 def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
     """The labels of so many choices; none where the choices are labels; None if there are too few."""
     style = fmt.choice_labels
@@ -365,18 +380,14 @@ def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
 
 def _has_prefix(labels: Sequence[str]) -> bool:
     ordered = sorted(labels)
-    return any(b.startswith(a) for a, b in zip(ordered, ordered[1:], strict=False))
+    return any(b.startswith(a) for a, b in pairwise(ordered))
 
 
 @lru_cache(maxsize=256)
-def _own_words(texts: tuple[str | None, ...]) -> str:
-    """All that a format says in its own words, without templates and ``[placeholders]``."""
+def _own_words(texts: tuple[str | None, ...]) -> frozenset[str]:
+    """Every word that a format says itself, outside templates and ``[placeholders]``."""
     said = " ".join(_literal(text) for text in texts if text)
-    return re.sub(r"\[[^\[\]\n]{1,40}\]", " ", said)
-
-
-def _says(text: str, *words: str) -> bool:
-    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in words)
+    return frozenset(re.findall(r"\w+", re.sub(r"\[[^\[\]\n]{1,40}\]", " ", said)))
 
 
 def _keeps_equal(old: dict[str, str], new: dict[str, str]) -> bool:

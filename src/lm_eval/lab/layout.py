@@ -1,8 +1,8 @@
 """A format taken apart into slots of layout, and put together again with other values in them.
 
-In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what stands in them, and a function
-from slot values to a format. Slots that are equal in the format are one slot, so that they change
-together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once.
+In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what stands in them, and a
+function from slot values to a format. Slots that are equal in the format are one slot, so that they
+change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "numbe
 """What a label of a numbering is called in a text; the others are labels."""
 
 _MOST_WORDS = 3
+_LEAD = r"(?P<lead>(?:<\w+>|[^\w{}])*)"
 _DESCRIPTOR = re.compile(
-    r"(?P<lead>[^\w{}]*)(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
+    rf"{_LEAD}"
+    r"(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
 )
 _CHOICE = re.compile(
     r"(?P<wrapper>[^{}]*\{label\}(?:[^{}]*[^{}\s])?)(?P<gap>\s*)(?P<choice>\{choice\}[^{}]*)"
@@ -101,8 +103,8 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
 def spaces(fmt: PromptFormat) -> dict[str, str]:
     """The places between parts that show in the prompt, and what stands there.
 
-    ``choices_lead`` is the white space that begins ``choices_prefix`` where nothing else stands
-    between question and choices.
+    ``choices_lead`` is what begins ``choices_prefix`` where nothing else stands between question and
+    choices.
     """
     found = {}
     if fmt.answer_instruction is not None or fmt.answer_prompt is not None:
@@ -110,15 +112,23 @@ def spaces(fmt: PromptFormat) -> dict[str, str]:
     if fmt.shows_labels:
         found |= _before_choices(fmt)
         found["choice_delimiter"] = fmt.choice_delimiter
-    return {name: text for name, text in found.items() if not re.search(r"\w", text)}
+    return found
 
 
 def _before_choices(fmt: PromptFormat) -> dict[str, str]:
     delimiter = fmt.question_choice_delimiter
     if delimiter is None:
         return {"section_separator": fmt.section_separator}
-    lead = fmt.choices_prefix[: len(fmt.choices_prefix) - len(fmt.choices_prefix.lstrip())]
-    return {"question_choice_delimiter": delimiter} if delimiter else {"choices_lead": lead}
+    lead, _ = _split_lead(fmt.choices_prefix)
+    is_in_prefix = not delimiter and lead
+    return {"choices_lead": lead} if is_in_prefix else {"question_choice_delimiter": delimiter}
+
+
+def _split_lead(text: str) -> tuple[str, str]:
+    """What stands before the first word, and the rest."""
+    found = re.match(_LEAD, text)
+    size = found.end() if found else 0
+    return text[:size], text[size:]
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,7 @@ class Layout:
     @cached_property
     def _space_of(self) -> dict[str, str]:
         """Place → the slot that what stands there belongs to."""
-        groups = _groups(spaces(self.base))
+        groups = _groups(self._spaces_varied)
         return _named(groups, "space", {"choice_delimiter": "choice_space"})
 
     @property
@@ -176,7 +186,13 @@ class Layout:
 
     @property
     def _spaces(self) -> dict[str, str]:
-        return {self._space_of[place]: text for place, text in spaces(self.base).items()}
+        return {self._space_of[place]: text for place, text in self._spaces_varied.items()}
+
+    @cached_property
+    def _spaces_varied(self) -> dict[str, str]:
+        """Spaces without words of their own: ``\\n### `` is one, ``\\nNext: `` is not."""
+        found = spaces(self.base).items()
+        return {name: text for name, text in found if text in SPACES or not re.search(r"\w", text)}
 
     @property
     def _casings(self) -> tuple[str, ...]:
@@ -201,15 +217,17 @@ class Layout:
         for one in self._descriptors:
             name = CASINGS[values["casing"]](one.name)
             separator = values[self._separator_of[one.field]]
-            if one.field == "answer_prompt":
+            if one.field == "answer_prompt" and separator != one.separator:
                 shown = separator.rstrip()
                 changes["target_delimiter"] = separator[len(shown) :]
                 separator = shown
+            elif one.field == "answer_prompt":  # as the base has it, wherever it puts the blank
+                separator = separator.removesuffix(self.base.target_delimiter)
             changes[one.field] = f"{one.lead}{name}{separator}"
         for place, slot in self._space_of.items():
             if place == "choices_lead":
                 prefix = changes.get("choices_prefix", self.base.choices_prefix)
-                changes["choices_prefix"] = f"{values[slot]}{prefix.lstrip()}"
+                changes["choices_prefix"] = values[slot] + _split_lead(prefix)[1]
             else:
                 changes[place] = values[slot]
         return changes
@@ -273,11 +291,9 @@ def _groups(texts: Mapping[str, str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _named(
-    groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]
-) -> dict[str, str]:
+def _named(groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]) -> dict[str, str]:
     """Key → slot. The first group is the main slot; another is called after its first key."""
-    slots = {}
+    slots: dict[str, str] = {}
     for place, group in enumerate(groups):
         name = main if place == 0 else others.get(group[0], f"{main} of {group[0]}")
         slots |= dict.fromkeys(group, name)
