@@ -63,6 +63,7 @@ LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "numbe
 """What a label of a numbering is called in a text; the others are labels."""
 
 _MOST_WORDS = 3
+_MOST_CHARACTERS = 80
 _LEAD = r"(?P<lead>(?:<\w+>|[^\w{}])*)"
 _DESCRIPTOR = re.compile(
     rf"{_LEAD}"
@@ -92,8 +93,9 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
         ("choices_prefix", fmt.shows_labels),
         ("answer_prompt", True),
     ):
-        text = getattr(fmt, field) if is_used else None
-        match = _DESCRIPTOR.fullmatch(text) if text and not is_jinja(text) else None
+        text = (getattr(fmt, field) or "") if is_used else ""
+        is_short = len(text) <= _MOST_CHARACTERS and not is_jinja(text)
+        match = _DESCRIPTOR.fullmatch(text) if is_short else None
         if match is None or len(match["name"].split()) > _MOST_WORDS:
             continue
         # What follows "Answer" is split: its blanks are not part of the prompt, but of the answer.
