@@ -23,6 +23,7 @@ and exits with code 1; a traceback means a defect in this package.
     │   ├── MissingExtraError      a package that is not installed; carries the pip line
     │   └── RequestError           a request that failed for good; carries status and attempts
     │       └── UnreachableError   no server answers at the address
+    ├── ComparisonError            runs that cannot be compared as they are
     ├── StoreError                 a file of kept answers that cannot be used
     └── OutputError                results that cannot be written
 """
@@ -174,6 +175,10 @@ class GoldError(FormatError):
 
 class ModelError(LmEvalError):
     """A model backend that cannot be loaded or cannot answer."""
+
+
+class ComparisonError(LmEvalError):
+    """Stored runs that cannot be found, read, or set against each other as they are."""
 
 
 class MissingExtraError(ModelError):

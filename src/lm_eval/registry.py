@@ -189,6 +189,7 @@ FILTERS: Registry[Any] = Registry("filter", entry_point_group="lm_eval.filters")
 AGGREGATIONS: Registry[Any] = Registry("aggregation", entry_point_group="lm_eval.aggregations")
 HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
 TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
+RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.runs")
 TASK_GROUPS: dict[str, list[str]] = {}
 """Group → names in ``TASKS``, for task classes that are grouped by a decorator."""
 

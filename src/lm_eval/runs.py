@@ -28,6 +28,7 @@ from lm_eval.preparing import Prepared, RunOptions, prepare_all
 from lm_eval.prices import Prices, read_prices
 from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
+from lm_eval.reports.items import RunItems
 from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
 from lm_eval.reports.samples import written_sample
 from lm_eval.resuming import (
@@ -96,6 +97,12 @@ class Outcome:
     task_hashes: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
     """The results file, where one was written."""
+    items: RunItems = field(default_factory=RunItems)
+    """The scores item by item, where files were written or a task has several formats."""
+    reused: int = 0
+    """Answers that were kept from earlier runs, or from an earlier part of this one."""
+    asked: int = 0
+    """Answers that the model gave now and that are kept; 0 where nothing is kept."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything a results file holds."""
@@ -111,10 +118,12 @@ def execute(
     *,
     on_sample: SampleSink | None = None,
     on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
+    opened: Callable[[], LM] | None = None,
 ) -> Outcome:
     """Run tasks. Everything that can be wrong with them is found before a model is loaded.
 
     ``on_sample`` gets each sample as it is scored, ``on_prepared`` the requests before they are sent.
+    ``opened`` gives the run's model, which then stays open, where several runs share one.
     """
     started = time.time()
     groups = [] if run.options.predict_only else groups
@@ -124,20 +133,24 @@ def execute(
         prepared = prepare_all(tasks, run.options)
         check_groups(groups)
         writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
-        with opened_model(run.model, model_args) as model:
+        given = run.model if opened is None else opened()
+        with opened_model(given, model_args) as model:
             prepared, options = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
             keeper = stack.enter_context(_keeper(run, prepared, options, model, model_args, writer))
-            sink = _both(on_sample, writer)
+            items = RunItems()
+            sink = _sink(on_sample, writer, items if writer or _is_compared(tasks) else None)
             results = run_all(prepared, model, options, on_sample=sink, kept=keeper.kept)
             info = run_info(run, options, model_args, model, started)
             for note in model.warnings:
                 warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=2)
-        outcome = Outcome(results, group_results(groups, results), info)
+        outcome = Outcome(results, group_results(groups, results), info, items=items)
+        if keeper.kept is not None:
+            outcome.reused, outcome.asked = keeper.kept.found, keeper.kept.added
         if writer is not None:
             outcome.task_hashes = writer.task_hashes()
-            outcome.path = writer.finish(outcome.as_dict())
+            outcome.path = writer.finish(outcome.as_dict(), items.to_dict())
             writer.remove_partial(keeper.earlier(PARTIAL_FILES))
         keeper.finish(is_complete=not any(result.missing for result in results))
         return outcome
@@ -175,14 +188,25 @@ def _keeper(
     return keeper
 
 
-def _both(on_sample: SampleSink | None, writer: ResultWriter | None) -> SampleSink | None:
-    if writer is None:
+def _is_compared(tasks: Sequence[ConfigurableTask]) -> bool:
+    """Whether some task is asked under several formats."""
+    return len({task.task_name for task in tasks}) < len(tasks)
+
+
+def _sink(
+    on_sample: SampleSink | None, writer: ResultWriter | None, items: RunItems | None
+) -> SampleSink | None:
+    """What each sample is handed to; None where nobody wants them."""
+    if writer is None and items is None:
         return on_sample
 
     def sink(name: str, sample: dict[str, Any]) -> None:
         if on_sample is not None:
             on_sample(name, sample)
-        writer.add_sample(name, written_sample(sample))
+        if items is not None:
+            items.add(name, sample)
+        if writer is not None:
+            writer.add_sample(name, written_sample(sample))
 
     return sink
 
@@ -308,6 +332,7 @@ def run_info(
         prices=run.prices,
         start_time=started,
         end_time=time.time(),
+        extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
         command=[hidden(part, secrets_in(model_args)) for part in run.command],
         **seeds,
     )

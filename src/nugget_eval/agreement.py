@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.intervals import share_estimate
+from lm_eval.stats.numeric import Array
 from nugget_eval import confusion as stats
 from nugget_eval.bootstrap import (
-    Array,
     Measured,
     Resampling,
     from_draws,

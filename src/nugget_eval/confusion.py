@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nugget_eval.bootstrap import Array, numpy
+from lm_eval.stats.numeric import Array
+from nugget_eval.bootstrap import numpy
 from nugget_eval.measures import GAIN
 from nugget_eval.reading import Label
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lm_eval.errors import UsageError, did_you_mean
-from nugget_eval.bootstrap import Array, numpy
+from lm_eval.stats.numeric import Array
+from nugget_eval.bootstrap import numpy
 from nugget_eval.reading import Label
 from nugget_eval.records import Nugget
 

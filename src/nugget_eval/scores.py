@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import DataError, did_you_mean, listing
-from nugget_eval.bootstrap import Array, Measured, Resampling, from_draws, numpy, resampled_sums
+from lm_eval.stats.numeric import Array
+from nugget_eval.bootstrap import Measured, Resampling, from_draws, numpy, resampled_sums
 from nugget_eval.measures import MEASURES, TREC_MEASURES, Tally, count_labels, known_measure
 from nugget_eval.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_ids
 

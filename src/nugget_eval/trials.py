@@ -17,10 +17,11 @@ from typing import Any
 
 from lm_eval.errors import DataError
 from lm_eval.runs import hiding, opened_model, secrets_in
+from lm_eval.stats.multiplicity import holm
+from lm_eval.stats.sign_flips import PValue, sign_flip_p_values
 from lm_eval.usage import Usage
 from nugget_eval.agreement import Agreement, agreement
 from nugget_eval.bootstrap import Measured, Resampling, measured, numpy
-from nugget_eval.comparing import PValue, holm, sign_flip_p_values
 from nugget_eval.config import Config
 from nugget_eval.evaluation import Evaluation, evaluating, judge_specs
 from nugget_eval.items import load_items

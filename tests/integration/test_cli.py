@@ -332,7 +332,7 @@ def test_samples_are_written_with_and_without_log_samples(place: Workplace) -> N
 def test_an_output_path_that_names_a_json_file(place: Workplace) -> None:
     argv = ("run", "--model", "dummy", "--limit", "2", "--tasks", place.task())
     assert place.cli(*argv, "--output_path", "out/mine.json").code == 0
-    assert [path.name.split("_")[0] for path in place.written()] == ["mine", "samples"]
+    assert [path.name.split("_")[0] for path in place.written()] == ["items", "mine", "samples"]
 
 
 def test_groups_in_the_results_file(place: Workplace) -> None:
@@ -757,7 +757,7 @@ def test_the_module_runs(place: Workplace) -> None:
     done = subprocess_cli(*argv, cwd=place.folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert [name in done.stdout for name in ("mcqa", "cloze", "generate", "cot")] == [True] * 4
-    assert len(place.written()) == 6
+    assert len(place.written()) == 7
 
 
 def test_help_imports_nothing_heavy(place: Workplace) -> None:

@@ -70,7 +70,7 @@ def files(place: Workplace) -> dict[str, Any]:
             results = json.loads(found[name])
             for key in ("date", "start_time", "end_time", "total_evaluation_time_seconds"):
                 del results[key]
-            for key in ("usage", "costs", "accounting", "samples_files", "command"):
+            for key in ("usage", "costs", "accounting", "samples_files", "items_file", "command"):
                 results.pop(key, None)
             results["config"].pop("command")
             results["config"].pop("model_args")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import subprocess
@@ -13,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from labelled import nuggets, run
-from scipy.stats import permutation_test
-from statsmodels.stats.multitest import multipletests
 
 from lm_eval.errors import DataError, UsageError
 from nugget_eval.bootstrap import Resampling
-from nugget_eval.comparing import compare_runs, holm, rank_runs, sign_flip_p_values
+from nugget_eval.comparing import compare_runs, rank_runs
 from nugget_eval.measures import MEASURES, TREC_MEASURES
 from nugget_eval.records import Nugget, Topic
 from nugget_eval.scores import score_run, score_runs, score_topic
@@ -236,46 +233,6 @@ def test_metrics_lines_are_those_of_nuggetizer() -> None:
     assert list(lines[-1].scores.values()) == pytest.approx(means)
     undefined = score_run(run(TOPICS)).to_metrics()[2]
     assert json.dumps(undefined.to_row()).startswith('{"qid": "c", "strict_vital_score": null,')
-
-
-DIFFERENCES = st.lists(st.integers(-4, 4).map(lambda n: n / 4), min_size=1, max_size=9)
-
-
-@given(DIFFERENCES)
-def test_exact_sign_flips_are_those_of_scipy(differences: list[float]) -> None:
-    column = np.array(differences)
-    ours = sign_flip_p_values(column[:, None], seed=1)[0]
-    assert ours.method == "exact sign flips"
-    if len(differences) > 1:
-        oracle = permutation_test(
-            (column,),
-            lambda x, axis: np.mean(x, axis=axis),
-            permutation_type="samples",
-            n_resamples=np.inf,
-        )
-        assert ours.value == pytest.approx(min(1.0, oracle.pvalue))
-
-
-def test_sign_flips_of_single_items_are_the_exact_test_of_mcnemar() -> None:
-    column = np.array([1.0] * 7 + [-1.0] + [0.0] * 100)  # 7 against 1, and 100 that tie
-    assert sign_flip_p_values(column[:, None], seed=1)[0].value == 18 / 256
-
-
-def test_drawn_sign_flips_are_close_to_the_exact_ones() -> None:
-    rng = np.random.default_rng(3)
-    column = np.round(rng.normal(0.12, 0.4, 16), 2)
-    signs = np.array(list(itertools.product((-1, 1), repeat=16)))
-    exact = np.mean(np.abs(signs @ column) >= abs(column.sum()) - 1e-9)
-    (drawn,) = sign_flip_p_values(column[:, None], seed=1)
-    assert drawn.method == "10000 sign flips"
-    assert drawn.value == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 10_000) ** 0.5)
-
-
-@pytest.mark.parametrize(
-    "p_values", [[0.3], [0.01, 0.04, 0.03, 0.005], [0.2, 0.2, 0.01, 0.01, 1.0, 0.0], [0.5] * 7]
-)
-def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
-    assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
 
 
 def test_two_runs() -> None:

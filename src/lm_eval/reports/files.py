@@ -106,16 +106,27 @@ class ResultWriter:
         """Result name → hash over the samples written so far, in the order of their docs."""
         return {name: file.task_hash() for name, file in self._files.items()}
 
-    def finish(self, results: Mapping[str, Any]) -> Path:
-        """Give the samples files their final names and write the results file."""
+    def finish(self, results: Mapping[str, Any], items: Mapping[str, Any] | None = None) -> Path:
+        """Give the samples files their final names and write the results file.
+
+        ``items`` are the run's scores item by item, for a file of their own.
+        """
         named = {name: file.path.name for name, file in self._files.items()}
-        content = {**results, "samples_files": named} if named else results
+        content = {**results, "samples_files": named} if named else dict(results)
+        if items is not None:
+            content["items_file"] = self._items_path.name
         text = self._clean(to_json(content, indent=2)) + "\n"
         with _explained(self.folder):
             for file in self._files.values():
                 file.finish()
+            if items is not None:
+                _write_whole(self._items_path, self._clean(to_json(items)) + "\n")
             _write_whole(self.results_path, text)
         return self.results_path
+
+    @property
+    def _items_path(self) -> Path:
+        return self.folder / f"items_{self.time}.json"
 
     def remove_partial(self, times: Iterable[str]) -> None:
         """Remove what earlier attempts at this run, by their times, left half-written."""

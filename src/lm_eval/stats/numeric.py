@@ -13,9 +13,9 @@ Array: TypeAlias = Any
 INSTALL = "pip install 'lm-eval-formats[lab]'"
 
 
-def numpy() -> Any:
+def numpy(install: str = INSTALL) -> Any:
     """The module numpy; an error with the line that installs it where it is missing."""
-    return _module("numpy")
+    return _module("numpy", install)
 
 
 def special() -> Any:
@@ -28,11 +28,11 @@ def optimize() -> Any:
     return _module("scipy.optimize")
 
 
-def _module(name: str) -> Any:
+def _module(name: str, install: str = INSTALL) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
         raise MissingExtraError(
-            f"These statistics need {package}, which is not installed.", install=INSTALL
+            f"These statistics need {package}, which is not installed.", install=install
         ) from error

@@ -1,0 +1,253 @@
+"""Stored runs → ``Measurement``s, and several of them on the same items → ``Aligned``.
+
+A measurement is one task under one format, asked of one model, with a score for each item. Those of a
+comparison must be about the same items with the same few-shot examples; where they are not, that is an
+error, unless the caller asks for the items that all have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lm_eval.errors import ComparisonError, listing
+from lm_eval.lab.stored import StoredRun
+from lm_eval.reports.items import ItemColumns
+from lm_eval.stats.numeric import Array, numpy
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One task under one format, asked of one model: a score for each item."""
+
+    run: str
+    """The results file, for messages; empty for the run that has just ended."""
+    model: str
+    task: str
+    format: str
+    """The format's name; ``plain`` where the task was asked without one."""
+    name: str
+    """``task@format`` as in the results."""
+    metric: str
+    higher_is_better: bool
+    items: tuple[str, ...]
+    """A key of each item: equal keys in two measurements are the same item."""
+    scores: Array
+    """A number for each item; an answer that was not read counts as the metric says, not right."""
+    is_read: Array | None = None
+    """Whether each answer could be read; None where nothing is read from text."""
+    clusters: tuple[str, ...] | None = None
+    shots: tuple[str, ...] = ()
+    """A key of each item's few-shot examples."""
+    num_fewshot: int | None = None
+    missing: int = 0
+    usage: Mapping[str, Any] | None = None
+    """What the answers cost: requests, tokens, seconds."""
+    facts: Mapping[str, Any] | None = None
+    """What else the results say about it: fingerprints, versions, notes."""
+
+    @property
+    def label(self) -> str:
+        """What it is called beside others of the same task and model."""
+        return self.format
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Measurements on the same items: a matrix with a row for each of them."""
+
+    measurements: tuple[Measurement, ...]
+    items: tuple[str, ...]
+    scores: Array
+    """Measurements × items."""
+    is_read: Array
+    """Measurements × items; true where nothing is read from text."""
+    clusters: tuple[str, ...] | None
+    left_out: Mapping[str, int]
+    """Measurement name → items that others lack; empty where all had the same."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every score is 0 or 1."""
+        return bool(((self.scores == 0) | (self.scores == 1)).all())
+
+
+def measurements_of(run: StoredRun) -> list[Measurement]:
+    """Every result of a run that has items."""
+    return [
+        measurement(run.results, run.items, name, str(run.path), run.model) for name in run.names
+    ]
+
+
+def measurement(
+    results: Mapping[str, Any], items: Any, name: str, run: str, model: str
+) -> Measurement:
+    """One result; ``items`` gives the columns of a name under a filter."""
+    metric, filter_name = primary_metric(results, name, run)
+    columns: ItemColumns = items(name, filter_name)
+    known = results.get("formats", {}).get(name)
+    return Measurement(
+        run=run,
+        model=model,
+        task=name.rpartition("@")[0] if known and "@" in name else name,
+        format=str(known["format"]) if known else "plain",
+        name=name,
+        metric=metric,
+        higher_is_better=bool(results.get("higher_is_better", {}).get(name, {}).get(metric, True)),
+        items=_keys(columns),
+        scores=_scores(columns, metric, run),
+        is_read=None if columns.read is None else numpy().array(columns.read, dtype=bool),
+        clusters=None if columns.clusters is None else tuple(columns.clusters),
+        shots=tuple(columns.shots),
+        num_fewshot=results.get("n-shot", {}).get(name),
+        missing=columns.missing,
+        usage=results.get("accounting", {}).get("tasks", {}).get(name),
+        facts={
+            "fingerprints": results.get("fingerprints", {}).get(name, {}),
+            "version": results.get("versions", {}).get(name),
+            "notes": results.get("notes", {}).get(name, []),
+        },
+    )
+
+
+def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Aligned:
+    """The measurements on the same items, in the order of the first.
+
+    Different tasks or few-shot examples are an error. So are different items, unless
+    ``intersect`` asks for those that all have.
+    """
+    _check_same(measurements)
+    first = measurements[0]
+    common = set(first.items).intersection(*(one.items for one in measurements[1:]))
+    left_out = {_title(one): len(one.items) - len(common) for one in measurements}
+    if any(left_out.values()) and not intersect:
+        raise ComparisonError(_different_items(measurements, len(common)))
+    kept = tuple(item for item in first.items if item in common)
+    if not kept:
+        raise ComparisonError(_different_items(measurements, 0))
+    np = numpy()
+    rows = [_take(one, kept) for one in measurements]
+    _check_shots(rows)
+    clusters = next((row.clusters for row in rows if row.clusters is not None), None)
+    return Aligned(
+        tuple(measurements),
+        kept,
+        np.array([row.scores for row in rows], dtype=float),
+        np.array([_all_read(row) for row in rows], dtype=bool),
+        clusters,
+        {name: count for name, count in left_out.items() if count},
+    )
+
+
+def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
+    """The measurement with these items alone, in this order."""
+    if one.items == tuple(kept):
+        return one
+    at = {item: place for place, item in enumerate(one.items)}
+    places = [at[item] for item in kept]
+    return replace(
+        one,
+        items=tuple(kept),
+        scores=one.scores[places],
+        is_read=None if one.is_read is None else one.is_read[places],
+        clusters=None if one.clusters is None else tuple(one.clusters[p] for p in places),
+        shots=tuple(one.shots[p] for p in places) if one.shots else (),
+    )
+
+
+def _all_read(one: Measurement) -> Array:
+    return numpy().ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
+
+
+def _check_same(measurements: Sequence[Measurement]) -> None:
+    """Refuse what cannot be paired. Formats may show scores of different names: each is their score."""
+    tasks = sorted({one.task for one in measurements})
+    if len(tasks) > 1:
+        raise ComparisonError(
+            f"These are runs of different tasks, which have no items to pair: {listing(tasks)}. "
+            "Compare runs of one task at a time."
+        )
+    if len({one.higher_is_better for one in measurements}) > 1:
+        metrics = sorted({one.metric for one in measurements})
+        raise ComparisonError(
+            f"Of these metrics more is better for some and less for others: {listing(metrics)}. Choose "
+            "one that all have with --metric."
+        )
+
+
+def _check_shots(rows: Sequence[Measurement]) -> None:
+    """Refuse rows whose items stood after different examples: that would be a second difference."""
+    known = [row for row in rows if row.shots]
+    for row in known[1:]:
+        different = sum(a != b for a, b in zip(known[0].shots, row.shots, strict=True))
+        if different:
+            raise ComparisonError(
+                f"{_title(known[0])} and {_title(row)} were asked with different few-shot examples "
+                f"({different} of {len(row.items)} items; {known[0].num_fewshot} and "
+                f"{row.num_fewshot} shots), so their difference is not that of the formats alone. Run "
+                "both with the same --num_fewshot and --seed."
+            )
+
+
+def _different_items(measurements: Sequence[Measurement], common: int) -> str:
+    sizes = listing([f"{_title(one)} has {len(one.items)}" for one in measurements], 6)
+    if not common:
+        return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
+    return (
+        f"These runs are not about the same items: {sizes}; {common} are in all of them. Run them with "
+        "the same --limit or --samples, or give --intersect to compare on what they share."
+    )
+
+
+def _title(one: Measurement) -> str:
+    return f"{one.name} ({one.model})"
+
+
+def primary_metric(results: Mapping[str, Any], name: str, run: str) -> tuple[str, str]:
+    """The metric shown as the score, and its filter."""
+    known = list(results.get("primary_metrics", {}).get(name, {}))
+    entries = known or [
+        key
+        for key, value in results["results"][name].items()
+        if "," in key and "_stderr," not in key and isinstance(value, int | float)
+    ]
+    if not entries:
+        raise ComparisonError(
+            f"{run or 'This run'} has no score of {name!r}: it was run with --predict_only, or nothing "
+            "was scored."
+        )
+    metric, _, filter_name = entries[0].partition(",")
+    return metric, filter_name
+
+
+def _keys(columns: ItemColumns) -> tuple[str, ...]:
+    """A key of each item: its number and its content, as docs may be equal or be moved."""
+    return tuple(
+        f"{doc_id}:{digits}" for doc_id, digits in zip(columns.doc_ids, columns.docs, strict=True)
+    )
+
+
+def _scores(columns: ItemColumns, metric: str, run: str) -> Array:
+    values = columns.metrics.get(metric)
+    where = f"{run or 'This run'}, {columns.name}"
+    if values is None:
+        raise ComparisonError(
+            f"{where}: metric {metric!r} has no number for each item, so it cannot be compared item by "
+            f"item. Metrics that have: {listing(sorted(columns.metrics)) or 'none'}."
+        )
+    undefined = [doc for doc, value in zip(columns.doc_ids, values, strict=True) if value is None]
+    if undefined:
+        raise ComparisonError(
+            f"{where}: metric {metric!r} is no number (NaN or none) on {len(undefined)} of "
+            f"{len(values)} items, the first is doc {undefined[0]}. Let the metric give a number for "
+            "every doc, or choose another with --metric."
+        )
+    return numpy().array(values, dtype=float)
+
+
+def formats_twice(measurements: Iterable[Measurement]) -> list[str]:
+    """Names (task, format and model) that occur more than once."""
+    counts = Counter((one.model, one.name) for one in measurements)
+    return [f"{name} ({model})" for (model, name), count in counts.items() if count > 1]

@@ -1,0 +1,176 @@
+"""Runs on disk: a results file or a folder of them → ``StoredRun``s.
+
+A run is its results file, with the samples files and the items file beside it. Files of EleutherAI's
+harness are read too. What other packages write is found through the entry points ``lm_eval.runs``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from lm_eval.errors import ComparisonError, listing
+from lm_eval.registry import RUN_READERS
+from lm_eval.reports.items import ItemColumns, columns_of_samples
+from lm_eval.reports.names import safe_task_name
+
+_RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
+_NOT_RESULTS = ("items_", "sweep_")
+
+
+class RunReader(Protocol):
+    """What reads the runs of another package: registered under ``lm_eval.runs``."""
+
+    def reads(self, path: Path) -> bool:
+        """Whether a file or folder is one of these runs."""
+        ...
+
+    def open(self, path: Path) -> list[StoredRun]:
+        """The runs there."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run as its files tell it."""
+
+    path: Path
+    """The results file."""
+    results: Mapping[str, Any]
+    """What it holds."""
+
+    @property
+    def model(self) -> str:
+        """What the model is called."""
+        config = self.results.get("config") or {}
+        name = self.results.get("model_name") or config.get("model")
+        return str(name or self.path.parent.name)
+
+    @property
+    def names(self) -> list[str]:
+        """The results in it, ``task@format`` or plain task names, without groups."""
+        return [name for name in self.results.get("configs", {}) if name in self.results["results"]]
+
+    def format_of(self, name: str) -> str | None:
+        """The format of a result; None for a plain task."""
+        facts = self.results.get("formats", {}).get(name)
+        return None if facts is None else str(facts["format"])
+
+    def task_of(self, name: str) -> str:
+        """The task of a result."""
+        return name.rpartition("@")[0] if self.format_of(name) is not None and "@" in name else name
+
+    def samples_path(self, name: str) -> Path:
+        """Where the samples of a result stand; an error where there are none."""
+        known = self.results.get("samples_files", {}).get(name)
+        stamp = _RESULTS_NAME.search(self.path.name)
+        if known is None and stamp is not None:
+            known = f"samples_{safe_task_name(name)}_{stamp[1]}.jsonl"
+        path = self.path.parent / str(known)
+        if known is None or not path.is_file():
+            raise ComparisonError(
+                f"{self.path} has no samples of {name!r}, which are needed item by item. Run it again "
+                "with --output_path; EleutherAI's harness writes them with --log_samples."
+            )
+        return path
+
+    def samples(self, name: str) -> Iterator[dict[str, Any]]:
+        """The samples of a result, one after the other."""
+        path = self.samples_path(name)
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    raise ComparisonError(
+                        f"{path}, line {number} is no JSON. The file is damaged: run again, or "
+                        "delete the run."
+                    ) from None
+
+    def items(self, name: str, filter_name: str = "none") -> ItemColumns:
+        """The scores of a result item by item; from its samples where no items file is there."""
+        found = self._columns.get(name) or columns_of_samples(name, self.samples(name))
+        for columns in found:
+            if columns.filter == filter_name:
+                return columns
+        raise ComparisonError(
+            f"{self.path} has no items of {name!r} under filter {filter_name!r}. Filters: "
+            f"{listing([columns.filter for columns in found])}."
+        )
+
+    @cached_property
+    def _columns(self) -> dict[str, list[ItemColumns]]:
+        path = self.path.parent / str(self.results.get("items_file", ""))
+        if not path.is_file():
+            return {}
+        found: dict[str, list[ItemColumns]] = {}
+        for values in _json(path).get("items", ()):
+            columns = ItemColumns.from_dict(values)
+            found.setdefault(columns.name, []).append(columns)
+        return found
+
+
+def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
+    """The runs at these places: results files, or folders with results files somewhere below."""
+    found: dict[Path, StoredRun] = {}
+    for path in paths:
+        for run in _open(Path(path).expanduser()):
+            found.setdefault(run.path.resolve(), run)
+    return list(found.values())
+
+
+def _open(path: Path) -> list[StoredRun]:
+    if not path.exists():
+        raise ComparisonError(
+            f"There is no {str(path)!r}. Give the folder that --output_path named, or a results file in "
+            "it."
+        )
+    for name in RUN_READERS:
+        reader = RUN_READERS.get(name)
+        if reader.reads(path):
+            return list(reader.open(path))
+    if path.is_file():
+        return [_run(path)]
+    files = sorted(
+        file
+        for file in path.rglob("*.json")
+        if _RESULTS_NAME.search(file.name) and not file.name.startswith(_NOT_RESULTS)
+    )
+    runs = [_run(file) for file in files]
+    if not runs:
+        raise ComparisonError(
+            f"{str(path)!r} holds no results files (results_….json). Run something with "
+            f"--output_path {path} first."
+        )
+    return runs
+
+
+def _run(path: Path) -> StoredRun:
+    if path.suffix == ".jsonl":
+        raise ComparisonError(
+            f"{path} is a samples file. Give the results file beside it, or their folder."
+        )
+    content = _json(path)
+    if not isinstance(content.get("results"), dict) or not isinstance(content.get("configs"), dict):
+        raise ComparisonError(
+            f"{path} is no results file: it has no `results` and `configs`. Results files are called "
+            "results_….json."
+        )
+    return StoredRun(path, content)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ComparisonError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise ComparisonError(f"{path} is no JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ComparisonError(f"{path} is no results file: it holds no object.")
+    return content

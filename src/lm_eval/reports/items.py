@@ -1,0 +1,203 @@
+"""A run's scores item by item, in columns: what comparing runs needs of their samples.
+
+Samples go in as they are scored; out comes the content of ``items_<time>.json``, which stands beside
+the samples files and is far smaller. Columns of a run made elsewhere are read from its samples.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lm_eval.reports.encode import doc_hash, text_hash
+from lm_eval.scoring.columns import order_of
+
+KEY_DIGITS = 16
+"""Hex digits of a hash that tell docs apart."""
+_SHOTS_KNOWN = 10_000
+
+
+@dataclass
+class ItemColumns:
+    """The items of one result, in the order of their docs: equal places belong to one item."""
+
+    name: str
+    """``task@format``, or the plain task name."""
+    filter: str = "none"
+    doc_ids: list[int] = field(default_factory=list)
+    docs: list[str] = field(default_factory=list)
+    """Digits of each doc's hash."""
+    shots: list[str] = field(default_factory=list)
+    """Digits of the hash of each doc's few-shot examples, empty where it has none."""
+    metrics: dict[str, list[float | None]] = field(default_factory=dict)
+    """Metric → value of each item; None where it has none. Metrics that are no numbers are left out."""
+    read: list[bool] | None = None
+    """Whether an answer could be read; None where nothing is read from text."""
+    clusters: list[str] | None = None
+    """What each item belongs to, where the task says so."""
+    missing: int = 0
+    """Docs that got no answer: they stand in no column."""
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        shots = sorted(set(self.shots))
+        return {
+            "name": self.name,
+            "filter": self.filter,
+            "doc_id": self.doc_ids,
+            "doc": "".join(self.docs),
+            "shots": shots[0] if len(shots) == 1 else self.shots,
+            "metrics": {
+                name: [_short(value) for value in values] for name, values in self.metrics.items()
+            },
+            "read": None if self.read is None else [int(one) for one in self.read],
+            "cluster": self.clusters,
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ItemColumns:
+        """What ``to_dict`` gave."""
+        doc_ids, digits, shots = list(values["doc_id"]), values["doc"], values["shots"]
+        read = values.get("read")
+        return cls(
+            name=values["name"],
+            filter=values["filter"],
+            doc_ids=doc_ids,
+            docs=[digits[at : at + KEY_DIGITS] for at in range(0, len(digits), KEY_DIGITS)],
+            shots=[shots] * len(doc_ids) if isinstance(shots, str) else list(shots),
+            metrics={name: list(column) for name, column in values["metrics"].items()},
+            read=None if read is None else [bool(one) for one in read],
+            clusters=values.get("cluster"),
+            missing=int(values.get("missing", 0)),
+        )
+
+
+class RunItems:
+    """Collects the columns of a run from its samples, in whatever order these come."""
+
+    def __init__(self) -> None:
+        self._tables: dict[tuple[str, str], _Table] = {}
+        self._shots = _ShotKeys()
+
+    def add(self, name: str, sample: Mapping[str, Any]) -> None:
+        """Take what comparing needs of one sample of the result ``name``."""
+        key = (name, str(sample.get("filter", "none")))
+        if key not in self._tables:
+            self._tables[key] = _Table(*key)
+        self._tables[key].add(sample, self._shots.key(sample.get("fewshot_docs") or ()))
+
+    def columns(self) -> list[ItemColumns]:
+        """The columns of every result so far, by name."""
+        return [self._tables[key].columns() for key in sorted(self._tables)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the items file holds."""
+        return {"items": [columns.to_dict() for columns in self.columns()]}
+
+
+def columns_of_samples(name: str, samples: Iterable[Mapping[str, Any]]) -> list[ItemColumns]:
+    """The columns of one result from its samples; one for each filter."""
+    items = RunItems()
+    for sample in samples:
+        items.add(name, sample)
+    return items.columns()
+
+
+class _Table:
+    """Columns on their way: a few numbers for each item, no objects."""
+
+    def __init__(self, name: str, filter_name: str) -> None:
+        self._name = name
+        self._filter = filter_name
+        self._doc_ids = array("q")
+        self._docs = array("Q")
+        self._shots: list[str] = []
+        self._metrics: dict[str, array[float]] = {}
+        self._read: bytearray | None = None
+        self._clusters: list[str] | None = None
+        self._missing = 0
+
+    def add(self, sample: Mapping[str, Any], shots: str) -> None:
+        if sample.get("missing"):
+            self._missing += 1
+            return
+        place = len(self._doc_ids)
+        self._doc_ids.append(int(sample.get("doc_id", place)))
+        digest = str(sample.get("doc_hash") or doc_hash(sample.get("doc")))
+        self._docs.append(int(digest[:KEY_DIGITS], 16))
+        self._shots.append(shots)
+        for metric, value in _numbers(sample):
+            column = self._metrics.setdefault(metric, array("d"))
+            column.extend([math.nan] * (place - len(column)))
+            column.append(value)
+        reading = sample.get("reading")
+        if isinstance(reading, Mapping):
+            replies = sample.get("readings") or [reading]  # of several, one that was read will do
+            self._read = self._read or bytearray(place)
+            self._read.append(any(one.get("no_answer") is None for one in replies))
+        if "cluster" in sample:
+            self._clusters = self._clusters or [""] * place
+            self._clusters.append(str(sample["cluster"]))
+
+    def columns(self) -> ItemColumns:
+        order = order_of(self._doc_ids) if self._doc_ids else ()
+        whole = len(self._doc_ids)
+        for column in self._metrics.values():
+            column.extend([math.nan] * (whole - len(column)))
+        return ItemColumns(
+            name=self._name,
+            filter=self._filter,
+            doc_ids=[self._doc_ids[at] for at in order],
+            docs=[f"{self._docs[at]:0{KEY_DIGITS}x}" for at in order],
+            shots=[self._shots[at] for at in order],
+            metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
+            read=None if self._read is None else [bool(self._read[at]) for at in order],
+            clusters=None if self._clusters is None else [self._clusters[at] for at in order],
+            missing=self._missing,
+        )
+
+
+class _ShotKeys:
+    """Few-shot examples → a few digits; docs that come again are not hashed again."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, str]] = {}
+        self._keys: dict[str, str] = {}
+
+    def key(self, shots: Sequence[Any]) -> str:
+        if not shots:
+            return ""
+        found = text_hash("".join(self._of(shot) for shot in shots))[:KEY_DIGITS]
+        return self._keys.setdefault(found, found)
+
+    def _of(self, shot: Any) -> str:
+        known = self._known.get(id(shot))
+        if known is not None and known[0] is shot:
+            return known[1]
+        found = doc_hash(dict(shot) if isinstance(shot, Mapping) else shot)
+        if len(self._known) < _SHOTS_KNOWN:
+            self._known[id(shot)] = (shot, found)  # held, so that no other gets its id
+        return found
+
+
+def _numbers(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for metric in sample.get("metrics", ()):
+        value = sample.get(metric)
+        if value is None or isinstance(value, bool | int | float):
+            yield metric, math.nan if value is None else float(value)
+
+
+def _ordered(column: Sequence[float], order: Sequence[int]) -> list[float | None]:
+    return [None if math.isnan(column[at]) else column[at] for at in order]
+
+
+def _short(value: float | None) -> float | int | None:
+    """A value as JSON writes it in the fewest digits."""
+    return int(value) if value is not None and value.is_integer() else value

@@ -1,0 +1,115 @@
+"""Items that come in clusters: questions on one passage, translations of one text.
+
+Items of a cluster tend to be right or wrong together, so that the clusters are what was drawn: the
+standard error comes from their sums (CR1), and the interval from Student's t with one degree of freedom
+less than there are clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+from lm_eval.stats.intervals import Estimate, mean_estimate, share_estimate
+from lm_eval.stats.numeric import Array, numpy, special
+
+FEW_CLUSTERS = 30
+"""Below this number, clustered standard errors are known to be too small."""
+
+
+def clustered_estimate(
+    values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
+) -> Estimate:
+    """The mean of per-item scores whose items come in clusters; ``n`` counts items.
+
+    The method reads ``t over 12 clusters, few clusters`` (the last words below 30). The interval is
+    clipped to [0, 1] if every score lies there. Scores that are all 0, or all 1, get Wilson's interval
+    with each cluster as one item. Where no two items share a cluster, this is ``mean_estimate``.
+    """
+    np = numpy()
+    scores = np.asarray(values, dtype=float)
+    codes = cluster_codes(clusters, len(scores))
+    if not np.isfinite(scores).all() or is_plain(codes):
+        return mean_estimate(scores.tolist(), confidence)
+    num_clusters = int(codes.max()) + 1
+    if scores.min() == scores.max() and scores[0] in (0.0, 1.0):
+        found = share_estimate(num_clusters if scores[0] else 0, num_clusters, confidence)
+        return Estimate(
+            *(found.value, 0.0, found.low, found.high, len(scores)),
+            f"wilson over {counted(num_clusters)}",
+        )
+    bounds = (0.0, 1.0) if scores.min() >= 0.0 and scores.max() <= 1.0 else None
+    sums = np.bincount(codes, weights=scores)
+    return mean_of_sums(sums, np.bincount(codes), confidence, bounds)
+
+
+def mean_of_sums(
+    sums: Array, sizes: Array, confidence: float, bounds: tuple[float, float] | None
+) -> Estimate:
+    """The mean over items from the sums of clusters, with its CR1 error and t interval.
+
+    No interval from one cluster, or where the clusters do not differ.
+    """
+    n, num_clusters = int(sizes.sum()), len(sums)
+    mean, stderr = float(sums.sum()) / n, cr1_stderr(sums, sizes)
+    if not stderr:
+        return Estimate(mean, stderr, None, None, n, "none")
+    low, high = t_interval(mean, stderr, num_clusters - 1, confidence, bounds)
+    return Estimate(mean, stderr, low, high, n, f"t over {counted(num_clusters)}")
+
+
+def cr1_stderr(sums: Array, sizes: Array) -> float | None:
+    """The standard error of the mean over items from the sums of clusters; None from a single one.
+
+    √(G/(G−1) · Σ (sum of a cluster's deviations)²) / n, which is SD/√n where each item is its own
+    cluster. What is rounding counts as 0.
+    """
+    np = numpy()
+    num_clusters = len(sums)
+    if num_clusters < 2:
+        return None
+    n = float(sizes.sum())
+    deviations = sums - sums.sum() / n * sizes
+    if np.abs(deviations).max() <= 1e-12 * np.abs(sums).max():
+        return 0.0
+    # A product of vectors would be shared among threads, which cost more than they save here.
+    squares = float((deviations * deviations).sum())
+    return math.sqrt(num_clusters / (num_clusters - 1) * squares) / n
+
+
+def t_interval(
+    centre: float, stderr: float, df: int, confidence: float, bounds: tuple[float, float] | None
+) -> tuple[float, float]:
+    """``centre`` ± Student's t times the standard error, within ``bounds``."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+    half = float(special().stdtrit(df, 0.5 + confidence / 2)) * stderr
+    low, high = centre - half, centre + half
+    return (max(bounds[0], low), min(bounds[1], high)) if bounds else (low, high)
+
+
+def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Array:
+    """Each item's cluster as a number from 0 up, in order of first appearance."""
+    np = numpy()
+    if len(clusters) != num_items:
+        raise ValueError(f"{num_items} items need as many clusters; got {len(clusters)}.")
+    seen: dict[Hashable, int] = {}
+    numbers = [seen.setdefault(_known(name), len(seen)) for name in clusters]
+    return np.array(numbers, dtype=np.int64)
+
+
+def is_plain(codes: Array) -> bool:
+    """Whether no two items share a cluster."""
+    return len(codes) == len(set(codes.tolist()))
+
+
+def counted(num_clusters: int) -> str:
+    """``12 clusters, few clusters``; the warning stands below 30."""
+    few = ", few clusters" if num_clusters < FEW_CLUSTERS else ""
+    return f"{num_clusters} cluster{'s' if num_clusters > 1 else ''}{few}"
+
+
+def _known(name: Hashable) -> Hashable:
+    if name is None or (isinstance(name, float) and math.isnan(name)):
+        raise ValueError(f"Every item needs a cluster; one has {name}.")
+    return name

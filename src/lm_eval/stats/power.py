@@ -1,0 +1,128 @@
+"""How many items show a difference, and how small a difference so many items show.
+
+With d the difference of two paired scores on an item: n = (z_{α/2} + z_β)² · V / δ², where V is the
+variance of d over items plus, for replies that vary from one try to the next, what that adds:
+``variance`` + ``within_a`` / ``repeats_a`` + ``within_b`` / ``repeats_b``. Normal theory, so that it is
+an approximation for few items.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+ALPHA = 0.05
+POWER = 0.8
+
+
+def factor(alpha: float = ALPHA, power: float = POWER) -> float:
+    """How many standard errors a difference must be to be found with this power: 2.8016."""
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"The level alpha lies between 0 and 1, such as 0.05; got {alpha:g}.")
+    if not 0.0 < power < 1.0:
+        raise ValueError(f"Power lies between 0 and 1, such as 0.8; got {power:g}.")
+    if power <= alpha / 2:
+        raise ValueError(f"A power of {power:g} is what chance gives at level {alpha:g}.")
+    normal = statistics.NormalDist()
+    return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
+
+
+def total_variance(
+    variance: float,
+    within_a: float = 0.0,
+    within_b: float = 0.0,
+    repeats_a: float = 1,
+    repeats_b: float = 1,
+) -> float:
+    """Of an item's difference, its replies' included."""
+    named = {"variance": variance, "within_a": within_a, "within_b": within_b}
+    for name, value in named.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"A variance is 0 or more; {name} is {value:g}.")
+    if repeats_a < 1 or repeats_b < 1:
+        raise ValueError(f"Repeats are 1 or more; got {repeats_a:g} and {repeats_b:g}.")
+    return variance + within_a / repeats_a + within_b / repeats_b
+
+
+def items_needed(
+    delta: float,
+    *,
+    variance: float,
+    within_a: float = 0.0,
+    within_b: float = 0.0,
+    repeats_a: int = 1,
+    repeats_b: int = 1,
+    alpha: float = ALPHA,
+    power: float = POWER,
+) -> float:
+    """Items that show a true difference of ``delta`` with this power; round up."""
+    total = total_variance(variance, within_a, within_b, repeats_a, repeats_b)
+    return factor(alpha, power) ** 2 * total / _some(delta) ** 2
+
+
+def detectable(
+    n: float,
+    *,
+    variance: float,
+    within_a: float = 0.0,
+    within_b: float = 0.0,
+    repeats_a: int = 1,
+    repeats_b: int = 1,
+    alpha: float = ALPHA,
+    power: float = POWER,
+) -> float:
+    """The smallest true difference that ``n`` items show with this power."""
+    if not n >= 1:
+        raise ValueError(f"At least one item is needed; got {n:g}.")
+    total = total_variance(variance, within_a, within_b, repeats_a, repeats_b)
+    return factor(alpha, power) * math.sqrt(total / n)
+
+
+def repeats_needed(
+    delta: float,
+    n: float,
+    *,
+    variance: float,
+    within_a: float,
+    within_b: float,
+    alpha: float = ALPHA,
+    power: float = POWER,
+) -> float | None:
+    """Replies per item, the same number for both, that show ``delta`` on ``n`` items; round up.
+
+    None where no number of replies would do: the items themselves vary too much.
+    """
+    if not n >= 1:
+        raise ValueError(f"At least one item is needed; got {n:g}.")
+    within = total_variance(0.0, within_a, within_b)
+    room = n * (_some(delta) / factor(alpha, power)) ** 2 - total_variance(variance)
+    if within == 0:
+        return 1.0 if room >= 0 else None
+    return max(1.0, within / room) if room > 0 else None
+
+
+def power_of(delta: float, n: float, *, variance: float, alpha: float = ALPHA) -> float:
+    """The chance that ``n`` items show a true difference of ``delta`` at level ``alpha``."""
+    normal = statistics.NormalDist()
+    edge = factor(alpha, 0.5)
+    if not variance > 0:
+        raise ValueError(f"Power needs a variance above 0; got {variance:g}.")
+    shift = abs(delta) / math.sqrt(variance / n)
+    return normal.cdf(shift - edge) + normal.cdf(-shift - edge)
+
+
+def variance_of_difference(accuracy: float, correlation: float) -> float:
+    """Of two right-or-wrong scores with the same accuracy and this correlation over items."""
+    if not 0.0 < accuracy < 1.0:
+        raise ValueError(f"An accuracy lies between 0 and 1, such as 0.7; got {accuracy:g}.")
+    if not -1.0 <= correlation < 1.0:
+        raise ValueError(
+            f"A correlation lies between -1 and 1 (excluded), such as 0.5; got {correlation:g}."
+        )
+    return 2 * accuracy * (1 - accuracy) * (1 - correlation)
+
+
+def _some(delta: float) -> float:
+    if not (math.isfinite(delta) and delta != 0):
+        raise ValueError(f"A difference to look for is not 0; got {delta:g}.")
+    return delta

@@ -1,0 +1,100 @@
+"""Is a mean further from 0 than chance makes it? The signs of differences are flipped to find out.
+
+Under no effect, a unit's difference (an item's, or the sum over a cluster of items) could as well have
+had the other sign. All ways to flip the signs are counted if there are at most 20,000; else 10,000
+are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lm_eval.stats.intervals import DEFAULT_SEED
+from lm_eval.stats.numeric import Array, numpy
+
+EXACT_WAYS = 20_000
+NUM_DRAWS = 10_000
+NO_SIGN = 1e-12
+"""A difference of this size is rounding: it has no sign to flip, and neither side wins by it."""
+_ROUNDING = 1e-9
+_CELLS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PValue:
+    """A two-sided p-value, and how it was found: ``exact sign flips`` or ``10000 sign flips``."""
+
+    value: float
+    method: str
+
+
+def sign_flip_p_values(differences: Array, *, seed: int = DEFAULT_SEED) -> list[PValue]:
+    """The p-value of each column (units × comparisons): is its mean further from 0 than flips make it?
+
+    Columns that are not exact share their draws.
+    """
+    np = numpy()
+    num_units, width = differences.shape
+    against_nothing = np.column_stack([differences, np.zeros(num_units)])
+    return pair_sign_flip_p_values(
+        against_nothing, [(place, width) for place in range(width)], seed=seed
+    )
+
+
+def pair_sign_flip_p_values(
+    scores: Array, pairs: Sequence[tuple[int, int]], *, seed: int = DEFAULT_SEED
+) -> list[PValue]:
+    """The same for differences between two columns of ``scores`` (units × formats).
+
+    Flipping a difference is flipping both of its scores, so that one product with the drawn signs serves
+    all pairs: the cost grows with the formats, not with their pairs.
+    """
+    np = numpy()
+    found: dict[int, PValue] = {}
+    drawn: list[int] = []
+    for place, (first, second) in enumerate(pairs):
+        values = scores[:, first] - scores[:, second]
+        moved = values[np.abs(values) > NO_SIGN]
+        if 2 ** len(moved) <= EXACT_WAYS:
+            found[place] = PValue(_exact_p(moved), "exact sign flips")
+        else:
+            drawn.append(place)
+    hits = _drawn_hits(scores, [pairs[place] for place in drawn], seed) if drawn else ()
+    for place, count in zip(drawn, hits, strict=True):
+        found[place] = PValue((1 + count) / (1 + NUM_DRAWS), f"{NUM_DRAWS} sign flips")
+    return [found[place] for place in range(len(pairs))]
+
+
+def _exact_p(moved: Array) -> float:
+    np = numpy()
+    if not len(moved):
+        return 1.0
+    ways = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
+    sums = np.abs((2 * ways - 1) @ moved)
+    return float(np.mean(sums >= abs(moved.sum()) - _ROUNDING))
+
+
+def _drawn_hits(scores: Array, pairs: Sequence[tuple[int, int]], seed: int) -> list[int]:
+    np = numpy()
+    first, second = np.array(pairs).T
+    total = scores.sum(axis=0)
+    observed = np.abs(total[first] - total[second]) - _ROUNDING
+    hits = np.zeros(len(pairs), dtype=np.int64)
+    for sums in _flipped_sums(scores, seed):
+        hits += (np.abs(sums[:, first] - sums[:, second]) >= observed).sum(axis=0)
+    return [int(count) for count in hits]
+
+
+def _flipped_sums(scores: Array, seed: int) -> Iterator[Array]:
+    """The column sums under drawn signs (draws × columns), some draws at a time."""
+    np = numpy()
+    rng = np.random.default_rng(seed)
+    num_units = len(scores)
+    total = scores.sum(axis=0)
+    step = max(1, _CELLS_AT_ONCE // num_units)
+    for start in range(0, NUM_DRAWS, step):
+        size = min(step, NUM_DRAWS - start)
+        bits = rng.integers(0, 256, (size, -(-num_units // 8)), dtype=np.uint8)
+        is_kept = np.unpackbits(bits, axis=1, count=num_units)
+        yield 2.0 * (is_kept.astype(np.float64) @ scores) - total

@@ -1,0 +1,152 @@
+"""Runs on disk → measurements on the same items, or a message that says why not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval.errors import ComparisonError
+from lm_eval.lab.measured import Measurement, align, formats_twice, measurements_of
+from lm_eval.lab.stored import StoredRun, open_runs
+from lm_eval.stats.numeric import numpy
+
+STAMP = "2026-01-02T03-04-05.000006"
+
+
+def write_run(folder: Path, **changed: Any) -> Path:
+    """A run as EleutherAI's harness leaves it: results and samples, no items file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results = {
+        "results": {"t": {"alias": "t", "acc,none": 0.5, "acc_stderr,none": 0.5}},
+        "configs": {"t": {}},
+        "higher_is_better": {"t": {"acc": True}},
+        "n-shot": {"t": 0},
+        "model_name": "m",
+        **changed,
+    }
+    path = folder / f"results_{STAMP}.json"
+    path.write_text(json.dumps(results))
+    lines = [
+        {"doc_id": i, "doc": {"q": i}, "doc_hash": f"{i:064x}", "metrics": ["acc"], "acc": i % 2}
+        for i in range(4)
+    ]
+    samples = folder / f"samples_t_{STAMP}.jsonl"
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def measured(format_name: str = "a", **changed: Any) -> Measurement:
+    keys: dict[str, Any] = {
+        "run": "r",
+        "model": "m",
+        "task": "t",
+        "format": format_name,
+        "name": f"t@{format_name}",
+        "metric": "acc",
+        "higher_is_better": True,
+        "items": ("0", "1", "2"),
+        "scores": numpy().array([1.0, 0.0, 1.0]),
+        "shots": ("", "", ""),
+    }
+    return Measurement(**(keys | changed))
+
+
+def test_files_of_the_harness_are_read_from_their_samples(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "m")
+    (run,) = open_runs([tmp_path, path])
+    assert (run.model, run.names, run.format_of("t"), run.task_of("t")) == ("m", ["t"], None, "t")
+    (one,) = measurements_of(run)
+    assert (one.task, one.format, one.metric) == ("t", "plain", "acc")
+    assert one.scores.tolist() == [0, 1, 0, 1]
+    assert one.is_read is None
+    assert [sample["doc_id"] for sample in run.samples("t")] == [0, 1, 2, 3]
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ComparisonError) as error:
+        [measurements_of(run) for run in open_runs([path])]
+    return str(error.value)
+
+
+def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    assert "There is no" in refused(tmp_path / "nothing")
+    assert "holds no results files" in refused(tmp_path)
+    (tmp_path / "other.json").write_text("[1]")
+    assert "holds no object" in refused(tmp_path / "other.json")
+    (tmp_path / "other.json").write_text("{}")
+    assert "no `results` and `configs`" in refused(tmp_path / "other.json")
+    (tmp_path / "other.json").write_text("{")
+    assert "is no JSON" in refused(tmp_path / "other.json")
+    path = write_run(tmp_path)
+    samples = tmp_path / f"samples_t_{STAMP}.jsonl"
+    assert "is a samples file" in refused(samples)
+    samples.write_text("{\n")
+    assert "line 1 is no JSON" in refused(path)
+    samples.unlink()
+    assert "has no samples of 't'" in refused(path)
+
+
+def test_a_metric_that_is_no_number_is_named(tmp_path: Path) -> None:
+    path = write_run(tmp_path)
+    samples = tmp_path / f"samples_t_{STAMP}.jsonl"
+    text = samples.read_text()
+    samples.write_text(text.replace('"acc": 1', '"acc": NaN'))
+    assert "is no number (NaN or none) on 2 of 4 items, the first is doc 1" in refused(path)
+    samples.write_text(text.replace('"acc": ', '"f1": ').replace('["acc"]', '["f1"]'))
+    assert "Metrics that have: f1" in refused(path)
+    write_run(tmp_path, results={"t": {"alias": "t"}})
+    assert "--predict_only" in refused(path)
+
+
+def test_align_puts_equal_items_in_equal_places() -> None:
+    other = measured(
+        "b",
+        items=("2", "0", "1"),
+        scores=numpy().array([0.5, 0.25, 0.75]),
+        clusters=("x", "y", "z"),
+    )
+    found = align([measured(), other])
+    assert found.scores.tolist() == [[1, 0, 1], [0.25, 0.75, 0.5]]
+    assert found.clusters == ("y", "z", "x")
+    assert (found.is_binary, found.left_out) == (False, {})
+    assert bool(found.is_read.all())
+
+
+def test_different_items_are_intersected_only_when_asked() -> None:
+    other = measured("b", items=("1", "2", "9"), is_read=numpy().array([True, False, True]))
+    with pytest.raises(ComparisonError, match=r"2 are in all of them.*--intersect"):
+        align([measured(), other])
+    found = align([measured(), other], intersect=True)
+    assert found.items == ("1", "2")
+    assert found.is_read.tolist() == [[True, True], [True, False]]
+    assert found.left_out == {"t@a (m)": 1, "t@b (m)": 1}
+    with pytest.raises(ComparisonError, match="no item in common"):
+        align([measured(), measured("b", items=("7", "8", "9"))], intersect=True)
+
+
+def test_what_else_differs_is_refused() -> None:
+    with pytest.raises(ComparisonError, match="different tasks"):
+        align([measured(), measured(task="u")])
+    with pytest.raises(ComparisonError, match="more is better for some"):
+        align([measured(), measured("b", metric="loss", higher_is_better=False)])
+    with pytest.raises(ComparisonError, match=r"different few-shot examples \(1 of 3 items"):
+        align([measured(), measured("b", shots=("", "", "k"))])
+
+
+def test_measurements_of_one_name_are_found() -> None:
+    assert formats_twice([measured(), measured(), measured("b")]) == ["t@a (m)"]
+
+
+def test_formats_are_told_from_plain_tasks() -> None:
+    run = StoredRun(
+        Path("r.json"),
+        {
+            "results": {"a@b": {}, "g": {}},
+            "configs": {"a@b": {}, "gone": {}},
+            "formats": {"a@b": {"format": "b"}},
+        },
+    )
+    assert (run.names, run.task_of("a@b"), run.format_of("a@b")) == (["a@b"], "a", "b")
