@@ -20,6 +20,7 @@ WRITTEN = (".json", ".md")
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
+    from lm_eval.lab.pictures import write_plots
     from lm_eval.lab.tables import print_comparison
     from lm_eval.reports.terminal import console
 
@@ -28,8 +29,10 @@ def compare(args: argparse.Namespace) -> int:
     found = compared(measurements, options_of(args))
     found = replace(found, notes=(*notes, *found.notes))
     print_comparison(found, console(), flips=args.flips)
+    paths = [] if args.plots is None else write_plots(found, Path(args.plots).expanduser())
     if args.output_path is not None:
-        path = write(found, Path(args.output_path).expanduser(), flips=args.flips)
+        paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
+    for path in paths:
         console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0
 

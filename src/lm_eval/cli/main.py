@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +14,14 @@ from lm_eval.cli.program import (
     logging_from,
     one_of,
     parsed,
+    real_number,
     run_program,
     whole_number,
 )
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "compare", "ls", "validate", "preview")
+COMMANDS = ("run", "compare", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -81,32 +83,19 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_run(commands)
     _add_compare(commands)
+    _add_sweep(commands)
     _add_ls(commands)
     _add_validate(commands)
     _add_preview(commands)
+    _add_power(commands)
+    _add_reread(commands)
+    _add_diff(commands)
     return parser
 
 
 def _handler(command: str) -> Any:
-    if command == "run":
-        from lm_eval.cli.run import run
-
-        return run
-    if command == "compare":
-        from lm_eval.cli.compare import compare
-
-        return compare
-    if command == "ls":
-        from lm_eval.cli.ls import ls
-
-        return ls
-    if command == "validate":
-        from lm_eval.cli.validate import validate
-
-        return validate
-    from lm_eval.cli.preview import preview
-
-    return preview
+    """The function that runs a command: it has its name, in the module of its name."""
+    return getattr(importlib.import_module(f"lm_eval.cli.{command}"), command)
 
 
 def _number(text: str) -> float:
@@ -210,6 +199,27 @@ def _no_template_name(text: str) -> bool:
 
 def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
     """The rest of what EleutherAI's harness takes."""
+    _add_loading(parser)
+    parser.add_argument(
+        "--check_integrity",
+        action="store_true",
+        help="accepted; every run checks its tasks before the model is loaded",
+    )
+    parser.add_argument(
+        "--show_config", action="store_true", help="print the whole config of each task"
+    )
+    for flag in REFUSED:
+        parser.add_argument(
+            flag,
+            nargs="*",
+            action=_Refused,
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
+
+
+def _add_loading(parser: argparse.ArgumentParser) -> None:
+    """How tasks and models are loaded, and what is said about it."""
     parser.add_argument(
         "--parity",
         action="store_true",
@@ -232,28 +242,12 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
         help="let the backend run code that comes with a model, where it can",
     )
     parser.add_argument(
-        "--check_integrity",
-        action="store_true",
-        help="accepted; every run checks its tasks before the model is loaded",
-    )
-    parser.add_argument(
-        "--show_config", action="store_true", help="print the whole config of each task"
-    )
-    parser.add_argument(
         "--verbosity",
         "-v",
         type=log_level,
         metavar="LEVEL",
         help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
     )
-    for flag in REFUSED:
-        parser.add_argument(
-            flag,
-            nargs="*",
-            action=_Refused,
-            default=argparse.SUPPRESS,
-            help=argparse.SUPPRESS,
-        )
 
 
 def _add_run(commands: Any) -> None:
@@ -262,6 +256,37 @@ def _add_run(commands: Any) -> None:
         help="evaluate a model",
         description="Evaluate a model on tasks, each under one or more formats.",
     )
+    _add_asking(parser)
+    parser.add_argument(
+        "--log_samples",
+        "-s",
+        action="store_true",
+        help="also write every prompt and answer (needs --output_path; on by default with it)",
+    )
+    parser.add_argument(
+        "--predict_only",
+        "-x",
+        action="store_true",
+        help="only save the answers, without scoring (needs --output_path)",
+    )
+    parser.add_argument(
+        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
+    )
+    _add_harness_flags(parser)
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        const="true",
+        type=one_of("true", "false"),
+        default="true",
+        metavar="true|false",
+        help="where a task is asked under several formats, end with what their differences mean "
+        "(default: true); see `lm-eval compare`",
+    )
+
+
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    """What is asked of which model, and where the answers go."""
     _add_tasks(parser)
     _add_model(
         parser,
@@ -320,31 +345,9 @@ def _add_run(commands: Any) -> None:
         "missing from every score (default: 0, the first stops the run)",
     )
     parser.add_argument(
-        "--log_samples",
-        "-s",
-        action="store_true",
-        help="also write every prompt and answer (needs --output_path; on by default with it)",
-    )
-    parser.add_argument(
-        "--predict_only",
-        "-x",
-        action="store_true",
-        help="only save the answers, without scoring (needs --output_path)",
-    )
-    parser.add_argument(
         "--prices",
         metavar="FILE",
         help="a YAML file with what models charge per million tokens; costs stand in the table",
-    )
-    parser.add_argument(
-        "--compare",
-        nargs="?",
-        const="true",
-        type=one_of("true", "false"),
-        default="true",
-        metavar="true|false",
-        help="where a task is asked under several formats, end with what their differences mean "
-        "(default: true); see `lm-eval compare`",
     )
     parser.add_argument(
         "--dry_run",
@@ -352,12 +355,50 @@ def _add_run(commands: Any) -> None:
         help="print what the run would ask and cost; nothing is sent, no file is written",
     )
     parser.add_argument(
-        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
-    )
-    parser.add_argument(
         "--config", "-C", metavar="FILE", help="a YAML file with any of these options"
     )
-    _add_harness_flags(parser)
+
+
+def _add_sweep(commands: Any) -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="ask a task under many formats: how much of a score is the format",
+        description="Ask tasks under many formats of a grammar, on the same items, and say how much "
+        "of the score is the format.",
+    )
+    parser.add_argument(
+        "--formats",
+        metavar="N|FILE",
+        help="how many formats to sample, the base format included, or a list saved by an earlier sweep",
+    )
+    parser.add_argument(
+        "--base",
+        metavar="FORMAT",
+        help="the format to vary (default: that of the task, or task@format)",
+    )
+    parser.add_argument(
+        "--axis",
+        type=one_of("layout", "wording", "shots", "reasoning"),
+        metavar="AXIS",
+        help="what varies: layout (default), wording, shots or reasoning; one at a time",
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="CELLS",
+        help="ask only so many (format, item) cells and estimate the rest: a number, a multiple of the "
+        "number of items such as 2n, or full (default)",
+    )
+    parser.add_argument(
+        "--search",
+        type=one_of("best", "worst", "both"),
+        metavar="best|worst|both",
+        help="find the extremes with few cells (--budget; by default 4 items for each format in the "
+        "first of several rounds), then score them on fresh items",
+    )
+    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
+    _add_asking(parser)
+    _add_loading(parser)
+    parser.set_defaults(predict_only=False, log_samples=False)
 
 
 def _add_compare(commands: Any) -> None:
@@ -420,6 +461,7 @@ def _add_compare(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=whole_number, default=1234, metavar="N", help="of these (default: 1234)"
     )
+    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
     parser.add_argument(
         "--output_path", "-o", metavar="FILE", help="write the comparison, as .json or .md"
     )
@@ -489,3 +531,130 @@ def _add_preview(commands: Any) -> None:
     )
     _add_paths(parser)
     _add_prompting(parser)
+
+
+def _add_power(commands: Any) -> None:
+    parser = commands.add_parser(
+        "power",
+        help="items or repeats needed for a difference",
+        description="How many items or repeats a difference between two formats or models needs, or, "
+        "with --items, how small a difference can be found. From stored runs, or from assumptions.",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="a results file or folder: every two formats of a model in it, and every two models",
+    )
+    parser.add_argument(
+        "--tasks", "-t", nargs="+", metavar="TASK", help="only these tasks of the runs"
+    )
+    numbers = (
+        ("difference", "D", "the true difference to find, such as 0.03"),
+        ("variance", "V", "variance of the difference of an item's two scores"),
+        ("discordant", "SHARE", "share of items that one has right and the other wrong"),
+        ("accuracy", "SHARE", "accuracy of both, with --correlation"),
+        ("correlation", "R", "correlation of the two scores over items, with --accuracy"),
+        ("within", "V", "variance of the replies to one item, where they vary"),
+    )
+    for name, metavar, about in numbers:
+        parser.add_argument(f"--{name}", type=real_number, metavar=metavar, help=about)
+    parser.add_argument(
+        "--items", type=whole_number, metavar="N", help="items at hand: how small a difference?"
+    )
+    parser.add_argument(
+        "--repeats", type=whole_number, metavar="K", help="replies to each item, with --within"
+    )
+    parser.add_argument(
+        "--alpha", type=real_number, default=0.05, metavar="P", help="level (default: 0.05)"
+    )
+    parser.add_argument(
+        "--power",
+        type=real_number,
+        default=0.8,
+        metavar="P",
+        help="how often the difference is to be found (default: 0.8)",
+    )
+    parser.add_argument("--output_path", "-o", metavar="FILE", help="also write it as JSON")
+
+
+def _add_chosen(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tasks",
+        "-t",
+        nargs="+",
+        metavar="TASK",
+        help="only these tasks, or results such as task@cot",
+    )
+
+
+def _add_reread(commands: Any) -> None:
+    parser = commands.add_parser(
+        "reread",
+        help="read stored answers again with another reader",
+        description="Read the stored answers of a run again, without a model: what another reader makes "
+        "of them, which verdicts flip, with the text.",
+    )
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="a results file, or the folder that --output_path named",
+    )
+    _add_chosen(parser)
+    parser.add_argument(
+        "--format", nargs="+", metavar="FORMAT", help="only the results under these formats"
+    )
+    parser.add_argument(
+        "--scorer",
+        action="append",
+        metavar="READER",
+        help="a reader with its options, such as choice or 'after_last,phrase=The answer is', or YAML "
+        "as in a format's scorer; given several times, they are tried in order",
+    )
+    parser.add_argument(
+        "--as", dest="like", metavar="FORMAT", help="the reader of this format, instead of --scorer"
+    )
+    parser.add_argument(
+        "--corpus",
+        action="store_true",
+        help="read the project's collection of odd answers instead of a run",
+    )
+    parser.add_argument(
+        "--show",
+        type=whole_number,
+        default=5,
+        metavar="N",
+        help="flips shown with text (default: 5)",
+    )
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write every reading, one JSON object a line"
+    )
+    _add_paths(parser)
+
+
+def _add_diff(commands: Any) -> None:
+    parser = commands.add_parser(
+        "diff",
+        help="why two runs have different scores",
+        description="Compare two stored runs: settings, versions, prompts, answers, readings and "
+        "scores, and what of the difference comes from which.",
+    )
+    parser.add_argument("run_a", metavar="RUN_A", help="a results file or its folder")
+    parser.add_argument("run_b", metavar="RUN_B", help="another one")
+    _add_chosen(parser)
+    parser.add_argument(
+        "--formats",
+        metavar="A,B",
+        help="compare format A of the first run with format B of the second",
+    )
+    parser.add_argument(
+        "--show",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="examples of each kind (default: 1)",
+    )
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write everything found as JSON"
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.equivalence import BASE_CHECKS, CHECKS
@@ -69,8 +70,8 @@ def _layout_axis(base: PromptFormat) -> Axis:
 
 def _wording_axis(base: PromptFormat) -> Axis:
     def fill(values: Mapping[str, str]) -> Variant:
-        changed = replace(base, **{name: text or None for name, text in values.items()})
-        return Variant(with_reading_side(changed, base))
+        changes: dict[str, Any] = {name: text or None for name, text in values.items()}
+        return Variant(with_reading_side(replace(base, **changes), base))
 
     lack = "there are no other words for what it asks"
     return Axis("wording", wordings(base), fill, WORDED, lack)

@@ -15,9 +15,11 @@ from math import prod
 from typing import Any, overload
 
 from lm_eval.errors import FormatError, UsageError, did_you_mean, listing
+from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES, Axis, Variant, axis_of
-from lm_eval.lab.equivalence import BASE_CHECKS, CHECKS, Probe, failed_check
+from lm_eval.lab.equivalence import BASE_CHECKS, CHECKS, failed_check
+from lm_eval.lab.probe import Probe
 
 DEFAULT_SEED = 1234
 MOST_CHOICES = 9
@@ -157,8 +159,11 @@ class _Sampler:
                 f"{(CHECKS[reason].__doc__ or '').strip()} Correct the format, or start from another."
             )
         self._is_new(probe, Variant(self.base))
-        self._names.add(self.base.name)
-        self.found.append(SampledFormat(self.base, self._values(0)))
+        name = self.base.name
+        if name in format_names() and get_format(name).fingerprint != self.base.fingerprint:
+            name = self._name(Variant(self.base))  # a task's own format under a known name
+        self._names.add(name)
+        self.found.append(SampledFormat(replace(self.base, name=name), self._values(0)))
 
     def _values(self, place: int) -> dict[str, str]:
         """The slot values of a combination; number 0 is the base's own."""
@@ -210,8 +215,8 @@ def _one_axis(axes: Sequence[str]) -> str:
             )
     if len(given) != 1:
         raise UsageError(
-            f"One list varies one axis, not {listing(given) or 'none'}: a spread over several would "
-            "mix effects. Make a list for each."
+            f"One list varies one axis, not {' and '.join(given) or 'none'}: a spread over several "
+            "would mix effects. Make a list for each."
         )
     return given[0]
 

@@ -1,8 +1,9 @@
 """A format taken apart into slots of layout, and put together again with other values in them.
 
-In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what stands in them, and a function
-from slot values to a format. Slots that are equal in the format are one slot, so that they change
-together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once.
+In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what stands in them, and a
+function from slot values to a format. Slots that are equal in the format are one slot, so that they
+change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once; its gap
+stood between a word and a label.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SEPARATORS = (
 )
 """Between a descriptor such as ``Question`` and what it describes."""
 SPACES = (
-    *("", " ", "  ", "\n", " \n", "\n ", " \n ", "; \n", ", ", " , ", " ,", ". "),
+    *("", " ", "  ", "\n", " \n", "\n ", " \n ", "; \n", ", ", " , ", " ,  ", ". "),
     *(" -- ", " || ", " <sep> "),
 )
 """Between the parts of a prompt, and between choices."""
@@ -62,11 +63,15 @@ LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "numbe
 """What a label of a numbering is called in a text; the others are labels."""
 
 _MOST_WORDS = 3
+_MOST_CHARACTERS = 80
+_LEAD = r"(?P<lead>(?:<\w+>|[^\w{}])*)"
 _DESCRIPTOR = re.compile(
-    r"(?P<lead>[^\w{}]*)(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
+    rf"{_LEAD}"
+    r"(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
 )
 _CHOICE = re.compile(
-    r"(?P<wrapper>[^{}]*\{label\}(?:[^{}]*[^{}\s])?)(?P<gap>\s*)(?P<choice>\{choice\}[^{}]*)"
+    r"(?P<word>(?:[^{}]*\w\s*)?)(?P<wrapper>[^\w{}]*\{label\}(?:[^\w{}]*[^\w{}\s])?)(?P<gap>\s*)"
+    r"(?P<choice>\{choice\}[^{}]*)"
 )
 
 
@@ -88,8 +93,9 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
         ("choices_prefix", fmt.shows_labels),
         ("answer_prompt", True),
     ):
-        text = getattr(fmt, field) if is_used else None
-        match = _DESCRIPTOR.fullmatch(text) if text and not is_jinja(text) else None
+        text = (getattr(fmt, field) or "") if is_used else ""
+        is_short = len(text) <= _MOST_CHARACTERS and not is_jinja(text)
+        match = _DESCRIPTOR.fullmatch(text) if is_short else None
         if match is None or len(match["name"].split()) > _MOST_WORDS:
             continue
         # What follows "Answer" is split: its blanks are not part of the prompt, but of the answer.
@@ -101,8 +107,8 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
 def spaces(fmt: PromptFormat) -> dict[str, str]:
     """The places between parts that show in the prompt, and what stands there.
 
-    ``choices_lead`` is the white space that begins ``choices_prefix`` where nothing else stands
-    between question and choices.
+    ``choices_lead`` is what begins ``choices_prefix`` where nothing else stands between question and
+    choices.
     """
     found = {}
     if fmt.answer_instruction is not None or fmt.answer_prompt is not None:
@@ -110,15 +116,23 @@ def spaces(fmt: PromptFormat) -> dict[str, str]:
     if fmt.shows_labels:
         found |= _before_choices(fmt)
         found["choice_delimiter"] = fmt.choice_delimiter
-    return {name: text for name, text in found.items() if not re.search(r"\w", text)}
+    return found
 
 
 def _before_choices(fmt: PromptFormat) -> dict[str, str]:
     delimiter = fmt.question_choice_delimiter
     if delimiter is None:
         return {"section_separator": fmt.section_separator}
-    lead = fmt.choices_prefix[: len(fmt.choices_prefix) - len(fmt.choices_prefix.lstrip())]
-    return {"question_choice_delimiter": delimiter} if delimiter else {"choices_lead": lead}
+    lead, _ = _split_lead(fmt.choices_prefix)
+    is_in_prefix = not delimiter and lead
+    return {"choices_lead": lead} if is_in_prefix else {"question_choice_delimiter": delimiter}
+
+
+def _split_lead(text: str) -> tuple[str, str]:
+    """What stands before the first word, and the rest."""
+    found = re.match(_LEAD, text)
+    size = found.end() if found else 0
+    return text[:size], text[size:]
 
 
 @dataclass(frozen=True)
@@ -167,7 +181,7 @@ class Layout:
     @cached_property
     def _space_of(self) -> dict[str, str]:
         """Place → the slot that what stands there belongs to."""
-        groups = _groups(spaces(self.base))
+        groups = _groups(self._spaces_varied)
         return _named(groups, "space", {"choice_delimiter": "choice_space"})
 
     @property
@@ -176,7 +190,13 @@ class Layout:
 
     @property
     def _spaces(self) -> dict[str, str]:
-        return {self._space_of[place]: text for place, text in spaces(self.base).items()}
+        return {self._space_of[place]: text for place, text in self._spaces_varied.items()}
+
+    @cached_property
+    def _spaces_varied(self) -> dict[str, str]:
+        """Spaces without words of their own: ``\\n### `` is one, ``\\nNext: `` is not."""
+        found = spaces(self.base).items()
+        return {name: text for name, text in found if text in SPACES or not re.search(r"\w", text)}
 
     @property
     def _casings(self) -> tuple[str, ...]:
@@ -185,14 +205,19 @@ class Layout:
             written.setdefault(tuple(change(one.name) for one in self._descriptors), name)
         return tuple(written.values())
 
+    @property
+    def _has_labels(self) -> bool:
+        """Whether labels of its own stand beside the choices, not the choices themselves."""
+        is_shown = self.base.shows_labels and "{label}" in self.base.choice_format
+        return is_shown and self.base.choice_labels != "choices"
+
     @cached_property
     def _choice(self) -> re.Match[str] | None:
-        is_shown = self.base.shows_labels and self.base.choice_labels != "choices"
-        return _CHOICE.fullmatch(self.base.choice_format) if is_shown else None
+        return _CHOICE.fullmatch(self.base.choice_format) if self._has_labels else None
 
     @cached_property
     def _numbering(self) -> str | None:
-        return None if self._choice is None else numbering_of(self.base.choice_labels)
+        return numbering_of(self.base.choice_labels) if self._has_labels else None
 
     # What is put into it
 
@@ -201,24 +226,26 @@ class Layout:
         for one in self._descriptors:
             name = CASINGS[values["casing"]](one.name)
             separator = values[self._separator_of[one.field]]
-            if one.field == "answer_prompt":
+            if one.field == "answer_prompt" and separator != one.separator:
                 shown = separator.rstrip()
                 changes["target_delimiter"] = separator[len(shown) :]
                 separator = shown
+            elif one.field == "answer_prompt":  # as the base has it, wherever it puts the blank
+                separator = separator.removesuffix(self.base.target_delimiter)
             changes[one.field] = f"{one.lead}{name}{separator}"
         for place, slot in self._space_of.items():
             if place == "choices_lead":
                 prefix = changes.get("choices_prefix", self.base.choices_prefix)
-                changes["choices_prefix"] = f"{values[slot]}{prefix.lstrip()}"
+                changes["choices_prefix"] = values[slot] + _split_lead(prefix)[1]
             else:
                 changes[place] = values[slot]
         return changes
 
     def _new_choices(self, values: Mapping[str, str]) -> dict[str, Any]:
-        if self._choice is None:
-            return {}
-        shown = f"{values['wrapper']}{values['gap']}{self._choice['choice']}"
-        changes: dict[str, Any] = {"choice_format": shown}
+        changes: dict[str, Any] = {}
+        if self._choice is not None:
+            word, choice = self._choice["word"], self._choice["choice"]
+            changes["choice_format"] = f"{word}{values['wrapper']}{values['gap']}{choice}"
         if self._numbering is not None:
             changes["choice_labels"] = self._labels(values["numbering"])
             if values["numbering"] != self._numbering:
@@ -273,11 +300,9 @@ def _groups(texts: Mapping[str, str]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _named(
-    groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]
-) -> dict[str, str]:
+def _named(groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]) -> dict[str, str]:
     """Key → slot. The first group is the main slot; another is called after its first key."""
-    slots = {}
+    slots: dict[str, str] = {}
     for place, group in enumerate(groups):
         name = main if place == 0 else others.get(group[0], f"{main} of {group[0]}")
         slots |= dict.fromkeys(group, name)

@@ -93,7 +93,7 @@ def measurement(
 
     ``metrics`` name those to take instead of the one shown as the score: the first that it has.
     """
-    metric, filter_name = _primary(results, name, run, metrics)
+    metric, filter_name = primary_metric(results, name, run, metrics)
     columns: ItemColumns = items(name, filter_name)
     known = results.get("formats", {}).get(name)
     return Measurement(
@@ -213,8 +213,8 @@ def _title(one: Measurement) -> str:
     return f"{one.name} ({one.model})"
 
 
-def _primary(
-    results: Mapping[str, Any], name: str, run: str, wanted: Sequence[str]
+def primary_metric(
+    results: Mapping[str, Any], name: str, run: str, wanted: Sequence[str] = ()
 ) -> tuple[str, str]:
     """The metric shown as the score, or the one that is wanted, and its filter."""
     known = list(results.get("primary_metrics", {}).get(name, {}))

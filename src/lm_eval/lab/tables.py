@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compared import Block, Comparison, Pair, Ranking, Row
+from lm_eval.lab.compared import ADHERENCE, Block, Comparison, Pair, Ranking, Row
 from lm_eval.lab.phrases import chance, p_words, size
+from lm_eval.lab.pictures import scores_picture
+from lm_eval.lab.plots import Plot
 from lm_eval.lab.rankings import (
     ranking_notes,
     ranking_sentences,
@@ -44,6 +46,8 @@ class Section:
     says: Sequence[str]
     tables: Sequence[FittingTable]
     notes: Sequence[str] = ()
+    plot: Plot | None = None
+    """Shown below the first table, in a terminal."""
 
 
 def sections(
@@ -94,9 +98,13 @@ def _print_section(section: Section, console: Console, said: set[str]) -> None:
     console.print(Paragraph("", f"{HEADING}:"))
     for sentence in section.says:
         console.print(Paragraph("• ", sentence))
-    for table in section.tables:
+    for place, table in enumerate(section.tables):
         console.print()
         console.print(table)
+        if section.plot is not None and place == 0:
+            console.print()
+            lines = section.plot.lines(console.width, console.encoding)
+            console.print("\n".join(lines), markup=False, highlight=False, no_wrap=True)
     new = [note for note in section.notes if note not in said]
     said.update(new)
     if new:
@@ -115,7 +123,7 @@ def _block_section(block: Block, flips: int | None, *, is_ending: bool) -> Secti
     notes = [*_pair_notes(block), *_block_notes(block)]
     if flips is not None:
         notes += _flip_lines(block, flips)
-    return Section(title(block), sentences(block), tables, notes)
+    return Section(title(block), sentences(block), tables, notes, scores_picture(block))
 
 
 def score_table(block: Block) -> FittingTable:
@@ -197,14 +205,17 @@ def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(block, pair),
         detects="" if detectable is None else size(block, detectable),
-        verdict=pair.verdict.partition(",")[0],
+        verdict=_VERDICTS.get(pair.verdict, pair.verdict),
     )
+
+
+_VERDICTS = {ADHERENCE: "adherence"}
 
 
 def _both_read(block: Block, pair: Pair) -> str:
     if pair.both_read is None or pair.p_both_read is None:
         return ""
-    return f"{size(block, pair.both_read.difference.value)} (p {_p(pair.p_both_read)})"
+    return f"{size(block, pair.both_read.difference.value)} ({_p(pair.p_both_read)})"
 
 
 def _pair_notes(block: Block) -> Iterator[str]:
@@ -225,7 +236,12 @@ def _column_notes(block: Block) -> Iterator[str]:
     what = "right" if block.is_binary else "better"
     yield f"Flips: items {what} under the first alone – under the second alone."
     if any(pair.both_read is not None for pair in block.pairs):
-        yield "If both read: the same on the items whose answers could be read under both."
+        yield "If both read: the difference (and p) on the items whose answers were read under both."
+    if any(pair.verdict == ADHERENCE for pair in block.pairs):
+        yield (
+            "Adherence: format adherence, not ability; the difference is no larger than the gap in "
+            "answers read."
+        )
     if any(pair.result.smallest_detectable is not None for pair in block.pairs):
         yield "Detects: a true difference so large is found in 4 of 5 such runs."
 
@@ -274,11 +290,13 @@ def _spread_note(block: Block) -> str:
         f"average, below {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
         f"{p_words(spread.p)} ({how})."
     )
+    if spread.safe_low is not None and spread.safe_high is not None:
+        text += f" 95 % interval [{number(spread.safe_low)}, {number(spread.safe_high)}]."
     if spread.low is not None and spread.high is not None and spread.bootstrap_mean is not None:
         text += (
-            f" With the items drawn anew {spread.resamples:,} times: [{number(spread.low, 2)}, "
-            f"{number(spread.high, 2)}], mean {number(spread.bootstrap_mean)} (drawing anew adds noise, "
-            "so that this lies too high). Best: the share of these draws in which a format is best."
+            f" With the items drawn anew {spread.resamples:,} times: [{number(spread.low)}, "
+            f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; drawing anew adds noise, so "
+            "that this lies too high. Best: the share of these draws in which a format is best."
         )
     return text
 

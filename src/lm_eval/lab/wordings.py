@@ -55,7 +55,13 @@ _RANK = (
     "Rank the following {{ _num_choices }} options, best first.\n",
     "Arrange the {{ _num_choices }} options below so that the best comes first.\n",
 )
-_SHORT_PROMPTS = ("Answer:", "The answer is", "The answer is:", "Correct answer:", "The correct answer is")
+_SHORT_PROMPTS = (
+    "Answer:",
+    "The answer is",
+    "The answer is:",
+    "Correct answer:",
+    "The correct answer is",
+)
 _CLASS_PROMPTS = ("Label:", "The label is", "The label is:", "Correct label:")
 _ENDINGS = (
     'Your response should end with "{said}" where {meaning}.',

@@ -11,10 +11,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lm_eval.stats.clusters import mean_of_sums
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import bare
 from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.resampling import CELLS_AT_ONCE
 
 DEFAULT_SPLITS = 100
 
@@ -50,8 +52,13 @@ class SplitHalves:
         return asdict(self)
 
 
-def reselected(scores_choose: Array, scores_report: Array) -> Reselected:
-    """Choose best and worst on the one table of formats × items, compare them on the other."""
+def reselected(
+    scores_choose: Array, scores_report: Array, *, clusters: Sequence[Hashable] | None = None
+) -> Reselected:
+    """Choose best and worst on the one table of formats × items, compare them on the other.
+
+    ``clusters`` names the cluster of each item to report on.
+    """
     np = numpy()
     choose, report = score_matrix(scores_choose), score_matrix(scores_report)
     if len(choose) != len(report) or len(choose) < 2:
@@ -65,7 +72,7 @@ def reselected(scores_choose: Array, scores_report: Array) -> Reselected:
     others = np.where(np.arange(len(means)) == best, np.inf, means)
     worst = int(others.argmin())
     gaps = report[best] - report[worst]
-    return Reselected(best, worst, float(means[best] - means[worst]), _difference(gaps))
+    return Reselected(best, worst, float(means[best] - means[worst]), _difference(gaps, clusters))
 
 
 def split_half_spread(
@@ -86,18 +93,25 @@ def split_half_spread(
             "Split halves need two formats and two items (or clusters) or more; got "
             f"{units.shape[1]} and {len(units)}."
         )
-    first = half_weights(len(units), splits, np.random.default_rng([seed, 2]))
-    halves = [(side @ units) / (side @ sizes)[:, None] for side in (first, 1.0 - first)]
+    halves = half_means(units, sizes, splits, np.random.default_rng([seed, 2]))
     pairs = [_gaps(halves[0], halves[1]), _gaps(halves[1], halves[0])]
     chosen, value = (float(np.mean([pair[k] for pair in pairs])) for k in (0, 1))
     return SplitHalves(value, chosen, splits)
 
 
-def half_weights(num_units: int, splits: int, rng: Any) -> Array:
-    """Rows of 0 and 1, each with half of the units (rounded down) at random."""
+def half_means(units: Array, sizes: Array, splits: int, rng: Any) -> tuple[Array, Array]:
+    """Each column's mean on the two halves of random splits of the units: splits × columns, twice."""
     np = numpy()
-    row = (np.arange(num_units) < num_units // 2).astype(float)
-    return rng.permuted(np.tile(row, (splits, 1)), axis=1)
+    sums = np.column_stack([units, sizes])
+    row = (np.arange(len(units)) < len(units) // 2).astype(float)
+    step = max(1, CELLS_AT_ONCE // len(units))
+    parts = [
+        rng.permuted(np.tile(row, (min(step, splits - start), 1)), axis=1) @ sums
+        for start in range(0, splits, step)
+    ]
+    first = np.concatenate(parts)
+    second = sums.sum(axis=0) - first
+    return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
 
 
 def _gaps(choose: Array, report: Array) -> tuple[Array, Array]:
@@ -112,9 +126,12 @@ def _weights(means: Array) -> Array:
     return is_top / is_top.sum(axis=1, keepdims=True)
 
 
-def _difference(gaps: Array) -> Estimate:
+def _difference(gaps: Array, clusters: Sequence[Hashable] | None) -> Estimate:
     """The mean of paired differences with a t interval."""
     n, mean = len(gaps), float(gaps.mean())
+    if clusters is not None:
+        sums, sizes = unit_sums(gaps[None, :], clusters)
+        return mean_of_sums(sums[:, 0], sizes, 0.95, None)
     if n == 1:
         return bare(mean, n)
     stderr = float(gaps.std(ddof=1)) / math.sqrt(n)
