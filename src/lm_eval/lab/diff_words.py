@@ -39,7 +39,8 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     yield from _items(items)
     if not counts["shared"]:
         return
-    yield "examples", _of(counts["shots"], counts["shared"], "have other ones")
+    shots = _of(counts["shots"], counts["shared"], "have other ones")
+    yield "examples", "not stored by themselves" if counts["no_shots"] else shots
     yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
@@ -137,18 +138,18 @@ def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
         said.append(
             f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
         )
-    if items.parts["prompt"]:
+    if items.flipped["prompt"]:
         topics = ["few-shot examples"] if items.counts["shots"] else []
         topics += [topic for topic in ("settings", "task", "format") if topic in changed]
         said.append(
             f"Behind the prompts: {listing(topics) if topics else 'nothing that is stored'}."
         )
-    if items.parts["answer"]:
+    if items.flipped["answer"]:
         said.append(_behind_answers(facts))
-    if items.parts["reading"]:
+    if items.flipped["reading"]:
         what = "the reader" if "reader" in changed else "the code of the reader (versions)"
         said.append(f"Behind the readings: {what}.")
-    if items.parts["score"]:
+    if items.flipped["score"]:
         what = "the targets" if items.counts["targets"] else "the metric, or its code"
         said.append(f"Behind the scoring: {what}.")
     return "".join(f" {one}" for one in said)
@@ -175,9 +176,10 @@ def _equal_items(items: ItemDiff | None) -> list[str]:
     found = []
     if not counts["only_a"] and not counts["only_b"] and not counts["changed"]:
         found.append("items")
-    for name, key in (("examples", "shots"), ("prompts", "prompts")):
-        if not counts[key]:
-            found.append(name)
+    if not counts["shots"] and not counts["no_shots"]:
+        found.append("examples")
+    if not counts["prompts"] and not counts["no_prompts"]:
+        found.append("prompts")
     if not counts["answers"] and not counts["prompts"]:
         found.append("answers")
         if not counts["readings"]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lm_eval.errors import ComparisonError
 from lm_eval.formats.items import AnswerKind
-from lm_eval.formats.readers import BoundReader, Reading, read
+from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.reader_spec import stored_reader
 from lm_eval.lab.reread_items import (
@@ -20,7 +20,6 @@ from lm_eval.lab.reread_items import (
     Verdict,
     answered_samples,
     first_reply,
-    fitted,
     in_words,
 )
 from lm_eval.lab.reread_tasks import lacking, loaded_task
