@@ -103,6 +103,30 @@ def test_the_same_reader_flips_nothing(place: Workplace) -> None:
         assert "Verdicts that flip" not in done.out
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"reader": "regex", "pattern": r"\b([A-D]|[w-z])\b"},
+        {"reader": "after_last", "phrase": "The best answer is"},
+        "number",
+        "choice_text",
+        "ranking",
+        ["marked_label", "first_label"],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["generate", "cot"])
+def test_rereading_gives_what_a_run_with_that_reader_gives(
+    place: Workplace, kind: str, spec: Any
+) -> None:
+    name = place.task(formats={"old": {"type": kind}, "new": {"type": kind, "scorer": spec}})
+    assert place.run("--tasks", f"{name}@old,{name}@new").code == 0
+    _, rows = reread(place, "--format", "old", "--scorer", json.dumps([spec]))
+    real = place.samples("t@new")
+    assert [row["after"]["score"] for row in rows] == [one["acc"] for one in real]
+    assert [row["after"]["rule"] for row in rows] == [one["reading"]["rule"] for one in real]
+
+
 def test_samples_without_what_a_reader_needs_ask_the_task(place: Workplace) -> None:
     name = place.task(formats=...)
     reply = json.dumps({"reply": "<<C>>"})
