@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import peer_files
 import pytest
 from command_line import Outcome, Workplace
+
+SCREENS = Path(__file__).parents[1] / "golden" / "lab"
 
 
 @pytest.fixture
@@ -205,6 +208,24 @@ def test_scores_of_the_same_readings(place: Workplace) -> None:
     assert "Behind the scoring: the targets." in found["said"]
 
 
+def test_screens(place: Workplace) -> None:
+    """The whole screen, as plain text. To change it: read what is printed, and copy it."""
+    run(place, "a", fmt="generate,mcqa")
+    run(place, "b", "--num_fewshot", "1", "--limit", "15", fmt="generate,mcqa")
+    done = place.cli("diff", "a", "b")
+    assert SCREENS.joinpath("diff.txt").read_text("utf-8") == plain(done.out)
+    again = place.cli("reread", "a", "--scorer", "first_label", "--show", "2")
+    assert SCREENS.joinpath("reread.txt").read_text("utf-8") == plain(again.out)
+
+
+def plain(screen: str) -> str:
+    """Without what differs between machines and moments: times, versions, fingerprints."""
+    screen = re.sub(r"results_\S+\.json", "results_TIME.json", screen)
+    screen = re.sub(r"same: lm_eval \S+", "same: lm_eval VERSION", screen)
+    screen = re.sub(r"fingerprint [0-9a-f]{12}", "fingerprint 0123456789ab", screen)
+    return "".join(f"{line.rstrip()}\n" for line in screen.splitlines())
+
+
 def test_files_in_any_order(place: Workplace) -> None:
     run(place, "a")
     run(place, "b", "--model_args", "seed=7")
@@ -212,6 +233,18 @@ def test_files_in_any_order(place: Workplace) -> None:
     rewrite(samples_of(place, "b"), lambda samples: samples[::-1])
     _, after = diff(place)
     assert after == before
+
+
+def test_a_gap_in_answers_read_is_told(place: Workplace) -> None:
+    """Right where it is read, but read only in one run: not a matter of ability."""
+    run(place, "a", "--model_args", "reply=C")
+    run(place, "b", "--model_args", json.dumps({"reply": "Hm. <<C>>"}))
+    done, found = diff(place)
+    assert (found["counts"]["read_a"], found["counts"]["read_b"]) == (20, 0)
+    assert "read         100 % → 0 %" in done.out
+    assert (
+        "It is no larger than the gap in answers read (+1.000): format adherence" in found["said"]
+    )
 
 
 def test_two_formats(place: Workplace) -> None:

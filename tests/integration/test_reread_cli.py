@@ -139,6 +139,17 @@ def test_samples_without_what_a_reader_needs_ask_the_task(place: Workplace) -> N
     assert sum(row["after"]["score"] for row in rows) == 5
 
 
+def test_answers_that_were_only_saved(place: Workplace) -> None:
+    """With ``--predict_only`` there is no score; both readings get one now."""
+    name = place.task(formats=...)
+    reply = json.dumps({"reply": "The best answer is C"})
+    argv = ("--tasks", f"{name}@generate", "--model_args", reply, "--predict_only")
+    assert place.run(*argv).code == 0
+    _, rows = reread(place, "--as", "generate")
+    assert [row["before"]["score"] for row in rows] == [0, 0, 1, 0] * 5
+    assert [row["after"]["score"] for row in rows] == [0, 0, 1, 0] * 5
+
+
 def test_text_is_data(place: Workplace) -> None:
     run(place, "\x1b[31m[bold]\u202e<<C>>")
     done, _ = reread(place, "--scorer", BRACKETS)

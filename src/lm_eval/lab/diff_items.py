@@ -23,7 +23,7 @@ Sample = dict[str, Any]
 COUNTED = (
     *("shared", "only_a", "only_b", "changed", "moved", "unscored", "flips", "shots", "no_shots"),
     *("targets", "prompts", "no_prompts", "same_prompts", "tokens", "answers", "same_answers"),
-    "readings",
+    *("readings", "with_reading", "read_a", "read_b"),
 )
 """``changed``: same number, other content; ``moved``: the reverse; ``no_…``: not stored."""
 
@@ -174,6 +174,7 @@ class _Tally:
             self._example("changed", one, other)
             return
         found.counts["shared"] += 1
+        self._count_read(one, other)
         stage = self._stage(one, other)
         if None in scores:
             found.counts["unscored"] += 1
@@ -194,6 +195,13 @@ class _Tally:
     def done(self) -> ItemDiff:
         self._found.counts["moved"] = len(self._unpaired[0] & self._unpaired[1])
         return self._found
+
+    def _count_read(self, one: Sample, other: Sample) -> None:
+        ours, theirs = one.get("reading"), other.get("reading")
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            self._found.counts["with_reading"] += 1
+            self._found.counts["read_a"] += ours.get("no_answer") is None
+            self._found.counts["read_b"] += theirs.get("no_answer") is None
 
     def _score(self, sample: Sample, side: int) -> float | None:
         value = sample.get(self._metrics[side])

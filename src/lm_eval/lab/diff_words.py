@@ -11,7 +11,7 @@ from lm_eval.lab.diff_facts import Finding
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
 from lm_eval.lab.reread_report import p_words, signed
-from lm_eval.reports.table import number
+from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
 
@@ -67,6 +67,14 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
         yield "", f"read as {_reading(one)} → {_reading(other)}"
 
 
+def read_line(items: ItemDiff) -> Iterator[Line]:
+    """How many answers could be read in each run."""
+    total = items.counts["with_reading"]
+    if total:
+        shares = [percent(items.counts[f"read_{side}"], total) for side in "ab"]
+        yield "read", shares[0] if shares[0] == shares[1] else f"{shares[0]} → {shares[1]}"
+
+
 def verdict_line(items: ItemDiff) -> str:
     """Which docs score higher in which run."""
     first, second = items.flips
@@ -87,6 +95,7 @@ def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     equal += _equal_items(found.items)
     if found.paired is not None and any(found.parts.values()):
         said.append(_chance(found.paired))
+        said += _adherence(found)
     if equal:
         said.append(f"Found equal: {listing(equal)}.")
     return said
@@ -98,6 +107,21 @@ def _chance(found: Paired) -> str:
     needed = found.smallest_detectable
     hint = "" if needed is None else f"; so many items show differences from {number(needed)} on"
     return f"On the items of both, chance alone may give as much (p {p_words(found.p)}){hint}."
+
+
+def _adherence(found: ResultDiff) -> list[str]:
+    """Said where a difference is no larger than that in the answers read."""
+    if found.items is None or found.paired is None or not found.items.counts["with_reading"]:
+        return []
+    counts = found.items.counts
+    gap = (counts["read_a"] - counts["read_b"]) / counts["with_reading"]
+    difference = found.paired.difference.value
+    if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
+        return []
+    return [
+        f"It is no larger than the gap in answers read ({signed(gap)}): format adherence, not "
+        "ability, may explain it."
+    ]
 
 
 def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:

@@ -119,7 +119,10 @@ class UnderFormat:
 
 def _item_metric(run: StoredRun, name: str) -> Metric:
     """The metric shown as the score, if it has a value for each reply; else ``acc``."""
-    metric, _ = primary_metric(run.results, name, str(run.path))
+    try:
+        metric, _ = primary_metric(run.results, name, str(run.path))
+    except ComparisonError:  # answers alone were saved, with --predict_only
+        metric = FALLBACK_METRIC
     found: Metric = METRICS.get(metric if metric in METRICS else FALLBACK_METRIC)
     empty = TextOutcome("", Reading(0, "", (0, 0)), (0,), "choice", ("",))
     is_number = found.of_text is not None and isinstance(found.value(empty), float)
