@@ -88,6 +88,7 @@ def reply_row(judge: str, item: Item, reply: JudgedReply) -> dict[str, Any]:
     call, reading = reply.call, reply.reading
     row: dict[str, Any] = {
         "judge": judge,
+        "item": call.item,
         "qid": item.qid,
         "unit": item.unit,
         "stage": call.stage,
@@ -102,6 +103,8 @@ def reply_row(judge: str, item: Item, reply: JudgedReply) -> dict[str, Any]:
         "max_tokens": call.max_tokens,
         "expected_count": call.count,
     }
+    if item.gold:
+        row["gold"] = [item.gold[number] for number in call.numbers]
     if reading is not None:
         row |= {
             "format_used": reading.format_used,

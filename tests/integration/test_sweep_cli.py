@@ -280,7 +280,7 @@ def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
         one["low"] <= score <= one["high"]
         for one, score in zip(guess["per_format"], scores, strict=True)
     ]
-    assert sum(inside) >= 36
+    assert sum(inside) >= 34, "a nominal 38 of 40"
 
 
 # Searching
@@ -300,7 +300,9 @@ def test_a_search_finds_what_was_planted(place: Workplace, what: str) -> None:
     kinds = [extreme["kind"] for extreme in found["result"]["extremes"]]
     assert kinds == (["best", "worst"] if what == "both" else [what])
     assert found["cells"] < CELLS
-    assert ("Best minus worst on fresh items: +0.9" in said) == (what == "both")
+    apart = found["result"]["best_minus_worst"]
+    assert (apart is not None) == (what == "both")
+    assert apart is None or apart["difference"]["value"] > 0.8
 
 
 def test_fresh_items_took_no_part_in_the_search(place: Workplace) -> None:

@@ -96,7 +96,7 @@ LAYERS: dict[str, set[str]] = {
     "request_keys": {"requests", "formats.*"},
     "salvage": set(),
     "store": {"requests", "usage", "reports", "salvage"},
-    "preparing": {"requests", "reordering", "scoring", "tasks.*"},
+    "preparing": {"requests", "reordering", "scoring", "stats", "tasks.*"},
     "token_borders": {
         *("config.fields", "formats.*", "models", "models.*", "preparing", "requests", "tasks.*"),
     },

@@ -13,13 +13,14 @@ from lm_eval.cli.program import (
     logging_from,
     one_of,
     parsed,
+    real_number,
     run_program,
     whole_number,
 )
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "sweep", "ls", "validate", "preview")
+COMMANDS = ("run", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -83,6 +84,9 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ls(commands)
     _add_validate(commands)
     _add_preview(commands)
+    _add_power(commands)
+    _add_reread(commands)
+    _add_diff(commands)
     return parser
 
 
@@ -103,6 +107,18 @@ def _handler(command: str) -> Any:
         from lm_eval.cli.validate import validate
 
         return validate
+    if command == "power":
+        from lm_eval.cli.power import power
+
+        return power
+    if command == "reread":
+        from lm_eval.cli.reread import reread
+
+        return reread
+    if command == "diff":
+        from lm_eval.cli.diff import diff
+
+        return diff
     from lm_eval.cli.preview import preview
 
     return preview
@@ -465,3 +481,130 @@ def _add_preview(commands: Any) -> None:
     )
     _add_paths(parser)
     _add_prompting(parser)
+
+
+def _add_power(commands: Any) -> None:
+    parser = commands.add_parser(
+        "power",
+        help="items or repeats needed for a difference",
+        description="How many items or repeats a difference between two formats or models needs, or, "
+        "with --items, how small a difference can be found. From stored runs, or from assumptions.",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="a results file or folder: every two formats of a model in it, and every two models",
+    )
+    parser.add_argument(
+        "--tasks", "-t", nargs="+", metavar="TASK", help="only these tasks of the runs"
+    )
+    numbers = (
+        ("difference", "D", "the true difference to find, such as 0.03"),
+        ("variance", "V", "variance of the difference of an item's two scores"),
+        ("discordant", "SHARE", "share of items that one has right and the other wrong"),
+        ("accuracy", "SHARE", "accuracy of both, with --correlation"),
+        ("correlation", "R", "correlation of the two scores over items, with --accuracy"),
+        ("within", "V", "variance of the replies to one item, where they vary"),
+    )
+    for name, metavar, about in numbers:
+        parser.add_argument(f"--{name}", type=real_number, metavar=metavar, help=about)
+    parser.add_argument(
+        "--items", type=whole_number, metavar="N", help="items at hand: how small a difference?"
+    )
+    parser.add_argument(
+        "--repeats", type=whole_number, metavar="K", help="replies to each item, with --within"
+    )
+    parser.add_argument(
+        "--alpha", type=real_number, default=0.05, metavar="P", help="level (default: 0.05)"
+    )
+    parser.add_argument(
+        "--power",
+        type=real_number,
+        default=0.8,
+        metavar="P",
+        help="how often the difference is to be found (default: 0.8)",
+    )
+    parser.add_argument("--output_path", "-o", metavar="FILE", help="also write it as JSON")
+
+
+def _add_chosen(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tasks",
+        "-t",
+        nargs="+",
+        metavar="TASK",
+        help="only these tasks, or results such as task@cot",
+    )
+
+
+def _add_reread(commands: Any) -> None:
+    parser = commands.add_parser(
+        "reread",
+        help="read stored answers again with another reader",
+        description="Read the stored answers of a run again, without a model: what another reader makes "
+        "of them, which verdicts flip, with the text.",
+    )
+    parser.add_argument(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="a results file, or the folder that --output_path named",
+    )
+    _add_chosen(parser)
+    parser.add_argument(
+        "--format", nargs="+", metavar="FORMAT", help="only the results under these formats"
+    )
+    parser.add_argument(
+        "--scorer",
+        action="append",
+        metavar="READER",
+        help="a reader with its options, such as choice or 'after_last,phrase=The answer is', or YAML "
+        "as in a format's scorer; given several times, they are tried in order",
+    )
+    parser.add_argument(
+        "--as", dest="like", metavar="FORMAT", help="the reader of this format, instead of --scorer"
+    )
+    parser.add_argument(
+        "--corpus",
+        action="store_true",
+        help="read the project's collection of odd answers instead of a run",
+    )
+    parser.add_argument(
+        "--show",
+        type=whole_number,
+        default=5,
+        metavar="N",
+        help="flips shown with text (default: 5)",
+    )
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write every reading, one JSON object a line"
+    )
+    _add_paths(parser)
+
+
+def _add_diff(commands: Any) -> None:
+    parser = commands.add_parser(
+        "diff",
+        help="why two runs have different scores",
+        description="Compare two stored runs: settings, versions, prompts, answers, readings and "
+        "scores, and what of the difference comes from which.",
+    )
+    parser.add_argument("run_a", metavar="RUN_A", help="a results file or its folder")
+    parser.add_argument("run_b", metavar="RUN_B", help="another one")
+    _add_chosen(parser)
+    parser.add_argument(
+        "--formats",
+        metavar="A,B",
+        help="compare format A of the first run with format B of the second",
+    )
+    parser.add_argument(
+        "--show",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="examples of each kind (default: 1)",
+    )
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write everything found as JSON"
+    )

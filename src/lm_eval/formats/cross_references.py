@@ -18,7 +18,7 @@ _QUANTITY = (
     r"exactly (?:one|two|three)|(?:an? |some |any )?(?:combination|mixture))"
 )
 _OTHERS = (
-    r"(?:(?:the )?(?:above|preceding|previous|foregoing|aforementioned|following|others?|rest)|"
+    r"(?:(?:the )?(?:above|preceding|previous|foregoing|aforementioned|following|others|rest)|"
     r"these|those|them|the (?:two|three|four|first two|last two))"
 )
 _NOUNS = (
@@ -39,7 +39,7 @@ _OF_CHOICES = (
     r"(?: (?:above|given|listed|provided))?"
 )
 _BARE = r"(?:both|neither|either)(?: (?:one|are|is))?(?: (?:correct|right|true|false|wrong))?"
-_AND = r"(?:, (?:and |or )?| and | or | nor | & |/| \+ |, ?)"
+_AND = r"(?:,(?: (?:and|or|&))? ?| (?:and|or|nor|&|\+) |/)"
 _ELSEWHERE = (
     r"(?:keine|alle|beide)[rs]? (?:der |die )?(?:oben )?(?:genannten|obigen|oben stehenden)"
     r"(?: antworten| aussagen)?",
@@ -53,12 +53,14 @@ _ELSEWHERE = (
     r"(?:以上|上述)(?:皆|都|均|全部)?(?:选项|答案|各项)?(?:皆|都|均|全)?(?:不)?(?:是|对|正确|非|错)(?:确)?",
     r"(?:上記|以上)の(?:すべて|全て|いずれでもない|どれでもない)",
 )
+LONGEST = 120
+"""Characters of the longest text that is looked at: what speaks of other choices is short."""
 _EDGES = " \t\n.!;:,\"'“”‘’()[]。，"
 
 
 def names_others(choices: Sequence[str]) -> bool:
     """Whether any of the choices speaks of the others, by place, by label or by their texts."""
-    texts = [_plain(choice) for choice in choices]
+    texts = [_plain(choice) for choice in choices if len(choice) <= LONGEST]
     pattern = _pattern(len(choices))
     known = set(texts)
     return any(pattern.fullmatch(text) or _joins(text, known) for text in texts)

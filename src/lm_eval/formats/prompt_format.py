@@ -272,6 +272,8 @@ def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, BoundReader):
         return value.as_spec()
     if isinstance(value, tuple):

@@ -148,7 +148,7 @@ def parses_back(probe: Probe) -> bool:
 
 def labels_are_told_apart(probe: Probe) -> bool:
     """(2) Labels differ; none begins another where text is read; texts name them as they are shown."""
-    labels = _labels_of(probe.format, probe.most_choices)
+    labels = _labels_of(probe.format, _most_labels(probe))
     if labels is None or len(set(labels)) != len(labels):
         return False
     if probe.format.reads_text and _has_prefix(labels):
@@ -161,11 +161,12 @@ def names_its_labels(probe: Probe) -> bool:
     if probe.format.choice_labels == probe.base.choice_labels:
         return True
     words = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
-    old, new = (_labels_of(fmt, SHOWN_CHOICES) or () for fmt in (probe.base, probe.format))
+    shown = min(SHOWN_CHOICES, _most_labels(probe))
+    old, new = (_labels_of(fmt, shown) or () for fmt in (probe.base, probe.format))
     if old == new:
         return True
-    if sum(label in words for label in old) > 1:
-        return False
+    if any(one in words and other in words for one, other in pairwise(old)):
+        return False  # "A question on vitamin C" names no two labels in a row
     word = label_word(probe.base)
     return word == label_word(probe.format) or not words & {word, f"{word}s"}
 
@@ -206,17 +207,14 @@ def equal_slots_stay_equal(probe: Probe) -> bool:
 
 
 def gold_is_a_shown_label(probe: Probe) -> bool:
-    """(6) The label shown before a choice is the one that is scored, or written as the answer."""
+    """(6) The label shown beside a choice is the one that is scored, or written as the answer."""
     if not probe.format.shows_labels:
         return True
-    if probe.pieces is None:
-        return False
-    labels = probe.labels
-    shown = probe.format.choice_format.partition("{choice}")[0]
-    starts = [shown.format(label=label) for label in labels]
-    befores = probe.pieces[1 : len(labels) + 1]
-    if not all(piece.endswith(start) for piece, start in zip(befores, starts, strict=True)):
-        return False
+    labels, line = probe.labels, probe.format.choice_format.format
+    for label, choice in zip(labels, probe.item.choices, strict=True):
+        shown = line(label=label, choice=choice)
+        if label not in shown or shown not in probe.text:
+            return False
     if not probe.format.reads_text and probe.format.continuations(probe.item) != labels:
         return False
     return _targets_agree(probe, labels)
@@ -358,6 +356,12 @@ def _targets_agree(probe: Probe, labels: tuple[str, ...]) -> bool:
         if label not in probe.format.target_text(probe.item_of(_WORDS, gold)):
             return False
     return True
+
+
+def _most_labels(probe: Probe) -> int:
+    """For how many choices labels are wanted: a base with a list of its own has no more than that."""
+    own = probe.base.choice_labels
+    return min(len(own), probe.most_choices) if isinstance(own, tuple) else probe.most_choices
 
 
 def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:

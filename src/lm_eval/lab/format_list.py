@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ConfigError, OutputError, listing
-from lm_eval.formats.compile import format_names, get_format, shortest_yaml
+from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.list_file import LIST_VERSION, FormatListFile, read_format_list
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
 from lm_eval.lab.borders import border_flags
 from lm_eval.lab.grammar import DEFAULT_SEED, MOST_CHOICES, SampledFormat, SampledFormats
 from lm_eval.models.borders import Encode
+from lm_eval.registry import FORMATS
 
 _HEAD = {
     "layout": "{count} formats that ask what {base} asks, in the same words; only the layout differs.",
@@ -94,14 +95,14 @@ class FormatList(SampledFormats):
 
 
 def _dumped(data: Any) -> str:
-    """YAML with one line for each field, in which ``\\n`` and ``\\t`` are shown as such."""
+    """YAML with one line for each field, in which ``\\n`` and other marks are shown as such."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
         pass
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-        style = '"' if any(char in value for char in "\n\t\r") else None
+        style = None if value.isprintable() else '"'
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     def mapping(dumper: yaml.SafeDumper, value: _Lines | _Line) -> yaml.Node:
@@ -131,12 +132,12 @@ def _difference(fmt: PromptFormat, base: PromptFormat) -> dict[str, Any]:
 
 def _base_spec(base: PromptFormat) -> str | dict[str, Any]:
     """The base's name where that name will find it, else all there is to it."""
-    import yaml
-
-    if base.name in format_names() and get_format(base.name) == base:
+    known = {name: get_format(name) for name in format_names()}
+    if known.get(base.name) == base:
         return base.name
-    spec: dict[str, Any] = yaml.safe_load(shortest_yaml(base))
-    return {"name": base.name, **spec}
+    built_in = [fmt for name, fmt in known.items() if FORMATS.place(name) == "built in"]
+    nearest = min(built_in, key=lambda fmt: len(_difference(base, fmt)))
+    return _Lines({"name": base.name, "type": nearest.name, **_difference(base, nearest)})
 
 
 def _loaded(saved: FormatListFile) -> FormatList:

@@ -214,8 +214,8 @@ def _one_axis(axes: Sequence[str]) -> str:
             )
     if len(given) != 1:
         raise UsageError(
-            f"One list varies one axis, not {listing(given) or 'none'}: a spread over several would "
-            "mix effects. Make a list for each."
+            f"One list varies one axis, not {' and '.join(given) or 'none'}: a spread over several "
+            "would mix effects. Make a list for each."
         )
     return given[0]
 

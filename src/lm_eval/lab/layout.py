@@ -119,9 +119,9 @@ def _before_choices(fmt: PromptFormat) -> dict[str, str]:
     delimiter = fmt.question_choice_delimiter
     if delimiter is None:
         return {"section_separator": fmt.section_separator}
-    if delimiter:
-        return {"question_choice_delimiter": delimiter}
-    return {"choices_lead": _split_lead(fmt.choices_prefix)[0]}
+    lead, _ = _split_lead(fmt.choices_prefix)
+    is_in_prefix = not delimiter and lead
+    return {"choices_lead": lead} if is_in_prefix else {"question_choice_delimiter": delimiter}
 
 
 def _split_lead(text: str) -> tuple[str, str]:
@@ -217,10 +217,12 @@ class Layout:
         for one in self._descriptors:
             name = CASINGS[values["casing"]](one.name)
             separator = values[self._separator_of[one.field]]
-            if one.field == "answer_prompt":
+            if one.field == "answer_prompt" and separator != one.separator:
                 shown = separator.rstrip()
                 changes["target_delimiter"] = separator[len(shown) :]
                 separator = shown
+            elif one.field == "answer_prompt":  # as the base has it, wherever it puts the blank
+                separator = separator.removesuffix(self.base.target_delimiter)
             changes[one.field] = f"{one.lead}{name}{separator}"
         for place, slot in self._space_of.items():
             if place == "choices_lead":

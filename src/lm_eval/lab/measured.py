@@ -85,7 +85,7 @@ def measurement(
     results: Mapping[str, Any], items: Any, name: str, run: str, model: str
 ) -> Measurement:
     """One result; ``items`` gives the columns of a name under a filter."""
-    metric, filter_name = _primary(results, name, run)
+    metric, filter_name = primary_metric(results, name, run)
     columns: ItemColumns = items(name, filter_name)
     known = results.get("formats", {}).get(name)
     return Measurement(
@@ -205,7 +205,7 @@ def _title(one: Measurement) -> str:
     return f"{one.name} ({one.model})"
 
 
-def _primary(results: Mapping[str, Any], name: str, run: str) -> tuple[str, str]:
+def primary_metric(results: Mapping[str, Any], name: str, run: str) -> tuple[str, str]:
     """The metric shown as the score, and its filter."""
     known = list(results.get("primary_metrics", {}).get(name, {}))
     entries = known or [

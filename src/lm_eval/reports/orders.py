@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _COLUMNS = (
-    Column("name", "Choice order", wraps=True, stays=True),
-    Column("position", "Position", stays=True),
+    Column("task", "Choice order", wraps=True, stays=True),
+    Column("position", "At", stays=True),
     Column("prior", "Prior", is_number=True),
     Column("picked", "Picked", is_number=True),
-    Column("picked_over_orders", "all orders", is_number=True),
     Column("recall", "Recall", is_number=True),
-    Column("recall_debiased", "debiased", is_number=True),
-    Column("moved", "acc if the gold stood here", is_number=True),
+    Column("recall_debiased", "Debiased", is_number=True),
+    Column("moved", "Acc, gold here", is_number=True),
 )
-_MOVABLE = ("picked", "picked_over_orders")
+_MOVABLE = ("recall_debiased", "recall", "picked")
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,12 @@ class _Row:
     """One position of one result, as text."""
 
     name: str
+    task: str
+    """The name again, in the first row alone."""
     position: str
     prior: str
     picked: str
-    picked_over_orders: str
+    """Over all orders."""
     recall: str
     recall_debiased: str
     moved: str
@@ -56,6 +57,7 @@ def print_orders(results: Sequence[TaskResult], console: Console) -> None:
     if table.rows:
         console.print()
         console.print(table)
+        console.print()
     for name, result, order in found:
         console.print(Paragraph("  ", f"{name}: {_sentences(result, order)}"))
 
@@ -91,11 +93,11 @@ def _table(found: Sequence[_Ordered]) -> FittingTable:
 def _rows(name: str, order: ChoiceOrder) -> list[_Row]:
     return [
         _Row(
-            name="" if place else name,
+            name=f"{name} at {visible(label)}",
+            task="" if place else name,
             position=visible(label),
             prior=_share(order.prior, place),
-            picked=_share(order.picked, place),
-            picked_over_orders=_share(order.picked_over_orders, place),
+            picked=_share(order.picked_over_orders, place),
             recall=_share(order.recall, place),
             recall_debiased=_share(order.recall_debiased, place),
             moved=_estimate(order.moved[place]) if order.moved else "",

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.assemble import Context
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.harness_task import FilteredDoc
+from lm_eval.scoring.metrics import is_right
 from lm_eval.scoring.orders import InOrder
 from lm_eval.scoring.outcomes import TextOutcome
 from lm_eval.scoring.score import ScoredDoc
@@ -27,7 +29,7 @@ def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[st
     """One doc of a task under a format."""
     return {
         **_asked(task, doc.requests, show),
-        "resps": [[answer] for answer in doc.answers],
+        "resps": [list(doc.answers)] if doc.replies else [[answer] for answer in doc.answers],
         "filtered_resps": list(doc.answers),
         "filter": "none",
         "metrics": list(doc.values),
@@ -106,6 +108,7 @@ def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, An
         "doc_hash": doc_hash(data),
         "prompt_hash": prompt_hash(arguments[0][0]),
         "target_hash": target_hash(target),
+        **({} if task.config.cluster is None else {"cluster": task.cluster_of(doc.doc_id)}),
     }
 
 
@@ -149,20 +152,29 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
     shown: dict[str, Any] = {"format": fmt.name, "format_fingerprint": fmt.fingerprint}
     outcome = doc.outcome
     if isinstance(outcome, TextOutcome):
-        reading = outcome.reading
-        shown["reading"] = {
-            "value": reading.value,
-            "answer": _shown_answer(outcome),
-            "rule": reading.rule,
-            "span": reading.span,
-            "no_answer": reading.reason,
-        }
-        answer = doc.answers[0]
-        if isinstance(answer, Reply):
-            shown["finish"] = answer.finish
+        shown["reading"] = _reading(outcome)
+        shown["read_with"] = _read_with(fmt, doc)
+        if isinstance(doc.answers[0], Reply):
+            shown["finish"] = doc.answers[0].finish
+        if doc.replies:
+            shown["readings"] = [
+                {**_reading(one), "right": is_right(one), "finish": getattr(answer, "finish", None)}
+                for one, answer in zip(doc.replies, doc.answers, strict=True)
+            ]
     elif None not in outcome.tokens:
         shown["tokens"] = list(outcome.tokens)
     return shown
+
+
+def _reading(outcome: TextOutcome) -> dict[str, Any]:
+    reading = outcome.reading
+    return {
+        "value": reading.value,
+        "answer": _shown_answer(outcome),
+        "rule": reading.rule,
+        "span": reading.span,
+        "no_answer": reading.reason,
+    }
 
 
 def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:
@@ -189,6 +201,20 @@ def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
         shown["arguments"] = _arguments(view.doc.distinct, show)
         shown["resps"] = [[answer] for answer in view.answers]
     return shown
+
+
+def _read_with(fmt: PromptFormat, doc: ScoredDoc) -> dict[str, Any]:
+    """What a reader needs beside the reply, so that stored replies can be read again."""
+    asked = doc.requests.asked
+    labels = () if asked.item is None else fmt.labels(asked.item)
+    facts = {
+        "answers": fmt.answers,
+        "labels": list(labels),
+        "choices": list(asked.choices),
+        "gold": list(asked.gold),
+        "prefix": asked.turn.gen_prefix,
+    }
+    return {name: value for name, value in facts.items() if value}
 
 
 def _reasoning(answers: Sequence[Any]) -> dict[str, Any]:

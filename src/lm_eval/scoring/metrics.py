@@ -28,6 +28,8 @@ class Metric:
     of_text: Callable[[TextOutcome], Any] | None = None
     aggregate: Callable[[Sequence[Any]], Estimate] = mean_estimate
     higher_is_better: bool = True
+    of_replies: Callable[[Sequence[TextOutcome]], Any] | None = None
+    """For a score that is made from all replies to a doc at once."""
 
     def value(self, outcome: Outcome) -> Any:
         """This doc's value, or None where it does not count here."""

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval.stats.clusters import cluster_codes
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import Array, special
@@ -108,7 +109,9 @@ def components(scores: Array, clusters: Sequence[Hashable] | None = None) -> Com
     item_means = table.mean(axis=0)
     grand = float(table.mean())
     rest = table - means[:, None] - item_means[None, :] + grand
-    num_units = num_items if clusters is None else len(set(clusters))
+    num_units = num_items
+    if clusters is not None:
+        num_units = int(cluster_codes(clusters, num_items).max()) + 1
     if num_units < 2:
         raise ValueError("Variance components need two clusters or more; got one.")
     ms_rest = float((rest**2).sum()) / ((num_formats - 1) * (num_items - 1))

@@ -15,7 +15,7 @@ from typing import Any
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.balanced import Cell, balanced_cells, check_cells
 from lm_eval.stats.crossed import CHAINS, SWEEPS, Cells, Draws, Sampler
-from lm_eval.stats.filling import Grid, row_means, seen_cells, variance_check
+from lm_eval.stats.filling import Grid, broken_share, fit_checks, row_means, seen_cells
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
 from lm_eval.stats.numeric import Array, numpy
 
@@ -29,6 +29,7 @@ CALIBRATED = "posterior, calibrated by simulation"
 
 FEW_PER_FORMAT = 4
 OFF = 0.01
+LIKELY = 0.5
 FAR_APART = 1.2
 
 # How much wider than the posterior's an interval is drawn, so that "95 %" holds over the simulated
@@ -144,12 +145,7 @@ def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Array, seed: int) 
             f"Only {per_format:.1f} cells per format: what formats are usually like decides as much as "
             f"the answers do. Ask at least {FEW_PER_FORMAT * grid.num_formats} cells."
         )
-    check = variance_check(seen, sampled, seed)
-    if not OFF <= check <= 1 - OFF:
-        yield (
-            "Heavy tail: formats differ in another way than the estimate assumes, so its quantiles and "
-            f"spread may be off. Double the budget to {2 * len(grid.outcomes)} cells."
-        )
+    yield from _tail_warnings(grid, seen, sampled, seed)
     agreement = max(
         _r_hat(means.mean(axis=0), sampled.chains),
         _r_hat(means.max(axis=0) - means.min(axis=0), sampled.chains),
@@ -158,6 +154,19 @@ def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Array, seed: int) 
         yield (
             "The sampler's chains disagree about the mean or the spread "
             f"(R-hat {agreement:.2f}): the intervals are less certain than they look."
+        )
+
+
+def _tail_warnings(grid: Grid, seen: Cells, sampled: Draws, seed: int) -> Iterator[str]:
+    double = min(2 * len(grid.outcomes), grid.num_formats * grid.num_items)
+    more = f"quantiles and spread may be off. Double the budget to {double} cells."
+    if not all(OFF <= check <= 1 - OFF for check in fit_checks(seen, sampled, seed)):
+        yield f"Heavy tail: formats differ in another way than the estimate assumes, so {more}"
+    likely, share = broken_share(sampled)
+    if likely > LIKELY:
+        yield (
+            f"Heavy tail: about {share:.0%} of the formats seem to score far from the others, which a "
+            f"few cells measure badly, so {more}"
         )
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lm_eval.stats.crossed import ITEMS, Cells, Draws
+from lm_eval.stats.crossed import Cells, Draws
+from lm_eval.stats.effects import ITEMS
 from lm_eval.stats.numeric import Array, numpy, special
 
 NODES = 400
 """Beyond this many items, those with nearly the same difficulty are counted together."""
+FAR, SOME = 2.5, 0.03
+"""A group of formats lies apart at so many of the others' deviations, from this share on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +128,47 @@ def _by_format(grid: Grid, values: Array) -> Array:
     return numpy().bincount(grid.formats, values, minlength=grid.num_formats)
 
 
-def variance_check(seen: Cells, draws: Draws, seed: int) -> float:
-    """How often the model, asked again about new formats, has rows that vary less than those seen.
+def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
+    """How often new formats of the model have rows that vary less, and have shorter tails, than seen.
 
-    Near 0 or 1: the formats are not distributed as the model assumes.
+    Near 0 or 1: formats are not distributed as the model assumes.
     """
     np = numpy()
     rng = np.random.default_rng((seed, 2))
-    count = int(seen.formats[-1]) + 1
-    if count < 3:
-        return 0.5
+    starts = np.flatnonzero(np.diff(seen.formats, prepend=-1))
     sizes = np.bincount(seen.formats)
-    effects = new_formats(seen.features, count, draws, rng)
+    effects = new_formats(seen.features, len(sizes), draws, rng)
     chances = special().expit(effects[seen.formats] + draws.items[seen.items])
     if seen.weight == 1.0:
         again = (rng.random(chances.shape) < chances).astype(float)
     else:
-        spread = np.sqrt(chances * (1 - chances) / seen.weight)
-        again = chances + spread * rng.standard_normal(chances.shape)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    rows = np.add.reduceat(again, starts, axis=0) / sizes[:, None]
-    observed = np.add.reduceat(seen.outcomes, starts) / sizes
-    variance, new = observed.var(), rows.var(axis=0)
-    return float(((new < variance).mean() + (new <= variance).mean()) / 2)
+        noise = np.sqrt(chances * (1 - chances) / seen.weight)
+        again = chances + noise * rng.standard_normal(chances.shape)
+    observed = _moments(np.add.reduceat(seen.outcomes, starts) / sizes)
+    drawn = _moments(np.add.reduceat(again, starts, axis=0) / sizes[:, None])
+    variance, tails = (_share_below(new, old) for new, old in zip(drawn, observed, strict=True))
+    return variance, tails
+
+
+def _moments(rows: Array) -> tuple[Array, Array]:
+    """Variance and kurtosis; the kurtosis is 0 where nothing varies."""
+    np = numpy()
+    away = rows - rows.mean(axis=0)
+    variance = (away**2).mean(axis=0)
+    return variance, (away**4).mean(axis=0) / np.maximum(variance**2, 1e-12)
+
+
+def _share_below(drawn: Array, observed: Array) -> float:
+    """Equal ones count half."""
+    return float(((drawn < observed).mean() + (drawn <= observed).mean()) / 2)
+
+
+def broken_share(draws: Draws) -> tuple[float, float]:
+    """How likely a group of formats is that scores far from the others, and its share of all."""
+    np, state = numpy(), draws.parameters
+    share = special().expit(state["logit_share"])
+    is_apart = np.abs(state["shift"]) > FAR * np.exp(state["log_formats"])
+    is_apart &= share > SOME
+    if not is_apart.any():
+        return 0.0, 0.0
+    return float(is_apart.mean()), float(share[is_apart].mean())

@@ -61,8 +61,8 @@ class Search:
     while_choosing: Estimate
     """The chosen format on the items that chose it: flattering, by how much nobody knows."""
     split_half: float | None
-    """A fair score without fresh items: chosen with one half of the last round's items, scored on
-    the other, and the other way round. None where the last round has no two items or formats."""
+    """A fair score without fresh items: chosen with one half of the last round's items (the last that
+    had two or more), scored on the other, and the other way round. None where there is none."""
     used_items: frozenset[int]
     num_items: int | None
     reason: str | None
@@ -109,7 +109,7 @@ def halving(
     seen: Array = numpy().empty((num_formats, 0))
     live = list(range(num_formats))
     rounds: list[Round] = []
-    reason = None
+    reason, fair = None, None
     for left in range(math.ceil(math.log2(num_formats)), 0, -1):
         spare = budget - sum(r.cells for r in rounds)
         wanted = spare // left // len(live) or min(1, spare // len(live))
@@ -121,7 +121,8 @@ def halving(
         order = _ranked(means, worst)[: math.ceil(len(live) / 2)]
         survivors = [live[place] for place in order]
         rounds.append(_round(live, items, means, survivors))
-        last, live, seen = seen, survivors, seen[order]
+        fair = _split_half(seen, len(items), worst) if len(items) > 1 else fair
+        live, seen = survivors, seen[order]
     return Search(
         chosen=live[0],
         is_worst=worst,
@@ -129,7 +130,7 @@ def halving(
         rounds=tuple(rounds),
         cells=sum(r.cells for r in rounds),
         while_choosing=mean_estimate(seen[0].tolist()),
-        split_half=_split_half(last, len(rounds[-1].items), worst),
+        split_half=fair,
         used_items=frozenset(pool.used),
         num_items=num_items,
         reason=reason,
@@ -217,15 +218,13 @@ def _shortage(wanted: int, got: int, number: int) -> str | None:
     return None
 
 
-def _split_half(scores: Array, count: int, worst: bool) -> float | None:
-    """``scores``: the last round's formats on all items so far, of which the last ``count`` are its own.
+def _split_half(scores: Array, count: int, worst: bool) -> float:
+    """``scores``: a round's formats on all items so far, of which the last ``count`` are its own.
 
-    Who came into the last round was decided on earlier items, so each half of its own items is fair
-    to what the earlier ones and the other half choose.
+    Who came into the round was decided on earlier items, so each half of its own items is fair to
+    what the earlier ones and the other half choose.
     """
     np = numpy()
-    if count < 2 or len(scores) < 2:
-        return None
     places = np.arange(scores.shape[1])
     halves = places[-count::2], places[-count + 1 :: 2]
     fair = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from lm_eval.stats.clusters import cluster_codes
 from lm_eval.stats.numeric import Array, numpy
 
 
@@ -38,12 +39,3 @@ def unit_sums(table: Array, clusters: Sequence[Hashable] | None) -> tuple[Array,
     sizes = np.bincount(codes)
     sums = np.stack([np.bincount(codes, weights=row) for row in table], axis=1)
     return sums, sizes.astype(float)
-
-
-def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Array:
-    """Each item's cluster as a number from 0, in order of first occurrence."""
-    np = numpy()
-    if len(clusters) != num_items:
-        raise ValueError(f"There are {len(clusters)} clusters for {num_items} items.")
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(name, len(seen)) for name in clusters])

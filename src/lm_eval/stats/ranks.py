@@ -43,7 +43,12 @@ class HalfRanks:
 
 @dataclass(frozen=True, slots=True)
 class RankStability:
-    """How far the order of the models depends on the format; intervals are over resampled items."""
+    """How far the order of the models depends on the format.
+
+    Intervals are percentiles over resampled items. They say how far a figure moves with other items;
+    where models lie close together, resampling adds flips of its own and the intervals lie on the
+    unstable side of the truth. ``halves`` shows how much of the instability is such noise.
+    """
 
     num_models: int
     num_formats: int
@@ -222,8 +227,10 @@ def _net_wins(ahead: Array, num_models: int) -> Array:
 
 def _concordance(net: Array) -> Array:
     """W: the variance of the models' rank sums over the largest that these ties allow."""
+    np = numpy()
     together = (net.sum(axis=2) ** 2).sum(axis=1)
-    return together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
+    with np.errstate(invalid="ignore"):
+        return together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
 
 
 def _half_ranks(

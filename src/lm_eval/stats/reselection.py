@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lm_eval.stats.clusters import mean_of_sums
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import bare
@@ -50,8 +51,13 @@ class SplitHalves:
         return asdict(self)
 
 
-def reselected(scores_choose: Array, scores_report: Array) -> Reselected:
-    """Choose best and worst on the one table of formats × items, compare them on the other."""
+def reselected(
+    scores_choose: Array, scores_report: Array, *, clusters: Sequence[Hashable] | None = None
+) -> Reselected:
+    """Choose best and worst on the one table of formats × items, compare them on the other.
+
+    ``clusters`` names the cluster of each item to report on.
+    """
     np = numpy()
     choose, report = score_matrix(scores_choose), score_matrix(scores_report)
     if len(choose) != len(report) or len(choose) < 2:
@@ -65,7 +71,7 @@ def reselected(scores_choose: Array, scores_report: Array) -> Reselected:
     others = np.where(np.arange(len(means)) == best, np.inf, means)
     worst = int(others.argmin())
     gaps = report[best] - report[worst]
-    return Reselected(best, worst, float(means[best] - means[worst]), _difference(gaps))
+    return Reselected(best, worst, float(means[best] - means[worst]), _difference(gaps, clusters))
 
 
 def split_half_spread(
@@ -112,9 +118,12 @@ def _weights(means: Array) -> Array:
     return is_top / is_top.sum(axis=1, keepdims=True)
 
 
-def _difference(gaps: Array) -> Estimate:
+def _difference(gaps: Array, clusters: Sequence[Hashable] | None) -> Estimate:
     """The mean of paired differences with a t interval."""
     n, mean = len(gaps), float(gaps.mean())
+    if clusters is not None:
+        sums, sizes = unit_sums(gaps[None, :], clusters)
+        return mean_of_sums(sums[:, 0], sizes, 0.95, None)
     if n == 1:
         return bare(mean, n)
     stderr = float(gaps.std(ddof=1)) / math.sqrt(n)

@@ -36,7 +36,9 @@ class NoiseFloor:
     """How many were drawn; 0 where none were."""
 
 
-def noise_floor(units: Array, permutations: int, rng: Any) -> NoiseFloor:
+def noise_floor(
+    units: Array, permutations: int, rng: Any, *, most_cells: int = MOST_CELLS
+) -> NoiseFloor:
     """The noise floor of ``units`` × formats by the best way that is affordable.
 
     Two formats whose units differ by one and the same amount (right or wrong) have an exact answer,
@@ -50,11 +52,11 @@ def noise_floor(units: Array, permutations: int, rng: Any) -> NoiseFloor:
         return NoiseFloor(0.0, 0.0, 1.0, "none")
     if units.shape[1] == 2 and (step := _common_step(varying)):
         return exact_binomial(len(varying), step, observed)
-    if permutations * varying.size > MOST_CELLS:
+    if permutations * varying.size > most_cells:
         if _is_nearly_normal(varying):
             return normal_limit(varying, observed)
         if not is_binary(varying):
-            permutations = max(FEWEST_PERMUTATIONS, MOST_CELLS // varying.size)
+            permutations = max(FEWEST_PERMUTATIONS, most_cells // varying.size)
     return permuted(varying, observed, permutations, rng)
 
 
@@ -168,7 +170,7 @@ def _is_nearly_normal(units: Array) -> bool:
     """Whether no unit carries much of the variance, so that the totals are close to normal."""
     deviations = (units - units.mean(axis=1, keepdims=True)) ** 2
     variance = float(deviations.sum()) / (units.shape[1] - 1)
-    return variance >= ENOUGH_VARIANCE * float(deviations.max())
+    return bool(variance >= ENOUGH_VARIANCE * float(deviations.max()))
 
 
 def _shuffled_totals(units: Array, permutations: int, rng: Any) -> Any:
@@ -198,7 +200,9 @@ def _subset_totals(units: Array, permutations: int, rng: Any) -> Any:
         totals = np.empty((size, num_formats), dtype=np.int64)
         for place in range(num_formats):
             still = num_formats - place
-            here = rng.binomial(left, np.arange(still + 1) / still)
+            here = np.zeros_like(left)
+            here[:, still] = left[:, still]  # they have ones only
+            here[:, 1:still] = rng.binomial(left[:, 1:still], np.arange(1, still) / still)
             totals[:, place] = here.sum(axis=1)
             left = (left - here)[:, :still] + here[:, 1:]
         yield totals

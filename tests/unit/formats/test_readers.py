@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lm_eval
 from lm_eval.errors import ConfigError, UnknownNameError
 from lm_eval.formats.readers import (
     NO_ANSWER,
@@ -24,7 +25,7 @@ from lm_eval.formats.readers import (
 from lm_eval.formats.readers.text import fold, words
 from lm_eval.registry import READERS
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "readers"
+GOLDEN = Path(lm_eval.__file__).parent / "formats/readers/odd_answers"
 TABLES = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in GOLDEN.glob("*.yaml")}
 BUILT_IN = [name for name in READERS if READERS.place(name).startswith("lm_eval.")]
 SPECS: dict[str, Any] = {name: table["reader"] for name, table in TABLES.items() if name != "reply"}

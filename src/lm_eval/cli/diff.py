@@ -1,0 +1,53 @@
+"""``lm-eval diff``: why two stored runs have different scores."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lm_eval.cli.arguments import split_list
+from lm_eval.errors import OutputError, UsageError
+from lm_eval.lab.chosen import one_run
+from lm_eval.lab.diff import diff_runs
+from lm_eval.lab.diff_report import print_diff
+from lm_eval.reports.encode import to_json
+from lm_eval.reports.terminal import console
+
+
+def diff(args: argparse.Namespace) -> int:
+    """Compare two runs and print what explains their difference."""
+    if args.show < 0:
+        raise UsageError(f"--show {args.show} is below zero. Give 0 or more.")
+    found = diff_runs(
+        one_run(args.run_a),
+        one_run(args.run_b),
+        names=split_list(args.tasks),
+        formats=_formats(args.formats),
+        show=args.show,
+    )
+    print_diff(found, console(), show=args.show)
+    if args.output_path:
+        _write(args.output_path, to_json(found.to_dict(), indent=2))
+        console().print(f"Written: {args.output_path}", soft_wrap=True)
+    return 0
+
+
+def _formats(given: str | None) -> tuple[str, str] | None:
+    names = split_list(given)
+    if given is None:
+        return None
+    if len(names) != 2:
+        raise UsageError(
+            f"--formats {given!r}: give two names, the format in the first run and the one in the "
+            "second, as in --formats mcqa,cot."
+        )
+    return names[0], names[1]
+
+
+def _write(path: str, text: str) -> None:
+    target = Path(path).expanduser()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from None

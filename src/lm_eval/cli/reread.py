@@ -1,0 +1,82 @@
+"""``lm-eval reread``: stored answers, or the collection of odd ones, read with another reader."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lm_eval.cli.arguments import split_list
+from lm_eval.errors import OutputError, UsageError
+from lm_eval.lab.chosen import one_run
+from lm_eval.lab.corpus_report import print_corpus
+from lm_eval.lab.odd_answers import read_corpus
+from lm_eval.lab.reader_spec import given_reader, reader_words
+from lm_eval.lab.reread import reread as read_again
+from lm_eval.lab.reread import rereadable
+from lm_eval.lab.reread_items import ReadAgain
+from lm_eval.lab.reread_report import print_reread
+from lm_eval.reports.encode import to_json
+from lm_eval.reports.terminal import console
+from lm_eval.runs import add_formats
+
+Sink = Callable[[dict[str, Any]], None]
+
+
+def reread(args: argparse.Namespace) -> int:
+    """Read again, and show what changes."""
+    if args.show < 0:
+        raise UsageError(f"--show {args.show} is below zero. Give 0 or more.")
+    if args.corpus == (args.run is not None):
+        raise UsageError(
+            "Give a run whose answers are read again (`lm-eval reread RUN --scorer choice`), or "
+            "--corpus for the collection of odd answers (`lm-eval reread --corpus --scorer choice`)."
+        )
+    add_formats(args.format_path)
+    reader = given_reader(args.scorer or (), args.like)
+    words = reader_words(reader)
+    with _written(args.output_path) as write:
+        if args.corpus:
+            rows = list(read_corpus(reader))
+            for row in rows:
+                write(row.to_dict())
+            print_corpus(rows, words, console(), show=args.show)
+            return 0
+        run = one_run(args.run)
+
+        def on_item(name: str, item: ReadAgain) -> None:
+            write({"name": name, **item.to_dict()})
+
+        for name in rereadable(run, split_list(args.tasks), split_list(args.format)):
+            found = read_again(
+                run,
+                name,
+                reader,
+                words,
+                show=args.show,
+                include_path=args.include_path,
+                on_item=on_item,
+            )
+            print_reread(found, console())
+    if args.output_path:
+        console().print(f"Written: {args.output_path}", soft_wrap=True)
+    return 0
+
+
+@contextmanager
+def _written(path: str | None) -> Iterator[Sink]:
+    """What takes rows for the file of ``--output_path``; a file that cannot be written is an error."""
+    if path is None:
+        yield lambda _: None
+        return
+    target = Path(path).expanduser()
+    if target.suffix != ".jsonl":
+        raise UsageError(f"--output_path {path!r}: give a file that ends in .jsonl.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("w", encoding="utf-8") as file:
+            yield lambda row: print(to_json(row), file=file)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from None

@@ -1,0 +1,262 @@
+"""A ``ResultDiff`` in words: a line for each topic, and what explains the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lm_eval.errors import listing
+from lm_eval.lab.diff import ResultDiff
+from lm_eval.lab.diff_facts import Finding
+from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
+from lm_eval.lab.excerpts import at_place, first_difference, quoted
+from lm_eval.lab.reread_report import p_words, signed
+from lm_eval.reports.table import number
+from lm_eval.reports.terminal import visible
+from lm_eval.stats.paired import Paired
+
+MOST_CHANGES = 4
+SIGNIFICANT = 0.05
+Line = tuple[str, str]
+"""A topic (empty where the line before goes on) and what is said of it."""
+
+
+def fact_lines(findings: Sequence[Finding], show: int) -> Iterator[Line]:
+    """One line for each topic of the settings."""
+    for finding in findings:
+        if not finding.changes:
+            yield finding.topic, f"same{f': {visible(finding.same, 70)}' if finding.same else ''}"
+            continue
+        most = MOST_CHANGES * max(show, 1)
+        shown = "; ".join(visible(one.words()) for one in finding.changes[:most])
+        more = len(finding.changes) - most
+        yield finding.topic, shown + (f"; and {more} more" if more > 0 else "")
+
+
+def item_lines(items: ItemDiff) -> Iterator[Line]:
+    """One line for each step from the items to the verdicts, with the first examples."""
+    counts = items.counts
+    yield from _items(items)
+    if not counts["shared"]:
+        return
+    yield "examples", _of(counts["shots"], counts["shared"], "have other ones")
+    yield from _prompts(items)
+    if counts["targets"]:
+        yield "targets", _of(counts["targets"], counts["shared"], "differ")
+        one, other = items.examples["targets"][0]
+        yield (
+            "",
+            f"doc {one['doc_id']}: {_short(one.get('target'))} → {_short(other.get('target'))}",
+        )
+    if not counts["same_prompts"]:
+        return
+    if counts["tokens"]:
+        yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split otherwise")
+        one, other = items.examples["tokens"][0]
+        yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
+    yield "answers", _of(counts["answers"], counts["same_prompts"], "differ after the same prompt")
+    yield from _answers(items)
+    if counts["same_answers"]:
+        yield (
+            "readings",
+            _of(counts["readings"], counts["same_answers"], "differ for the same answer"),
+        )
+    for one, other in items.examples.get("readings", ()):
+        yield "", f"doc {one['doc_id']}: {quoted(answer_text(one), 60)}"
+        yield "", f"read as {_reading(one)} → {_reading(other)}"
+
+
+def verdict_line(items: ItemDiff) -> str:
+    """Which docs score higher in which run."""
+    first, second = items.flips
+    if not first and not second:
+        return "the same on every shared item"
+    sides = (("A", first), ("B", second))
+    return "; ".join(
+        f"{len(docs)} higher in {side}{f' (docs {listing(map(str, docs), 8)})' if docs else ''}"
+        for side, docs in sides
+    )
+
+
+def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
+    """What explains the difference, and what was found equal."""
+    facts = [*run_facts, *found.findings]
+    said = [_explanation(found, facts)]
+    equal = [fact.topic for fact in facts if fact.is_same]
+    equal += _equal_items(found.items)
+    if found.paired is not None and any(found.parts.values()):
+        said.append(_chance(found.paired))
+    if equal:
+        said.append(f"Found equal: {listing(equal)}.")
+    return said
+
+
+def _chance(found: Paired) -> str:
+    if found.p < SIGNIFICANT:
+        return f"On the items of both that is more than chance gives (p {p_words(found.p)})."
+    needed = found.smallest_detectable
+    hint = "" if needed is None else f"; so many items show differences from {number(needed)} on"
+    return f"On the items of both, chance alone may give as much (p {p_words(found.p)}){hint}."
+
+
+def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
+    changed = [fact for fact in facts if fact.changes]
+    names = listing([fact.topic for fact in changed]) if changed else ""
+    if found.items is None:
+        why = f"What differs in the files: {names}." if names else "The files tell no difference."
+        return f"Item by item nothing is known: {found.no_items} {why}"
+    parts = {name: value for name, value in found.parts.items() if abs(value) > 1e-12}
+    if not parts:
+        if any(found.items.flips):
+            return (
+                "The scores are the same, but not the verdicts: those that flip cancel out."
+                f"{_causes(found.items, facts)}"
+            )
+        return "There is no difference to explain: every item that both have got the same score."
+    total = found.difference
+    ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
+    shown = ", ".join(f"{signed(value)} from {_PART_WORDS[name]}" for name, value in ordered)
+    return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
+
+
+_PART_WORDS = {
+    "items": "items that only one run has",
+    "prompts": "items whose prompts differ",
+    "answers": "other answers to the same prompts",
+    "readings": "other readings of the same answers",
+    "scoring": "other scores of the same readings",
+}
+
+
+def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
+    """What in the settings stands behind each stage that matters."""
+    changed = {fact.topic for fact in facts if fact.changes}
+    keys = {change.key for fact in facts for change in fact.changes}
+    said: list[str] = []
+    if items.counts["only_a"] or items.counts["only_b"]:
+        said.append(
+            f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
+        )
+    if items.parts["prompt"]:
+        topics = ["few-shot examples"] if items.counts["shots"] else []
+        topics += [topic for topic in ("settings", "task", "format") if topic in changed]
+        said.append(
+            f"Behind the prompts: {listing(topics) if topics else 'nothing that is stored'}."
+        )
+    if items.parts["answer"]:
+        said.append(_behind_answers(facts))
+    if items.parts["reading"]:
+        what = "the reader" if "reader" in changed else "the code of the reader (versions)"
+        said.append(f"Behind the readings: {what}.")
+    if items.parts["score"]:
+        what = "the targets" if items.counts["targets"] else "the metric, or its code"
+        said.append(f"Behind the scoring: {what}.")
+    return "".join(f" {one}" for one in said)
+
+
+def _behind_answers(facts: Sequence[Finding]) -> str:
+    """How many docs were asked does not change an answer; everything else about a run may."""
+    changed = {
+        fact.topic for fact in facts if any(change.key != "limit" for change in fact.changes)
+    }
+    topics = [one for one in ("model", "arguments", "settings", "versions") if one in changed]
+    if topics:
+        return f"Behind the answers: {listing(topics)}."
+    return (
+        "Model, arguments and settings are the same, so the answers to one prompt are not repeatable: "
+        "sampling, batching or hardware."
+    )
+
+
+def _equal_items(items: ItemDiff | None) -> list[str]:
+    if items is None or not items.counts["shared"]:
+        return []
+    counts = items.counts
+    found = []
+    if not counts["only_a"] and not counts["only_b"] and not counts["changed"]:
+        found.append("items")
+    for name, key in (("examples", "shots"), ("prompts", "prompts")):
+        if not counts[key]:
+            found.append(name)
+    if not counts["answers"] and not counts["prompts"]:
+        found.append("answers")
+        if not counts["readings"]:
+            found.append("readings")
+    return found
+
+
+def _items(items: ItemDiff) -> Iterator[Line]:
+    counts = items.counts
+    said = [f"{counts['shared']} in both"]
+    for side in "ab":
+        if counts[f"only_{side}"]:
+            said.append(f"{counts[f'only_{side}']} in {side.upper()} only")
+    if counts["changed"]:
+        said.append(f"{counts['changed']} under the same number with other content")
+    if counts["moved"]:
+        said.append(f"{counts['moved']} of these stand in the other run under another number")
+    yield "items", ", ".join(said)
+    for one, other in items.examples.get("changed", ()):
+        yield "", f"doc {one['doc_id']}, {_first_field(one.get('doc'), other.get('doc'))}"
+
+
+def _first_field(first: Any, second: Any) -> str:
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        return f"{_short(first)} → {_short(second)}"
+    for key in dict.fromkeys([*first, *second]):
+        if first.get(key) != second.get(key):
+            return f"{visible(str(key), 30)}: {_short(first.get(key))} → {_short(second.get(key))}"
+    return "the same fields, hashed otherwise"
+
+
+def _prompts(items: ItemDiff) -> Iterator[Line]:
+    counts = items.counts
+    if not counts["no_prompts"]:
+        yield "prompts", _of(counts["prompts"], counts["shared"], "differ")
+        for one, other in items.examples.get("prompts", ()):
+            yield from _prompt_example(one, other)
+        return
+    said = _of(counts["prompts"], counts["shared"], "are made otherwise")
+    yield "prompts", f"not stored; by what they are made from: {said}"
+    for one, other in items.examples.get("prompts", ()):
+        yield "", f"{_short(one.get('prompt_key'))} → {_short(other.get('prompt_key'))}"
+
+
+def _prompt_example(one: Sample, other: Sample) -> Iterator[Line]:
+    ours, theirs = prompt_texts(one), prompt_texts(other)
+    at = next(
+        (n for n, (x, y) in enumerate(zip(ours, theirs, strict=False)) if x != y),
+        min(len(ours), len(theirs)),
+    )
+    if at >= len(ours) or at >= len(theirs):
+        yield "", f"doc {one['doc_id']}: {len(ours)} → {len(theirs)} requests"
+        return
+    place = first_difference(ours[at], theirs[at])
+    yield "", f"doc {one['doc_id']}, from character {place} on:"
+    for side, text in (("A", ours[at]), ("B", theirs[at])):
+        yield "", f"{side}  {at_place(text, place)}"
+
+
+def _answers(items: ItemDiff) -> Iterator[Line]:
+    if items.num_numbers:
+        yield "", f"log-likelihoods are at most {number(items.largest_change)} apart"
+    for one, other in items.examples.get("answers", ()):
+        first, second = answer_text(one), answer_text(other)
+        yield "", f"doc {one['doc_id']}: {quoted(first, 60)} → {quoted(second, 60)}"
+
+
+def _reading(sample: Sample) -> str:
+    reading = sample.get("reading")
+    if not isinstance(reading, Mapping):
+        return _short(sample.get("filtered_resps"))
+    if reading.get("no_answer") is not None:
+        return f"nothing ({visible(str(reading['no_answer']))})"
+    return f"{_short(reading.get('answer'))} by {visible(str(reading.get('rule')))}"
+
+
+def _of(count: int, total: int, what: str) -> str:
+    return f"the same on all {total}" if not count else f"{count} of {total} {what}"
+
+
+def _short(value: Any) -> str:
+    return quoted(value if isinstance(value, str) else str(value), 50)

@@ -1,0 +1,213 @@
+"""A stored run read with another reader: scores before and after, and which verdicts flip.
+
+In: a run and a reader. Out: a ``Reread`` for each result. Samples are read one after the other; of each
+only a few numbers stay, and the first flips with their text.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lm_eval.errors import ComparisonError, listing
+from lm_eval.formats.readers import BoundReader
+from lm_eval.lab.chosen import chosen_names
+from lm_eval.lab.reread_formats import UnderFormat
+from lm_eval.lab.reread_items import ReadAgain, Rereading, RereadsItself, Verdict
+from lm_eval.lab.reread_plain import Plain
+from lm_eval.lab.stored import StoredRun
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.paired import Paired, paired
+
+NOT_READ = "not read: "
+"""What stands in front of a reason among rules."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One reader's account of all answers."""
+
+    reader: str
+    score: Estimate
+    read: int
+    score_read: float | None
+    """The mean score over the answers that were read; None where none was."""
+    rules: dict[str, int]
+    """Rule, or ``not read: reason`` → answers, the most frequent first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Reread:
+    """One result, read with two readers."""
+
+    name: str
+    model: str
+    metric: str
+    total: int
+    before: Side
+    after: Side
+    paired: Paired
+    """After against before."""
+    read_by_both: int
+    same_answer: int
+    """Answers that both read, and as the same."""
+    scores_of_both: tuple[float, float] | None
+    """The mean score before and after over the answers that both read; None where there are none."""
+    flips: tuple[ReadAgain, ...]
+    """The first items whose score differs."""
+    num_flips: int
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "name": self.name,
+            "model": self.model,
+            "metric": self.metric,
+            "total": self.total,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "paired": self.paired.to_dict(),
+            "read_by_both": self.read_by_both,
+            "same_answer": self.same_answer,
+            "scores_of_both": self.scores_of_both,
+            "num_flips": self.num_flips,
+            "flips": [flip.to_dict() for flip in self.flips],
+            "notes": list(self.notes),
+        }
+
+
+def reads_text(run: StoredRun, name: str) -> bool:
+    """Whether answers of this result are texts; else choices were scored."""
+    config = run.results["configs"].get(name) or {}
+    return str(config.get("output_type")) == "generate_until"
+
+
+def rereadable(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> list[str]:
+    """The chosen results that read text; none at all is an error that says what there is."""
+    chosen = chosen_names(run, names, formats)
+    found = [name for name in chosen if reads_text(run, name)]
+    if found:
+        return found
+    readable = [name for name in run.names if reads_text(run, name)]
+    what = listing(chosen) or "What was asked for"
+    raise ComparisonError(
+        f"{run.path}: {what} read no text; choices were scored by their likelihood, so there is nothing "
+        f"to read again. Results that read text: {listing(readable)}. Formats such as generate and cot "
+        "let the model write."
+    )
+
+
+def rereading(
+    run: StoredRun, name: str, reader: BoundReader, include_path: Sequence[str] | None = None
+) -> Rereading:
+    """Every answer of one result, read with ``reader`` as well."""
+    if isinstance(run, RereadsItself):
+        return run.reread(name, reader)
+    kind = Plain if run.format_of(name) is None else UnderFormat
+    return kind(run, name, reader, include_path).rereading()
+
+
+def reread(
+    run: StoredRun,
+    name: str,
+    reader: BoundReader,
+    reader_words: str,
+    *,
+    show: int,
+    include_path: Sequence[str] | None = None,
+    on_item: Callable[[str, ReadAgain], None] | None = None,
+) -> Reread:
+    """One result with everything that is reported of it; ``on_item`` sees each answer."""
+    source = rereading(run, name, reader, include_path)
+    tally = _Tally(show)
+    for item in source.items:
+        tally.add(item)
+        if on_item is not None:
+            on_item(name, item)
+    if not tally.total:
+        raise ComparisonError(
+            f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
+        )
+    return tally.result(name, run.model, source, reader_words)
+
+
+class _Tally:
+    """What is counted while answers come in."""
+
+    def __init__(self, show: int) -> None:
+        self._show = show
+        self._scores = (array("d"), array("d"))
+        self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._read_sums = [0.0, 0.0]
+        self._clusters: list[str] = []
+        self._both = 0
+        self._both_sums = [0.0, 0.0]
+        self._same = 0
+        self._flips: list[ReadAgain] = []
+        self._num_flips = 0
+
+    @property
+    def total(self) -> int:
+        return len(self._scores[0])
+
+    def add(self, item: ReadAgain) -> None:
+        for side, verdict in enumerate((item.before, item.after)):
+            self._scores[side].append(verdict.score)
+            self._rules[side][_rule(verdict)] += 1
+            if verdict.is_read:
+                self._read_sums[side] += verdict.score
+        if item.cluster is not None:
+            self._clusters.append(item.cluster)
+        if item.before.is_read and item.after.is_read:
+            self._both += 1
+            self._both_sums[0] += item.before.score
+            self._both_sums[1] += item.after.score
+            self._same += item.before.answer == item.after.answer
+        if item.before.score != item.after.score:
+            self._num_flips += 1
+            if len(self._flips) < self._show:
+                self._flips.append(item)
+
+    def result(self, name: str, model: str, source: Rereading, words: str) -> Reread:
+        clusters = self._clusters if len(self._clusters) == self.total else None
+        before, after = self._scores
+        return Reread(
+            name,
+            model,
+            source.metric,
+            self.total,
+            self._side(0, source.before, clusters),
+            self._side(1, words, clusters),
+            paired(after, before, clusters=clusters),
+            self._both,
+            self._same,
+            (self._both_sums[0] / self._both, self._both_sums[1] / self._both)
+            if self._both
+            else None,
+            tuple(self._flips),
+            self._num_flips,
+            tuple(source.notes),
+        )
+
+    def _side(self, side: int, reader: str, clusters: Sequence[str] | None) -> Side:
+        rules = self._rules[side]
+        read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_READ))
+        scores = self._scores[side]
+        estimate = mean_estimate(scores) if not clusters else clustered_estimate(scores, clusters)
+        ordered = sorted(rules.items(), key=lambda one: (-one[1], one[0]))
+        return Side(
+            reader, estimate, read, self._read_sums[side] / read if read else None, dict(ordered)
+        )
+
+
+def _rule(verdict: Verdict) -> str:
+    return verdict.rule or "unnamed" if verdict.is_read else f"{NOT_READ}{verdict.reason}"

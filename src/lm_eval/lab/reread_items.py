@@ -1,0 +1,148 @@
+"""A stored reply that is read twice: what is known of it, and the verdict before and after.
+
+Shared by everything that reads answers again, the runs of other packages included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from lm_eval.formats.items import AnswerKind
+from lm_eval.formats.readers import NO_ANSWER, BoundReader, Reading, as_choice
+from lm_eval.lab.stored import StoredRun
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one reader made of a reply, and what that scores."""
+
+    score: float
+    answer: str | None
+    """The answer in words; None where there is none."""
+    rule: str | None = None
+    span: tuple[int, int] | None = None
+    reason: str | None = None
+    """Why no answer was read."""
+
+    @property
+    def is_read(self) -> bool:
+        return self.reason is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        span = None if self.span is None else list(self.span)
+        return {
+            "score": self.score,
+            "answer": self.answer,
+            "rule": self.rule,
+            "span": span,
+            "no_answer": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class ReadAgain:
+    """One item whose reply was read twice."""
+
+    item: str
+    """What it is called: ``doc 3``."""
+    doc_id: int
+    reply: str
+    right: str
+    """The right answer in words."""
+    before: Verdict
+    after: Verdict
+    cluster: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "item": self.item,
+            "doc_id": self.doc_id,
+            "reply": self.reply,
+            "right": self.right,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+        }
+
+
+@dataclass
+class Rereading:
+    """The items of one result as they are read again, and what should be known about it."""
+
+    metric: str
+    items: Iterable[ReadAgain]
+    before: str = "as stored"
+    """How the replies were read the first time, in words."""
+    notes: list[str] = field(default_factory=list)
+    """Filled while the items are read."""
+
+
+@runtime_checkable
+class RereadsItself(Protocol):
+    """A run of another package, which knows how to read its replies again."""
+
+    def reread(self, name: str, reader: BoundReader) -> Rereading:
+        """The items of a result, read with ``reader``."""
+        ...
+
+
+def fitted(
+    reading: Reading, answers: AnswerKind, labels: Sequence[str], choices: Sequence[str]
+) -> Reading:
+    """A reading as the kind of answer that was asked for: a place, a text, an order.
+
+    A text that names no choice is no answer where a choice was asked for.
+    """
+    value = reading.value
+    if not reading.is_answer:
+        return reading
+    if answers == "choice":
+        return reading if isinstance(value, int) else _named_choice(reading, labels, choices)
+    if answers == "order":
+        return reading if isinstance(value, list | tuple) else NO_ANSWER
+    if isinstance(value, int) and choices:
+        return Reading(choices[value], reading.rule, reading.span)
+    if isinstance(value, list | tuple):
+        texts = [choices[one] if isinstance(one, int) and choices else str(one) for one in value]
+        return Reading(", ".join(texts), reading.rule, reading.span)
+    return reading
+
+
+def _named_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
+    if isinstance(reading.value, list | tuple):
+        return NO_ANSWER
+    return as_choice(reading, labels, choices)
+
+
+def first_reply(sample: Mapping[str, Any]) -> str | None:
+    """The text that a model gave first for this sample; None where it gave none."""
+    answers = sample.get("resps") or ()
+    first = answers[0] if answers else None
+    while isinstance(first, list | tuple):
+        first = first[0] if first else None
+    return None if first is None else str(first)
+
+
+def in_words(value: Any, answers: AnswerKind, choices: Sequence[str]) -> str:
+    """An answer as people read it: the text of a choice, or what was written."""
+    if value is None:
+        return ""
+    if answers == "choice" and isinstance(value, int) and value < len(choices):
+        return choices[value]
+    if answers == "order" and isinstance(value, list | tuple):
+        return ", ".join(in_words(place, "choice", choices) for place in value)
+    return str(value)
+
+
+def answered_samples(
+    run: StoredRun, name: str, filter_name: str | None
+) -> Iterator[dict[str, Any]]:
+    """The samples with an answer, under one filter."""
+    for sample in run.samples(name):
+        if sample.get("missing") or first_reply(sample) is None:
+            continue
+        if filter_name is None or sample.get("filter", "none") == filter_name:
+            yield sample

@@ -1,0 +1,200 @@
+"""What ``nugget-eval`` wrote into one folder, nugget by nugget: label, gold, score and reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ComparisonError
+from nugget_eval.measures import GAIN
+from nugget_eval.outputs import ASSIGNMENTS, REPLIES, SUMMARY
+from nugget_eval.reading import LABELS, Label
+from nugget_eval.rows import read_rows
+from nugget_eval.runs import read_labelled
+
+ACCURACY, GAIN_METRIC = "accuracy", "gain"
+Key = tuple[int, int]
+"""The place of an item in its file, and of a nugget among those of the item."""
+
+
+@dataclass(frozen=True)
+class JudgedNugget:
+    """One nugget of one text, as it was judged."""
+
+    number: int
+    """Its place among all nuggets of the run."""
+    key: Key
+    qid: str
+    unit: str
+    text: str
+    label: Label | None
+    gold: Label | None
+    score: float
+    row: Mapping[str, Any] | None
+    """The reply that decided its label, or the last one where none did."""
+
+
+class JudgedFolder:
+    """The files of one run of ``nugget-eval``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.summary: Mapping[str, Any] = _summary(folder / SUMMARY)
+        self._settings: Mapping[str, Any] = self.summary["config"]["model"]
+
+    @property
+    def name(self) -> str:
+        """``data@prompt_type×format_type``."""
+        data = self.summary["config"]["data"]
+        files = [data.get("nuggets"), *(data.get("items") or ())]
+        task = next((Path(str(file)).stem for file in files if file), "nuggets")
+        return f"{task}@{self.format()['format']}"
+
+    @property
+    def model(self) -> str:
+        """The judges."""
+        return "+".join(str(one["name"]) for one in self.summary["judges"])
+
+    @property
+    def prompt(self) -> Mapping[str, Any]:
+        """Version and fingerprint of the prompt; of the first where topics choose their own."""
+        return next(iter(self.summary.get("prompts", {}).values()), {})
+
+    @property
+    def prompt_key(self) -> str:
+        """What the prompts were made from; equal keys give equal prompts for one item."""
+        prints = [str(one.get("fingerprint")) for one in self.summary["prompts"].values()]
+        return f"{self.format()['format']} ({', '.join(prints)})"
+
+    @cached_property
+    def metric(self) -> str:
+        """``accuracy`` where any nugget has a gold label, else ``gain``."""
+        return ACCURACY if any(self._gold.values()) else GAIN_METRIC
+
+    def format(self) -> dict[str, Any]:
+        """The prompt and format type as a results file says what a format is."""
+        name = f"{self._settings['prompt_type']}×{self._settings['format_type']}"
+        return {
+            "format": name,
+            "fingerprint": self.prompt.get("fingerprint"),
+            "version": self.prompt.get("version"),
+            "yaml": None,
+            "reader": f"nugget_labels (format_type: {self._settings['format_type']!r})",
+        }
+
+    def config(self) -> dict[str, Any]:
+        """The settings that can change a label, as the config of a task."""
+        config = self.summary["config"]
+        elsewhere = ("backend", "model_args", "prompt_type", "format_type", "gen_kwargs", "seed")
+        asked = {k: v for k, v in self._settings.items() if k not in elsewhere}
+        evaluation = {k: v for k, v in config["evaluation"].items() if k != "use_cache"}
+        return {"output_type": "generate_until", **asked, **evaluation, **config["data"]}
+
+    def notes(self) -> list[str]:
+        """What the score is, and what it was made without."""
+        if self.metric == GAIN_METRIC:
+            return [
+                "no gold labels: a nugget scores the gain of its label, not whether it is right"
+            ]
+        return ["a nugget scores 1 if its label is that of the gold"]
+
+    def usage(self) -> dict[str, Any]:
+        """What all judges cost together."""
+        found: dict[str, Any] = {}
+        for judge in self.summary["judges"]:
+            for key, value in (judge.get("usage") or {}).items():
+                if isinstance(value, int | float):
+                    found[key] = found.get(key, 0) + value
+        return found
+
+    def counted(self) -> tuple[int, float]:
+        """How many nuggets have a score, and its sum."""
+        scores = [nugget.score for nugget in self.nuggets()]
+        return len(scores), sum(scores)
+
+    def nuggets(self) -> Iterator[JudgedNugget]:
+        """Every nugget that has a score, in the order of the file."""
+        number = -1
+        decided = self._deciding
+        for place, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
+            for at, nugget in enumerate(record.nuggets):
+                number += 1
+                key = (place, at)
+                gold, label = self._gold.get(key), nugget.assignment
+                if self.metric == ACCURACY and gold is None:
+                    continue
+                yield JudgedNugget(
+                    number,
+                    key,
+                    record.qid,
+                    record.unit,
+                    nugget.text,
+                    label,
+                    gold,
+                    self.score(label, gold),
+                    decided.get(key),
+                )
+
+    def score(self, label: Label | None, gold: Label | None) -> float:
+        """What a label is worth; 0 where it is missing."""
+        if label is None:
+            return 0.0
+        return float(label == gold) if self.metric == ACCURACY else GAIN[label]
+
+    def replies(self) -> Iterator[dict[str, Any]]:
+        """The rows of the replies file, each with the place of its ``item``."""
+        places: dict[tuple[str, str], int] = {}
+        for row in read_rows(self.folder / REPLIES):
+            values = dict(row.values)
+            if "item" not in values:  # written by an older version
+                places = places or self._places()
+                values["item"] = places[str(values["qid"]), str(values.get("unit", ""))]
+            yield values
+
+    def keys_of(self, row: Mapping[str, Any]) -> list[Key]:
+        """The nuggets that a reply is about."""
+        return [(int(row["item"]), int(number) - 1) for number in row["nuggets"]]
+
+    @cached_property
+    def _gold(self) -> dict[Key, Label]:
+        found: dict[Key, Label] = {}
+        for row in self.replies():
+            for key, label in zip(self.keys_of(row), row.get("gold") or (), strict=False):
+                if label in LABELS:
+                    found[key] = label
+        return found
+
+    @cached_property
+    def _deciding(self) -> dict[Key, dict[str, Any]]:
+        """Nugget → the first reply that gave it a label, else the last one about it."""
+        found: dict[Key, tuple[bool, dict[str, Any]]] = {}
+        for row in self.replies():
+            for key, label in zip(self.keys_of(row), row["labels"], strict=True):
+                if key not in found or not found[key][0]:
+                    found[key] = (label is not None, row)
+        return {key: row for key, (_, row) in found.items()}
+
+    def _places(self) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for place, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
+            if (record.qid, record.unit) in found:
+                raise ComparisonError(
+                    f"{self.folder / REPLIES} does not say which text of topic {record.qid!r} a reply "
+                    "is about. It was written by an older version: run it again."
+                )
+            found[record.qid, record.unit] = place
+        return found
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ComparisonError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(content, dict) or not {"config", "judges", "prompts"} <= set(content):
+        raise ComparisonError(f"{path} is no summary of `nugget-eval`: it lacks config or judges.")
+    return content
