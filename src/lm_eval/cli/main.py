@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,18 @@ from lm_eval.cli.program import (
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
+HANDLERS = {
+    "run": "run:run",
+    "sweep": "sweep:run_sweep",
+    "ls": "ls:ls",
+    "validate": "validate:validate",
+    "preview": "preview:preview",
+    "power": "power:power",
+    "reread": "reread:reread",
+    "diff": "diff:diff",
+}
+"""Command → module of this package and function."""
+COMMANDS = tuple(HANDLERS)
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -91,37 +103,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _handler(command: str) -> Any:
-    if command == "run":
-        from lm_eval.cli.run import run
-
-        return run
-    if command == "sweep":
-        from lm_eval.cli.sweep import run_sweep
-
-        return run_sweep
-    if command == "ls":
-        from lm_eval.cli.ls import ls
-
-        return ls
-    if command == "validate":
-        from lm_eval.cli.validate import validate
-
-        return validate
-    if command == "power":
-        from lm_eval.cli.power import power
-
-        return power
-    if command == "reread":
-        from lm_eval.cli.reread import reread
-
-        return reread
-    if command == "diff":
-        from lm_eval.cli.diff import diff
-
-        return diff
-    from lm_eval.cli.preview import preview
-
-    return preview
+    """What carries out a command; its module is imported by then, and no other."""
+    module, _, name = HANDLERS[command].partition(":")
+    return getattr(importlib.import_module(f"lm_eval.cli.{module}"), name)
 
 
 def _number(text: str) -> float:
