@@ -171,7 +171,8 @@ FIELD_TEXT = {
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
-    "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first metric says.",
+    "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "
+    "metric says.",
 }
 
 
@@ -581,6 +582,8 @@ KEY_TEXT = {
     "process_results": "A `!function` that scores a doc, for a task without a format.",
     "filter_list": "Filters on replies, for a task without a format, as in EleutherAI's harness.",
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
+    "cluster": "What a doc belongs to (a field, or Jinja), such as the passage that several questions "
+    "are about: standard errors then count clusters, not docs.",
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
     "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",
     "dataset_kwargs": "`data_files` and options of the file type.",

@@ -9,8 +9,9 @@ from lm_eval.cli.arguments import parse_pairs, parse_seeds, split_list
 from lm_eval.cli.run import check_output, run_of
 from lm_eval.dry_run import forecast
 from lm_eval.errors import UsageError
+from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
-from lm_eval.lab.sweep import Sweep, sweep
+from lm_eval.lab.sweep import Sweep
 from lm_eval.lab.sweep_plots import check_folder, save_plots
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.reports.forecasts import Forecast
@@ -22,7 +23,7 @@ from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.usage import Estimated, Usage
 
 
-def run_sweep(args: argparse.Namespace) -> int:
+def sweep(args: argparse.Namespace) -> int:
     """Sweep every task, and show what came out; with ``--dry_run``, only what it would cost."""
     check(args)
     numpy(), special()  # a missing package is said before anything is asked
@@ -93,7 +94,7 @@ def swept(ready: Setup, run: Run) -> Sweep:
     files = {"formats": str(ready.list_path)}
     if run.use_cache is not None:
         files["answers"] = run.use_cache
-    found = sweep(ready.plan, ready.asker, output_path=run.output_path, files=files)
+    found = sweeping.sweep(ready.plan, ready.asker, output_path=run.output_path, files=files)
     return write_summary(found)
 
 
