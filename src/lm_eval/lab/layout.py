@@ -2,7 +2,8 @@
 
 In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what stands in them, and a
 function from slot values to a format. Slots that are equal in the format are one slot, so that they
-change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once.
+change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once; its gap
+stood between a word and a label.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SEPARATORS = (
 )
 """Between a descriptor such as ``Question`` and what it describes."""
 SPACES = (
-    *("", " ", "  ", "\n", " \n", "\n ", " \n ", "; \n", ", ", " , ", " ,", ". "),
+    *("", " ", "  ", "\n", " \n", "\n ", " \n ", "; \n", ", ", " , ", " ,  ", ". "),
     *(" -- ", " || ", " <sep> "),
 )
 """Between the parts of a prompt, and between choices."""
@@ -62,13 +63,15 @@ LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "numbe
 """What a label of a numbering is called in a text; the others are labels."""
 
 _MOST_WORDS = 3
+_MOST_CHARACTERS = 80
 _LEAD = r"(?P<lead>(?:<\w+>|[^\w{}])*)"
 _DESCRIPTOR = re.compile(
     rf"{_LEAD}"
     r"(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
 )
 _CHOICE = re.compile(
-    r"(?P<wrapper>[^{}]*\{label\}(?:[^{}]*[^{}\s])?)(?P<gap>\s*)(?P<choice>\{choice\}[^{}]*)"
+    r"(?P<word>(?:[^{}]*\w\s*)?)(?P<wrapper>[^\w{}]*\{label\}(?:[^\w{}]*[^\w{}\s])?)(?P<gap>\s*)"
+    r"(?P<choice>\{choice\}[^{}]*)"
 )
 
 
@@ -90,8 +93,9 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
         ("choices_prefix", fmt.shows_labels),
         ("answer_prompt", True),
     ):
-        text = getattr(fmt, field) if is_used else None
-        match = _DESCRIPTOR.fullmatch(text) if text and not is_jinja(text) else None
+        text = (getattr(fmt, field) or "") if is_used else ""
+        is_short = len(text) <= _MOST_CHARACTERS and not is_jinja(text)
+        match = _DESCRIPTOR.fullmatch(text) if is_short else None
         if match is None or len(match["name"].split()) > _MOST_WORDS:
             continue
         # What follows "Answer" is split: its blanks are not part of the prompt, but of the answer.
@@ -201,14 +205,19 @@ class Layout:
             written.setdefault(tuple(change(one.name) for one in self._descriptors), name)
         return tuple(written.values())
 
+    @property
+    def _has_labels(self) -> bool:
+        """Whether labels of its own stand beside the choices, not the choices themselves."""
+        is_shown = self.base.shows_labels and "{label}" in self.base.choice_format
+        return is_shown and self.base.choice_labels != "choices"
+
     @cached_property
     def _choice(self) -> re.Match[str] | None:
-        is_shown = self.base.shows_labels and self.base.choice_labels != "choices"
-        return _CHOICE.fullmatch(self.base.choice_format) if is_shown else None
+        return _CHOICE.fullmatch(self.base.choice_format) if self._has_labels else None
 
     @cached_property
     def _numbering(self) -> str | None:
-        return None if self._choice is None else numbering_of(self.base.choice_labels)
+        return numbering_of(self.base.choice_labels) if self._has_labels else None
 
     # What is put into it
 
@@ -233,10 +242,10 @@ class Layout:
         return changes
 
     def _new_choices(self, values: Mapping[str, str]) -> dict[str, Any]:
-        if self._choice is None:
-            return {}
-        shown = f"{values['wrapper']}{values['gap']}{self._choice['choice']}"
-        changes: dict[str, Any] = {"choice_format": shown}
+        changes: dict[str, Any] = {}
+        if self._choice is not None:
+            word, choice = self._choice["word"], self._choice["choice"]
+            changes["choice_format"] = f"{word}{values['wrapper']}{values['gap']}{choice}"
         if self._numbering is not None:
             changes["choice_labels"] = self._labels(values["numbering"])
             if values["numbering"] != self._numbering:

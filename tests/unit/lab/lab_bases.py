@@ -30,6 +30,8 @@ OWN = {
         "scorer": "first_label",
         "generation_kwargs": {"until": ["\n"]},
     },
+    "worded": {"type": "mcqa", "choice_format": "Option {label}: {choice}"},
+    "sentence": {"type": "mcqa", "choice_format": "{label} stands for {choice}."},
     "sentiment": {
         "type": "mcqa",
         "choice_labels": ["yes", "no"],

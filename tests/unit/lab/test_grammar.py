@@ -206,6 +206,16 @@ def test_labels_that_are_words_are_kept() -> None:
         assert one.format.choice_labels == ("yes", "no")
 
 
+def test_words_beside_a_label_are_kept() -> None:
+    worded = sample_formats(base("worded"), 100)
+    assert {*worded.sizes} >= {"wrapper", "gap", "numbering"}
+    assert all(one.format.choice_format.startswith("Option ") for one in worded)
+    sentence = sample_formats(base("sentence"), 100)
+    assert "wrapper" not in sentence.sizes
+    assert {one.format.choice_format for one in sentence} == {"{label} stands for {choice}."}
+    assert len({one.slots["numbering"] for one in sentence}) == 6
+
+
 def test_labels_of_generated_answers_do_not_begin_one_another() -> None:
     sampled = sample_formats(get_format("generate"), 300)
     assert {one.slots["numbering"] for one in sampled} == {
