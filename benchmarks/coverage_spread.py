@@ -1,6 +1,6 @@
 """How often the intervals about formats hold the truth, on simulated scores.
 
-    python benchmarks/coverage_spread.py [--tables 1000] [--seed 1]
+    python benchmarks/coverage_spread.py [--tables 1000] [--seed 1] [--only models]
 
 Prints a Markdown table: the share of tables whose 95 % interval holds the value that the simulation was
 built with, and the mean width. Items are right with a chance that depends on the item and on the format
@@ -104,7 +104,10 @@ def ranks_case(num_models: int, num_items: int, step: float, mixed: float) -> Ca
             shown[label] = (*ends, getattr(truth, name).value)
         return shown
 
-    run.__doc__ = f"{num_models} models × 6 formats × {num_items} items, {step} logits apart"
+    run.__doc__ = (
+        f"{num_models} models × 6 formats × {num_items} items, {step} logits apart, "
+        f"mixed by {mixed} (true W {truth.w.value:.2f})"
+    )
     return run
 
 
@@ -118,9 +121,9 @@ def cases() -> Iterator[Callable]:
     for num_formats, num_items in ((3, 100), (4, 300), (10, 300), (20, 1000)):
         for sd in (0.1, 0.5):
             yield components_case(num_formats, num_items, sd)
-    for num_items in (200, 1000):
-        yield ranks_case(4, num_items, 0.3, 0.0)
-        yield ranks_case(4, num_items, 0.3, 0.3)
+    for num_models, num_items in ((3, 100), (4, 200), (4, 1000), (6, 1000)):
+        for mixed in (0.0, 0.1, 0.3, 0.8):
+            yield ranks_case(num_models, num_items, 0.3, mixed)
 
 
 def row(label: str, setting: str, intervals: list[Interval]) -> str:
@@ -139,10 +142,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=1000, help="simulated tables per setting")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="only settings with this word in them")
     chosen = parser.parse_args()
     print("| Interval | Setting | Holds | Too high | Too low | Mean width | None |")
     print("|---|---|---|---|---|---|---|")
     for case in cases():
+        if chosen.only not in (case.__doc__ or ""):
+            continue
         rng = np.random.default_rng(chosen.seed)
         found: dict[str, list[Interval]] = {}
         for _ in range(chosen.tables):

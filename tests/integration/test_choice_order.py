@@ -13,6 +13,8 @@ from typing import Any
 import logged_model
 import pytest
 from command_line import Outcome, Workplace
+from faulty import FaultyServer
+from toy_openai import ToyServer, write_tokenizer
 
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
@@ -281,6 +283,37 @@ def test_no_order_read_is_not_right_and_is_said(place: Workplace) -> None:
     assert "In 20 docs no order gave an answer that could be read." in " ".join(found.out.split())
 
 
+def test_repeated_answers_all_vote(place: Workplace) -> None:
+    place.task(formats="generate", repeats=3)
+    run(place, "cyclic", model="FairLM")
+    assert len(asked) == 20 * 4 * 3
+    assert scores(place)["acc_debiased,none"] == scores(place)["acc_over_orders,none"] == 1.0
+    (replies,) = place.samples("t")[0]["choice_order"]["orders"][1]["resps"]
+    assert len(replies) == 3
+
+
+def test_intervals_of_scores_know_clusters(place: Workplace) -> None:
+    place.task(cluster="answer")
+    run(place, "cyclic", model="BiasedLM")
+    methods = place.results()["interval_methods"]["t"]
+    for metric in ("acc", "acc_debiased"):
+        assert "over 4 clusters" in methods[f"{metric},none"]
+
+
+def test_a_group_has_the_debiased_score_beside_its_own(place: Workplace) -> None:
+    place.task("u.yaml", task="u")
+    group = {
+        "group": "g",
+        "task": ["t", "u"],
+        "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
+    }
+    place.write("g.yaml", json.dumps(group))
+    run(place, "cyclic", "--include_path", ".", model="BiasedLM", task="g")
+    found = place.results()["groups"]["g"]
+    assert (found["acc,none"], found["acc_debiased,none"]) == (0.25, 1.0)
+    assert found["sample_count"]["acc_debiased,none"] == 40
+
+
 # Which docs, which prompts
 
 
@@ -399,6 +432,16 @@ def test_preview_shows_every_order(place: Workplace) -> None:
     assert (
         "orders:    1 (the prompt" in place.cli("preview", "t.yaml@cloze", "--permute", "full").out
     )
+
+
+def test_a_server_tells_all_labels_of_an_order_at_once(place: Workplace) -> None:
+    tokenizer = write_tokenizer(place.folder / "toy")
+    with FaultyServer(ToyServer()) as server:
+        arguments = f"model=toy,base_url={server.url}/v1/completions,tokenizer={tokenizer}"
+        run(place, "cyclic", "--limit", "4", "--model_args", arguments, model="local-completions")
+    found = place.results()
+    assert found["choice_order"]["t"]["docs"]["permuted"] == 4
+    assert found["accounting"]["total"]["requests"] < 2 * 4 * 4  # not one for each label
 
 
 # Durability

@@ -119,7 +119,7 @@ def test_a_stored_run_says_what_it_can_show(work: Workplace) -> None:
     done = work.cli("power", "out")
     assert done.code == 0, done.err
     assert "With 20 items, a true difference below" in done.out
-    assert "0.05 takes" in done.out
+    assert "for a difference of 0.05;" in done.out.replace("\n", " ")
     (row,) = rows(work, "out")
     assert row["label"] == "t@mcqa − t@cloze"
     scores = [[s["acc"] for s in work.samples(name)] for name in ("t@mcqa", "t@cloze")]

@@ -19,7 +19,7 @@ _QUANTITY = (
 )
 _OTHERS = (
     r"(?:(?:the )?(?:above|preceding|previous|foregoing|aforementioned|following|others|rest)|"
-    r"these|those|them|the (?:two|three|four|first two|last two))"
+    r"(?:these|those)(?: (?:two|three|four) \w+)?|them|the (?:two|three|four|first two|last two))"
 )
 _NOUNS = (
     r"(?:answers?|answer choices|choices?|options?|alternatives?|responses?|statements?|"
@@ -82,7 +82,7 @@ def _pattern(count: int) -> re.Pattern[str]:
     letters = "|".join(letter(place).casefold() for place in range(count))
     label = rf"(?:(?:the )?(?:{_CHOICES}|letters?) )?[(\[]?(?:{letters})[)\].]?"
     number = r"[(#]?\d\d?\)?"
-    labels = rf"{label}(?:{_AND}{label})+(?:,? but not {label})?"
+    labels = rf"{label}(?:(?:{_AND}| ){label})*{_AND}{label}(?:,? but not {label})?"
     numbers = rf"{_CHOICES} {number}(?:{_AND}{number})+"
     each = r"(?:both|either|neither|(?:all|none|any|each|one) of)"
     said = (

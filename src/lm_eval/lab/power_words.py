@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lm_eval.errors import listing
 from lm_eval.lab.power_rows import DIFFERENCES, Assumptions, PowerRow, Question, items_row
 from lm_eval.stats.power import factor
 
@@ -93,8 +92,8 @@ def _items_for(one: Assumptions, question: Question) -> str:
         items_row(one, question, difference, question.repeats or one.repeats)
         for difference in wanted
     ]
-    parts = [f"{row.difference:g} takes {row.items:,}" for row in rows]
-    return f"A difference of {listing(parts)} items."
+    parts = [f"{row.items:,} for a difference of {row.difference:g}" for row in rows]
+    return f"Items needed: {'; '.join(parts)}."
 
 
 def _middle(rows: Sequence[PowerRow], one: Assumptions) -> PowerRow:

@@ -115,7 +115,11 @@ def _share(shares: Shares, place: int) -> str:
 
 
 def _estimate(estimate: Estimate | None) -> str:
-    return NOTHING if estimate is None else f"{number(estimate.value)} {interval(estimate)}"
+    """A number with its interval, where it has one."""
+    if estimate is None:
+        return NOTHING
+    shown = interval(estimate)
+    return number(estimate.value) if shown == NOTHING else f"{number(estimate.value)} {shown}"
 
 
 def _sentences(result: TaskResult, order: ChoiceOrder) -> str:
@@ -132,8 +136,7 @@ def _scores(result: TaskResult) -> list[str]:
         said.append(f"acc {number(metrics['acc'].value)} in the order of the data")
     for name, words in (("acc_debiased", "debiased"), ("acc_over_orders", "in the mean of orders")):
         if name in metrics:
-            score = metrics[name]
-            said.append(f"{number(score.value)} {interval(score)} {words}")
+            said.append(f"{_estimate(metrics[name])} {words}")
     return [f"{', '.join(said)}."] if said else []
 
 
@@ -143,7 +146,7 @@ def _bias(order: ChoiceOrder) -> list[str]:
         changed = order.changed
         said.append(
             f"The answer changes with the order in {round(changed.value * changed.n)} of {changed.n} "
-            f"docs ({number(changed.value)} {interval(changed)})."
+            f"docs ({_estimate(changed)})."
         )
     if order.rstd is not None and order.rstd_debiased is not None:
         said.append(

@@ -199,7 +199,8 @@ def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
         shown["no_answer"] = view.outcomes[0].reading.reason
     if view.doc.order:
         shown["arguments"] = _arguments(view.doc.distinct, show)
-        shown["resps"] = [[answer] for answer in view.answers]
+        replies = list(view.answers)
+        shown["resps"] = [replies] if view.doc.repeats > 1 else [[answer] for answer in replies]
     return shown
 
 

@@ -281,11 +281,12 @@ def order_values(
     """The metrics of a doc that the orders give: debiased, and in the mean over orders."""
     first = views[0]
     gold = [first.order[at] for at in first.gold]
-    values: dict[str, Any] = {DEBIASED.name: None if answer is None else answer.value(gold)}
-    if permutation.mode != "pride":  # where most docs are asked once, there is no such mean
-        right = [at in view.gold for view in views for at in view.positions]
-        values[OVER_ORDERS.name] = sum(right) / len(right)
-    return values
+    value = None if answer is None else answer.value(gold)
+    if permutation.mode == "pride":  # where most docs are asked once, there is no mean over orders
+        return {DEBIASED.name: value}
+    right = [at in view.gold for view in views for at in view.positions]
+    mean = sum(right) / len(right)
+    return {DEBIASED.name: mean if len(views) == 1 else value, OVER_ORDERS.name: mean}
 
 
 def order_metrics(permutation: Permutation) -> list[Metric]:

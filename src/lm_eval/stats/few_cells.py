@@ -26,8 +26,11 @@ DEFAULT_DRAWS = 400
 CONFIDENCE = 0.95
 EXACT = "all cells seen"
 CALIBRATED = "posterior, calibrated by simulation"
+APPROXIMATE = "posterior, approximate"
+"""Outside of what was simulated: few formats, few cells for each, graded scores, features."""
 
-FEW_PER_FORMAT = 4
+MANY_CELLS = 10_000  # they tell enough for half the chains
+FEW_FORMATS, FEW_PER_FORMAT = 20, 4
 OFF = 0.01
 LIKELY = 0.5
 FAR_APART = 1.2
@@ -85,32 +88,33 @@ def estimate_distribution(
         scores = grid.outcomes.reshape(num_formats, num_items).mean(axis=1)
         return _summary(grid, scores[:, None], ())
     seen = seen_cells(grid)
-    sampled = Sampler(seen, seed).run(keep=_per_chain(draws))
+    chains = CHAINS if len(cells) <= MANY_CELLS else CHAINS // 2
+    sampled = Sampler(seen, seed, chains).run(keep=_per_chain(draws, chains))
     means = row_means(grid, seen, sampled, seed)
     return _summary(grid, means, tuple(_warnings(grid, seen, sampled, means, seed)))
 
 
-def _per_chain(draws: int) -> int:
-    if not 2 * CHAINS <= draws <= SWEEPS * CHAINS:
-        raise UsageError(f"Draws lie between {2 * CHAINS} and {SWEEPS * CHAINS}; got {draws}.")
-    return math.ceil(draws / CHAINS)
+def _per_chain(draws: int, chains: int) -> int:
+    if not 2 * chains <= draws <= SWEEPS * chains:
+        raise UsageError(f"Draws lie between {2 * chains} and {SWEEPS * chains}; got {draws}.")
+    return math.ceil(draws / chains)
 
 
 def _summary(grid: Grid, means: Array, warnings: tuple[str, ...]) -> Distribution:
     """``means``: formats × draws; one draw where everything is known."""
     np = numpy()
     ordered = np.sort(means, axis=0)
-    count = len(grid.outcomes)
+    count, method = len(grid.outcomes), _method(grid)
     quantiles = np.quantile(ordered, np.array(QUANTILES) / 100, axis=0)
     return Distribution(
-        mean=_estimate(means.mean(axis=0), count, WIDER["mean"]),
+        mean=_estimate(means.mean(axis=0), count, "mean", method),
         quantiles={
-            q: _estimate(drawn, count, WIDER["quantile"])
+            q: _estimate(drawn, count, "quantile", method)
             for q, drawn in zip(QUANTILES, quantiles, strict=True)
         },
-        spread=_estimate(ordered[-1] - ordered[0], count, WIDER["spread"]),
+        spread=_estimate(ordered[-1] - ordered[0], count, "spread", method),
         per_format=tuple(
-            _estimate(row, int(n), WIDER["format"])
+            _estimate(row, int(n), "format", method)
             for row, n in zip(
                 means, np.bincount(grid.formats, minlength=grid.num_formats), strict=True
             )
@@ -124,9 +128,16 @@ def _summary(grid: Grid, means: Array, warnings: tuple[str, ...]) -> Distributio
     )
 
 
-def _estimate(draws: Array, n: int, wider: float) -> Estimate:
-    """The mean of the draws; their interval, ``wider`` than it is on both sides."""
+def _method(grid: Grid) -> str:
+    is_usual = grid.num_formats >= FEW_FORMATS and grid.is_binary and grid.features is None
+    is_usual = is_usual and len(grid.outcomes) >= FEW_PER_FORMAT * grid.num_formats
+    return CALIBRATED if is_usual else APPROXIMATE
+
+
+def _estimate(draws: Array, n: int, kind: str, method: str) -> Estimate:
+    """The mean of the draws; their interval, wider than it is by the factor for this kind."""
     np = numpy()
+    wider = WIDER[kind]
     if len(draws) == 1:
         value = float(draws[0])
         return Estimate(value, 0.0, value, value, n, EXACT)
@@ -134,7 +145,7 @@ def _estimate(draws: Array, n: int, wider: float) -> Estimate:
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(end) for end in np.quantile(draws, [tail, 1 - tail]))
     low, high = value - wider * (value - low), value + wider * (high - value)
-    return Estimate(value, float(draws.std(ddof=1)), max(0.0, low), min(1.0, high), n, CALIBRATED)
+    return Estimate(value, float(draws.std(ddof=1)), max(0.0, low), min(1.0, high), n, method)
 
 
 def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Array, seed: int) -> Iterator[str]:

@@ -15,6 +15,8 @@ from lm_eval.stats.numeric import Array, numpy, special
 
 NODES = 400
 """Beyond this many items, those with nearly the same difficulty are counted together."""
+MOST = 4_000_000
+"""So many cells are drawn again to check the fit, in as many draws as that allows."""
 FAR, SOME = 2.5, 0.03
 """A group of formats lies apart at so many of the others' deviations, from this share on."""
 
@@ -138,7 +140,9 @@ def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
     starts = np.flatnonzero(np.diff(seen.formats, prepend=-1))
     sizes = np.bincount(seen.formats)
     effects = new_formats(seen.features, len(sizes), draws, rng)
-    chances = special().expit(effects[seen.formats] + draws.items[seen.items])
+    every = max(1, draws.items[0].size * len(seen.formats) // MOST)
+    effects, items = effects[:, ::every], draws.items[:, ::every]
+    chances = special().expit(effects[seen.formats] + items[seen.items])
     if seen.weight == 1.0:
         again = (rng.random(chances.shape) < chances).astype(float)
     else:

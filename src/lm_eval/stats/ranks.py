@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
-from lm_eval.stats.measured import Measured, from_resamples
+from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import Array, numpy
 from lm_eval.stats.resampling import resampled_sums
-from lm_eval.stats.reselection import DEFAULT_SPLITS, half_weights
+from lm_eval.stats.reselection import DEFAULT_SPLITS, half_means
 
 DEFAULT_MARGIN = 0.02
 TIE = 1e-12
@@ -45,9 +45,10 @@ class HalfRanks:
 class RankStability:
     """How far the order of the models depends on the format.
 
-    Intervals are percentiles over resampled items. They say how far a figure moves with other items;
-    where models lie close together, resampling adds flips of its own and the intervals lie on the
-    unstable side of the truth. ``halves`` shows how much of the instability is such noise.
+    Noise alone makes models change places, so the figures found lie on the unstable side of the truth.
+    Their intervals are for the scores that endless items would give: from resampled items, with what
+    formats do to single models shrunk by as much of it as is noise. They reach to the figure found.
+    ``halves`` shows in another way how much of the instability is noise.
     """
 
     num_models: int
@@ -111,9 +112,11 @@ def rank_stability(
     units, sizes = unit_sums(table.reshape(-1, num_items), clusters)
     shape = (-1, num_models, num_formats)
     rng, split_rng = (np.random.default_rng([seed, stream]) for stream in (1, 2))
-    found = _statistics(table.mean(axis=2)[None], margin)
+    means = table.mean(axis=2)[None]
+    found = _statistics(means, margin)
     sums = resampled_sums(np.column_stack([units, sizes]), max(0, resamples), rng)
-    draws = _statistics((sums[:, :-1] / sums[:, -1:]).reshape(shape), margin)
+    drawn = (sums[:, :-1] / sums[:, -1:]).reshape(shape)
+    draws = _statistics(_shrunk(means, drawn, rng), margin)
     show = _Shown(num_items, len(units), "items" if clusters is None else "clusters")
     w = show(found["w"], draws["w"], NO_ORDER)
     return RankStability(
@@ -148,7 +151,16 @@ class _Shown:
         number = _known(float(value[0]))
         if number is None:
             return Measured(None, undefined)
-        return from_resamples(number, draws, n=self.num_items, num_units=self.num_units, of=self.of)
+        everything = numpy().append(draws, number)  # so that constant draws still show the gap
+        found = from_resamples(
+            number, everything, n=self.num_items, num_units=self.num_units, of=self.of
+        )
+        if found.estimate is None or found.estimate.stderr is None:
+            return found
+        # An order that no resample changes has an interval of a single value.
+        ends = [end for end in (found.estimate.low, found.estimate.high, number) if end is not None]
+        method = f"shrunk {resampling_method(self.of, self.num_units)}"
+        return Measured(replace(found.estimate, low=min(ends), high=max(ends), method=method))
 
 
 def tau_b(first: Array, second: Array) -> Array:
@@ -207,6 +219,32 @@ def _block(means: Array, margin: float) -> dict[str, Array]:
     }
 
 
+def _shrunk(means: Array, drawn: Array, rng: Any) -> Array:
+    """Draws of the true scores: what formats do to single models counts as far as it is not noise.
+
+    The noise is known from ``drawn``, the resampled ``means``. How much of the interaction of models
+    and formats is real is uncertain by itself, so each draw has its own share of it.
+    """
+    np = numpy()
+    if not len(drawn):
+        return drawn
+    errors = drawn - means
+    of_means, of_errors = _interaction(means), _interaction(errors)
+    df = (means.shape[1] - 1) * (means.shape[2] - 1)
+    noise = float((of_errors**2).sum()) / len(drawn) / df
+    total = float((of_means**2).sum()) / rng.chisquare(df, len(drawn))
+    real = np.divide(total - noise, total, out=np.ones_like(total), where=total > noise)
+    share = np.where(total > noise, real, 0.0 if noise > 0 else 1.0)[:, None, None]
+    return means - of_means + errors - of_errors + share * of_means + np.sqrt(share) * of_errors
+
+
+def _interaction(values: Array) -> Array:
+    """What is left of draws × models × formats without the means of models and of formats."""
+    by_model = values.mean(axis=2, keepdims=True)
+    by_format = values.mean(axis=1, keepdims=True)
+    return values - by_model - by_format + values.mean(axis=(1, 2), keepdims=True)
+
+
 def _taus(first: Array, second: Array) -> Array:
     """Tau-b of every format's signs in ``first`` with every one's in ``second``."""
     np = numpy()
@@ -239,11 +277,7 @@ def _half_ranks(
     np = numpy()
     if len(units) < 2 or splits < 1:
         return None
-    first = half_weights(len(units), splits, rng)
-    ahead = [
-        signs(((side @ units) / (side @ sizes)[:, None]).reshape(shape))
-        for side in (first, 1.0 - first)
-    ]
+    ahead = [signs(side.reshape(shape)) for side in half_means(units, sizes, splits, rng)]
     nets = [_net_wins(side, shape[1]) for side in ahead]
     with np.errstate(invalid="ignore", divide="ignore"):
         taus = _taus(*ahead)

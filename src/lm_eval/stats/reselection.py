@@ -16,6 +16,7 @@ from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import bare
 from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.resampling import CELLS_AT_ONCE
 
 DEFAULT_SPLITS = 100
 
@@ -92,18 +93,25 @@ def split_half_spread(
             "Split halves need two formats and two items (or clusters) or more; got "
             f"{units.shape[1]} and {len(units)}."
         )
-    first = half_weights(len(units), splits, np.random.default_rng([seed, 2]))
-    halves = [(side @ units) / (side @ sizes)[:, None] for side in (first, 1.0 - first)]
+    halves = half_means(units, sizes, splits, np.random.default_rng([seed, 2]))
     pairs = [_gaps(halves[0], halves[1]), _gaps(halves[1], halves[0])]
     chosen, value = (float(np.mean([pair[k] for pair in pairs])) for k in (0, 1))
     return SplitHalves(value, chosen, splits)
 
 
-def half_weights(num_units: int, splits: int, rng: Any) -> Array:
-    """Rows of 0 and 1, each with half of the units (rounded down) at random."""
+def half_means(units: Array, sizes: Array, splits: int, rng: Any) -> tuple[Array, Array]:
+    """Each column's mean on the two halves of random splits of the units: splits × columns, twice."""
     np = numpy()
-    row = (np.arange(num_units) < num_units // 2).astype(float)
-    return rng.permuted(np.tile(row, (splits, 1)), axis=1)
+    sums = np.column_stack([units, sizes])
+    row = (np.arange(len(units)) < len(units) // 2).astype(float)
+    step = max(1, CELLS_AT_ONCE // len(units))
+    parts = [
+        rng.permuted(np.tile(row, (min(step, splits - start), 1)), axis=1) @ sums
+        for start in range(0, splits, step)
+    ]
+    first = np.concatenate(parts)
+    second = sums.sum(axis=0) - first
+    return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
 
 
 def _gaps(choose: Array, report: Array) -> tuple[Array, Array]:

@@ -87,10 +87,13 @@ NAMING = [
     *("Only A and C", "A and C are correct", "options A and B", "Answers B and C", "A/B", "B,C"),
     *("All of A, B and C", "none of A, B or C", "All except C", "All of the above except A"),
     *("A and B, but not C", "B but not C", "Choices 1 and 3", "Both options 1 and 2", "Same as B"),
+    *("A B and C", "a combination of these three processes", "All of these options."),
+    *("either (a) or (b)", "both b and c."),
     *("Keine der genannten", "Alle oben genannten", "Ninguna de las anteriores"),
     *("Toutes les réponses ci-dessus", "Todas as anteriores", "以上都不是", "以上皆非"),
 ]
 WORLDLY = [
+    *("both symmetric and anti-symmetric", "Both 35Cl and 37Cl have I = 0.", "Some other reason"),
     *("Band A", "Vitamin A and B12", "Vitamins A and D", "A", "B", "a", "A band and a choir"),
     *("None", "All", "Nothing above the line", "above", "All of the time", "None of his business"),
     *(
@@ -109,6 +112,7 @@ WORLDLY = [
         "Each other",
         "Some other reason",
         "Hepatitis A and B",
+        "A B",
         "A and B cells",
         "Some of the time",
         "Most of the planets",

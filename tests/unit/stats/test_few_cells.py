@@ -167,6 +167,8 @@ def test_graded_scores_are_more_telling_than_right_and_wrong() -> None:
     graded = np.clip(chances + 0.05 * rng.standard_normal(chances.shape), 0.0, 1.0)
     binary = (rng.random(chances.shape) < chances).astype(float)
     of_graded, of_binary = estimated(graded, 240), estimated(binary, 240)
+    assert of_binary.mean.method == "posterior, calibrated by simulation"
+    assert of_graded.mean.method == "posterior, approximate"  # nobody simulated these
     true = graded.mean(axis=1)
     held = [e.low <= t <= e.high for e, t in zip(of_graded.per_format, true, strict=True)]
     assert np.mean(held) >= 0.9

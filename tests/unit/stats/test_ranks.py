@@ -116,6 +116,7 @@ def test_stable_models_stay_in_order():
     assert found.tau.value == pytest.approx(1)
     assert (found.flip_rate.value, found.reversal.value) == (0, 0)
     assert found.flip_rate.estimate.stderr == 0
+    assert (found.flip_rate.estimate.low, found.flip_rate.estimate.high) == (0, 0)
     assert found.halves.same_tau == pytest.approx(1)
     assert found.halves.across_w == pytest.approx(1)
 
@@ -145,12 +146,34 @@ def test_intervals_come_from_resampled_items():
     scores = (rng.random((4, 3, 150)) < chances).astype(float)
     found = rank_stability(scores, resamples=400)
     for each in (found.w, found.tau, *found.tau_by_format, found.flip_rate, found.reversal):
-        assert each.estimate.method == "bootstrap over items"
+        assert each.estimate.method == "shrunk bootstrap over items"
         assert each.estimate.low <= each.estimate.high
         assert each.estimate.low >= -1
         assert each.estimate.high <= 1
     assert rank_stability(scores, resamples=400) == found
     assert rank_stability(scores, resamples=400, seed=9) != found
+
+
+def test_flips_by_noise_alone_are_within_the_interval_of_none():
+    """Close models, formats without an effect: orders change, and the interval still holds W = 1."""
+    rng = np.random.default_rng(8)
+    items = rng.normal(0, 1.5, 150)
+    held, instable = 0, 0
+    for _ in range(60):
+        chances = 1 / (1 + np.exp(-(items + np.array([0.0, 0.3, 0.6, 0.9])[:, None, None])))
+        found = rank_stability((rng.random((4, 6, 150)) < chances).astype(float), resamples=200)
+        held += found.w.estimate.high > 0.999 and found.flip_rate.estimate.low == 0
+        instable += found.w.value < 0.97
+    assert instable >= 45
+    assert held >= 54
+
+
+def test_real_changes_of_order_are_outside_the_interval_of_none():
+    rng = np.random.default_rng(8)
+    chances = np.array([[0.8, 0.4, 0.5], [0.6, 0.6, 0.6], [0.4, 0.8, 0.7]])[:, :, None]
+    found = rank_stability((rng.random((3, 3, 300)) < chances).astype(float), resamples=200)
+    assert found.w.estimate.high < 0.5
+    assert found.flip_rate.estimate.low > 0.2
 
 
 def test_clusters_are_drawn_as_wholes():
@@ -161,7 +184,7 @@ def test_clusters_are_drawn_as_wholes():
     single = rank_stability(scores, resamples=600)
     clustered = rank_stability(copies, clusters=names, resamples=600)
     assert clustered.num_clusters == 40
-    assert clustered.w.estimate.method == "bootstrap over clusters"
+    assert clustered.w.estimate.method == "shrunk bootstrap over clusters"
     assert clustered.w.estimate.stderr == pytest.approx(single.w.estimate.stderr, rel=0.15)
 
 
