@@ -169,7 +169,18 @@ def grid() -> list[Measurement]:
 CASES: dict[str, Callable[[], list[Measurement]]] = {
     case.__name__: case
     for case in (
-        *(clear, noise, unclear, two, two_alike, equal, constant, one_unread, all_unread, three_items),
+        *(
+            clear,
+            noise,
+            unclear,
+            two,
+            two_alike,
+            equal,
+            constant,
+            one_unread,
+            all_unread,
+            three_items,
+        ),
         *(clustered, losses, many, models, grid),
     )
 }

@@ -146,14 +146,16 @@ def test_a_named_default_is_what_all_are_set_against() -> None:
     assert len(block.pairs) == 3
     assert all("generate" in (pair.first, pair.second) for pair in block.pairs)
     assert block.default == "generate"
-    with pytest.raises(UsageError, match="--default 'generat' is no format.*Did you mean 'generate'"):
+    with pytest.raises(UsageError, match=r"is no format.*Did you mean 'generate'"):
         compare(clear(), replace(FAST, default="generat"))
 
 
 def test_adjustment_follows_the_method() -> None:
     plain = [pair.result.p for pair in compare(clear(), FAST).blocks[0].pairs]
     adjusted = {
-        method: [p.p_adjusted for p in compare(clear(), replace(FAST, method=method)).blocks[0].pairs]
+        method: [
+            p.p_adjusted for p in compare(clear(), replace(FAST, method=method)).blocks[0].pairs
+        ]
         for method in ("holm", "bh", "by")
     }
     smallest = min(plain)
@@ -238,7 +240,7 @@ def test_tasks_are_compared_each_by_itself() -> None:
 
 def test_what_differs_in_model_and_format_is_not_compared() -> None:
     rows = [row("mcqa", [1, 0], model="a"), row("cloze", [0, 0], model="b")]
-    with pytest.raises(ComparisonError, match=r"quiz@mcqa \(a\) and quiz@cloze \(b\) differ in model and"):
+    with pytest.raises(ComparisonError, match=r"@mcqa \(a\) and quiz@cloze \(b\) differ in"):
         compare(rows, FAST)
 
 

@@ -47,7 +47,9 @@ def test_no_golden_file_is_left_over() -> None:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_line_is_wider_than_the_console(case: str, width: int) -> None:
-    text = printed(compare(CASES[case](), replace(FAST, flips=True)), width=width, flips=5, ends=False)
+    text = printed(
+        compare(CASES[case](), replace(FAST, flips=True)), width=width, flips=5, ends=False
+    )
     wide = [line for line in text.splitlines() if len(line) > width]
     assert not wide
 
@@ -76,7 +78,9 @@ def test_notes_are_said_once() -> None:
 
 def test_markdown_has_the_words_and_the_tables() -> None:
     text = comparison_markdown(comparison("clear"))
-    assert text.startswith("## quiz: 4 formats on the same 200 items, asked of tiny\n\n**What this says**\n\n- ")
+    assert text.startswith(
+        "## quiz: 4 formats on the same 200 items, asked of tiny\n\n**What this says**\n\n- "
+    )
     assert "| mcqa − cot | 0.24 \\[0.18, 0.31\\] | \\< 0.001 |" in text
     assert "**" not in text.partition("**What this says**")[2]
 
@@ -103,7 +107,9 @@ def test_metrics_of_different_names_are_named() -> None:
 
 
 @pytest.mark.parametrize(("pairs", "fewest"), [(1, 6), (3, 7), (6, 8), (15, 10)])
-def test_fewest_items_are_those_with_which_a_difference_can_be_real(pairs: int, fewest: int) -> None:
+def test_fewest_items_are_those_with_which_a_difference_can_be_real(
+    pairs: int, fewest: int
+) -> None:
     """All items favour one side: just so many make it real, one fewer does not."""
     num_rows = next(k for k in range(2, 9) if k * (k - 1) // 2 == pairs)
     for n in (fewest - 1, fewest):
