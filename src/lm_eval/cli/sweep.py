@@ -12,6 +12,7 @@ from lm_eval.errors import UsageError
 from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
+from lm_eval.lab.sweep_plots import check_folder, save_plots
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.reports.redact import is_secret_name
@@ -63,6 +64,8 @@ def check(args: argparse.Namespace) -> None:
             "--search compares formats on the same items and needs every answer, so --max_failed cannot "
             "be given with it."
         )
+    if args.plots is not None:
+        check_folder(args.plots)
     check_output(args)
 
 
@@ -111,7 +114,9 @@ def show(found: Sweep, plots: str | None) -> None:
         if name in found.files:
             line = f"{title}: {found.files[name]}"
             console().print(line, markup=False, highlight=False, soft_wrap=True)
-    del plots
+    if plots is not None:
+        for path in save_plots(found, plots):
+            console().print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:

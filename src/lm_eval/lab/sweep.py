@@ -136,7 +136,8 @@ def sweep(
         path = asker.rewrite(output_path) if output_path is not None else None
     else:
         path = asker.write(plan.cells(), output_path)
-        result = _few(plan, asker.known) if _is_partial(plan) else _whole(plan, asker.known, notes)
+        find = _few if _is_partial(plan) else _whole
+        result = find(plan, asker.known, notes)
     known = asker.known
     return Sweep(
         plan=plan,
@@ -160,7 +161,12 @@ def _is_partial(plan: Plan) -> bool:
     return plan.budget is not None and plan.budget < plan.all_cells
 
 
-def _few(plan: Plan, known: CellScores) -> Few:
+def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
+    if known.clusters:
+        notes.append(
+            "The items come in clusters, which this estimate takes for independent items: its intervals "
+            "are too narrow. The full sweep takes clusters into account."
+        )
     cells = sorted(known.scores)
     if not cells:
         raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
