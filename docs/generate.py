@@ -30,6 +30,8 @@ from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader, read
 from lm_eval.formats.templates import ClozeTemplate, MCQTemplate, TemplateFactory
+from lm_eval.lab.equivalence import CHECKS
+from lm_eval.lab.layout import CASINGS, GAPS, NUMBERINGS, SEPARATORS, SPACES, WRAPPERS
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
@@ -169,7 +171,8 @@ FIELD_TEXT = {
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
-    "`token`, `pmi` (see [normalisations](#normalisations)). `null`: as the first metric says.",
+    "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "
+    "metric says.",
 }
 
 
@@ -211,6 +214,44 @@ def france_prompts() -> str:
 
 def builtin_cot() -> str:
     return fenced((BUILTIN / "cot.yaml").read_text(encoding="utf-8"), "text")
+
+
+# --- sweeps -----------------------------------------------------------------------------------
+
+
+SLOT_TEXT = {
+    "separator": "Between a descriptor (`Question`, `Answer`) and what it describes.",
+    "space": "Between the parts of a prompt, and between choices.",
+    "gap": "Between a choice's label and its text.",
+    "casing": "How descriptors are written.",
+    "wrapper": "A label as it stands before its choice.",
+    "numbering": "The labels.",
+}
+
+
+def sweep_slots() -> str:
+    names = {name: labels[:4] for name, labels in NUMBERINGS.items()}
+    values: dict[str, list[str]] = {
+        "separator": [code(f'"{_seen(text)}"') for text in SEPARATORS],
+        "space": [code(f'"{_seen(text)}"') for text in SPACES],
+        "gap": [code(f'"{_seen(text)}"') for text in GAPS],
+        "casing": list(CASINGS),
+        "wrapper": [code(text.replace("{label}", "A")) for text in WRAPPERS],
+        "numbering": [f"{name} ({', '.join(labels)}, …)" for name, labels in names.items()],
+    }
+    rows = ((f"`{slot}`", text, ", ".join(values[slot])) for slot, text in SLOT_TEXT.items())
+    return table(("Slot", "What it is", "Values"), rows)
+
+
+def _seen(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def sweep_checks() -> str:
+    rows = ((f"`{name}`", first_sentence(check.__doc__)) for name, check in CHECKS.items())
+    own = "It looks like none before it, neither as plain text nor in chat."
+    numbered = ((name, re.sub(r"^\(\d\) ", "", text)) for name, text in rows)
+    return table(("Reason", "A format is kept if"), [*numbered, ("`duplicate`", own)])
 
 
 # --- templates --------------------------------------------------------------------------------
@@ -541,6 +582,8 @@ KEY_TEXT = {
     "process_results": "A `!function` that scores a doc, for a task without a format.",
     "filter_list": "Filters on replies, for a task without a format, as in EleutherAI's harness.",
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
+    "cluster": "What a doc belongs to (a field, or Jinja), such as the passage that several questions "
+    "are about: standard errors then count clusters, not docs.",
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
     "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",
     "dataset_kwargs": "`data_files` and options of the file type.",
@@ -649,6 +692,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "models-table": models_table,
     "reader-examples": reader_examples,
     "readers-table": readers_table,
+    "sweep-checks": sweep_checks,
+    "sweep-slots": sweep_slots,
     "task-keys": task_keys,
     "task-keys-not-used": task_keys_not_used,
     "template-settings": template_settings,

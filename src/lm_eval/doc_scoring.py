@@ -7,14 +7,25 @@ stay, unless a filter of the task's own wants to see all replies at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
 from lm_eval.requests import DocRequests
 from lm_eval.scoring.harness_task import FilterScores, HarnessScorer
+from lm_eval.scoring.orders import (
+    Debiased,
+    OrderTally,
+    Priors,
+    debiased,
+    debiased_by,
+    in_orders,
+    order_metrics,
+    order_values,
+)
 from lm_eval.scoring.results import TaskResult
-from lm_eval.scoring.score import FormatScores, score_doc, task_metrics
+from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
 
 SampleSink = Callable[[str, dict[str, Any]], None]
 AT_ONCE = 512
@@ -50,7 +61,9 @@ def scoring(
     prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
 ) -> Scoring:
     """What scores a task: its format, or the rules of the harness."""
-    kind = HarnessScoring if prepared.task.format is None else FormatScoring
+    if prepared.task.format is None:
+        return HarnessScoring(prepared, options, show, on_sample)
+    kind = FormatScoring if options.prompt.permute is None else OrderedScoring
     return kind(prepared, options, show, on_sample)
 
 
@@ -66,7 +79,12 @@ class FormatScoring(Scoring):
         self._scores = FormatScores(self.task, self._metrics)
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
-        scored = score_doc(self.task, doc, answers, self._metrics, is_prefilled=self._is_prefilled)
+        self._keep(place, self._scored(doc, answers))
+
+    def _scored(self, doc: DocRequests, answers: Sequence[Any]) -> ScoredDoc:
+        return score_doc(self.task, doc, answers, self._metrics, is_prefilled=self._is_prefilled)
+
+    def _keep(self, place: int, scored: ScoredDoc) -> None:
         self._scores.add(place, scored)
         if self._on_sample is not None:
             self._on_sample(self.task.name, format_sample(self.task, scored, self._show))
@@ -86,6 +104,68 @@ class FormatScoring(Scoring):
         ]
 
 
+class OrderedScoring(FormatScoring):
+    """A task under a format, whose docs are asked in several orders of their choices.
+
+    A doc that was asked once waits for those from which the prior of the positions is learnt.
+    """
+
+    def __init__(
+        self, prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+    ) -> None:
+        super().__init__(prepared, options, show, on_sample)
+        assert options.prompt.permute is not None
+        self._permutation = options.prompt.permute
+        self._is_scored = not options.predict_only
+        if self._is_scored:
+            more = order_metrics(self._permutation)
+            self._scores = FormatScores(self.task, [*self._metrics, *more])
+        self._tally = OrderTally(self._permutation)
+        self._priors = Priors()
+        self._waiting: list[tuple[int, ScoredDoc]] = []
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        views = in_orders(self.task, doc, answers, is_prefilled=self._is_prefilled)
+        scored = replace(self._scored(doc.own, views[0].answers), orders=views)
+        self._priors.add(views)
+        if self._permutation.mode == "pride" and len(views) == 1:
+            self._waiting.append((place, scored))
+        else:
+            self._keep_debiased(place, scored, debiased(views))
+
+    def results(self) -> list[TaskResult]:
+        priors = self._priors.mean()
+        for place, scored in self._waiting:
+            view = scored.orders[0]
+            prior = priors.get(len(view.order))
+            answer = None if prior is None else debiased_by(view, prior)
+            self._keep_debiased(place, scored, answer)
+        self._waiting = []
+        found = self._tally.result(priors)
+        return [
+            replace(
+                result,
+                choice_order=found,
+                fingerprints={**result.fingerprints, "choice_order": found.mode},
+                notes=[*result.notes, *found.notes()],
+            )
+            for result in super().results()
+        ]
+
+    def _keep_debiased(self, place: int, scored: ScoredDoc, answer: Debiased | None) -> None:
+        views = scored.orders
+        self._tally.add(views, answer, self._labels(scored.requests))
+        values = order_values(views, answer, self._permutation) if self._is_scored else {}
+        self._keep(place, replace(scored, values={**scored.values, **values}, answer=answer))
+
+    def _labels(self, doc: DocRequests) -> Sequence[str]:
+        """What the positions of a doc's choices are called; numbers where choices name themselves."""
+        fmt, item = self.task.format, doc.asked.item
+        if fmt is None or item is None or fmt.choice_labels in (None, "choices"):
+            return [str(number) for number in range(1, len(doc.asked.choices) + 1)]
+        return fmt.labels(item)
+
+
 class HarnessScoring(Scoring):
     """A task without a format: filters and metrics are those of the harness."""
 
@@ -96,7 +176,7 @@ class HarnessScoring(Scoring):
         self._iters = options.bootstrap_iters
         self._scorer = HarnessScorer(self.task, only_predicts=options.predict_only)
         self._at_once = AT_ONCE if self._scorer.is_local else None
-        self._scores = [FilterScores(pipeline.name) for pipeline in self._scorer.pipelines]
+        self._scores = [FilterScores(one.name, self.task) for one in self._scorer.pipelines]
         self._waiting: list[tuple[int, DocRequests, Sequence[Any]]] = []
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:

@@ -18,6 +18,7 @@ from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions, metric_names, prepare, prepare_all
 from lm_eval.reports.samples import Show
+from lm_eval.scoring.orders import DEBIASED, OVER_ORDERS
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
@@ -36,6 +37,10 @@ __all__ = [
     "run_all",
     "run_tasks",
 ]
+
+
+BESIDE = {"acc": (DEBIASED.name, OVER_ORDERS.name)}
+"""A metric that a group aggregates → those that stand beside it where docs have several orders."""
 
 
 def __getattr__(name: str) -> Any:
@@ -180,16 +185,15 @@ def _group_scores(
     for score in group.config.aggregate_metric_list:
         wanted = score.filter_list
         wanted = [wanted] if isinstance(wanted, str) else wanted
-        having = [
-            result
-            for result in below
-            if result.filter == filter_name and score.metric in result.metrics
-        ]
-        if having and (wanted is None or filter_name in wanted):
-            scores[score.metric] = pooled_estimate(
-                [_weighed(result, score.metric) for result in having],
-                weight_by_size=bool(score.weight_by_size),
-            )
+        if wanted is not None and filter_name not in wanted:
+            continue
+        for metric in (score.metric, *BESIDE.get(score.metric, ())):
+            having = [r for r in below if r.filter == filter_name and metric in r.metrics]
+            if having:
+                scores[metric] = pooled_estimate(
+                    [_weighed(result, metric) for result in having],
+                    weight_by_size=bool(score.weight_by_size),
+                )
     return scores
 
 

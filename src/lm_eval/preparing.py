@@ -14,15 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lm_eval.errors import HelperError, LmEvalWarning, UsageError, did_you_mean, listing
-from lm_eval.requests import (
-    DocRequests,
-    PromptOptions,
-    build_requests,
-    choose_docs,
-    shot_count,
-)
+from lm_eval.reordering import build_ordered
+from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
 from lm_eval.scoring.harness_task import HarnessScorer
 from lm_eval.scoring.score import task_metrics
+from lm_eval.stats.numeric import numpy, special
 from lm_eval.tasks.task import ConfigurableTask
 
 HELD_DOCS = 16_384
@@ -95,7 +91,7 @@ class Prepared:
 
     def _built(self) -> Iterator[DocRequests]:
         self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
-        return build_requests(self.task, self.doc_ids, self.prompt)
+        return build_ordered(self.task, self.doc_ids, self.prompt)
 
 
 def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
@@ -121,13 +117,15 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
         for _, function in task.config.functions():
             if function.allowed:  # what scores answers is imported before they are asked for
                 function.resolve()
+    if task.config.cluster is not None and not options.predict_only:
+        numpy(), special()  # a missing package is told before anything is asked
     chosen = doc_ids(task, options)
     has_gold = task.format is None and not options.predict_only
     scorer = HarnessScorer(task) if has_gold else None
     is_held = len(chosen) <= held_docs
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
-    for doc in build_requests(task, chosen, options.prompt):
+    for doc in build_ordered(task, chosen, options.prompt):
         if scorer is not None:
             scorer.check_gold(doc)
         for request in doc.requests:

@@ -23,6 +23,8 @@ from lm_eval.formats.assemble import (
     plain_prompt,
     single_turn_chat,
 )
+from lm_eval.formats.normalisation import CONTENT_FREE
+from lm_eval.formats.orders import Order, Permutation
 
 if TYPE_CHECKING:
     from lm_eval.tasks.prompts import Asked
@@ -213,6 +215,8 @@ class PromptOptions:
     """Whether the model can continue a started assistant turn; if not, ``gen_prefix`` is left out."""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     """Generation arguments that overrule the task's and the format's."""
+    permute: Permutation | None = None
+    """In which other orders the choices of each doc are asked; None: as in the data alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +230,20 @@ class DocRequests:
     requests: tuple[Request, ...]
     repeats: int = 1
     """How often each request stands in ``requests``, one after the other."""
+    reordered: tuple[DocRequests, ...] = ()
+    """The doc with its choices in other orders; those requests stand behind its own."""
+    order: Order = ()
+    """For each position in the prompt, the place of its choice in the data; empty: as in the data."""
+    left_in_place: str | None = None
+    """Why the choices stay in their order, where the run asks for others."""
+
+    @property
+    def own(self) -> DocRequests:
+        """The doc in the order of the data, alone."""
+        if not self.reordered:
+            return self
+        count = len(self.requests) - sum(len(one.requests) for one in self.reordered)
+        return replace(self, requests=self.requests[:count], reordered=())
 
     @property
     def distinct(self) -> tuple[Request, ...]:
@@ -252,11 +270,11 @@ def build_requests(
             requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
         else:
             given = Given(task.name, doc_id, task.eval_docs[doc_id])
-            requests = ask_in(contexts, task, given, asked, gen_kwargs, options)
+            requests = ask_in(contexts, task, given, asked, gen_kwargs, options, shots)
         if task.has_media:
-            requests = _showing(requests, task.media(doc_id))
+            requests = showing(requests, task.media(doc_id))
         repeats = _repeats(task)
-        requests = _repeated(requests, repeats)
+        requests = repeated(requests, repeats)
         yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
 
 
@@ -297,7 +315,7 @@ def _repeats(task: ConfigurableTask) -> int:
     return max(task.config.repeats, 1) if is_repeated else 1
 
 
-def _repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
+def repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
     """Each request so many times in a row, numbered through: a sampled reply differs by number."""
     if times == 1:
         return requests
@@ -409,11 +427,15 @@ def ask_in(
     asked: Asked,
     gen_kwargs: Mapping[str, Any],
     options: PromptOptions,
+    shots: tuple[int, ...] = (),
 ) -> tuple[Request, ...]:
-    """The requests that a task of this output type asks about a doc, in contexts that are made."""
+    """The requests that a task of this output type asks about a doc, in contexts that are made.
+
+    ``shots`` are the examples in them, which also stand before questions without content.
+    """
     kind, name, doc_id, doc = task.output_type, given.name, given.doc_id, given.doc
     if kind == "multiple_choice":
-        return _choice_requests(contexts, task, given, asked, options)
+        return _choice_requests(contexts, task, given, asked, options, shots)
     if kind == "loglikelihood":
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
     if kind == "loglikelihood_rolling":
@@ -427,6 +449,7 @@ def _choice_requests(
     given: Given,
     asked: Asked,
     options: PromptOptions,
+    shots: tuple[int, ...],
 ) -> tuple[Request, ...]:
     """One request for each choice; where a metric asks for it, each again without the question.
 
@@ -439,6 +462,9 @@ def _choice_requests(
     if task.scores_without_question and not asked.inputs:
         alone = _without_question(task, asked, options)
         scored += [(alone, text) for text in texts]
+    if task.scores_content_free:
+        for context in _content_free(task, given, asked, options, shots):
+            scored += [(context, text) for text in texts]
     return tuple(
         LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
         for index, (context, text) in enumerate(scored)
@@ -457,7 +483,22 @@ def _without_question(task: ConfigurableTask, asked: Asked, options: PromptOptio
     return _context(task, turn, (), "", replace(options, system_instruction=None))
 
 
-def _showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
+def _content_free(
+    task: ConfigurableTask,
+    given: Given,
+    asked: Asked,
+    options: PromptOptions,
+    shots: tuple[int, ...],
+) -> list[Context]:
+    """The doc's prompt without its content: the same shots, labels and words around them."""
+    if task.format is None or asked.item is None:
+        return []
+    description = task.description_for(given.doc)
+    turns = [task.format.content_free_turn(asked.item, words) for words in CONTENT_FREE]
+    return [_context(task, turn, shots, description, options) for turn in turns]
+
+
+def showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
     """The requests with the doc's images or audio beside the text."""
     return tuple(
         request if isinstance(request, RollingRequest) else replace(request, media=media)

@@ -99,6 +99,10 @@ class Outcome:
     """The results file, where one was written."""
     items: RunItems = field(default_factory=RunItems)
     """The scores item by item, where files were written or a task has several formats."""
+    reused: int = 0
+    """Answers that were kept from earlier runs, or from an earlier part of this one."""
+    asked: int = 0
+    """Answers that the model gave now and that are kept; 0 where nothing is kept."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything a results file holds."""
@@ -114,10 +118,12 @@ def execute(
     *,
     on_sample: SampleSink | None = None,
     on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
+    opened: Callable[[], LM] | None = None,
 ) -> Outcome:
     """Run tasks. Everything that can be wrong with them is found before a model is loaded.
 
     ``on_sample`` gets each sample as it is scored, ``on_prepared`` the requests before they are sent.
+    ``opened`` gives the run's model, which then stays open, where several runs share one.
     """
     started = time.time()
     groups = [] if run.options.predict_only else groups
@@ -127,7 +133,8 @@ def execute(
         prepared = prepare_all(tasks, run.options)
         check_groups(groups)
         writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
-        with opened_model(run.model, model_args) as model:
+        given = run.model if opened is None else opened()
+        with opened_model(given, model_args) as model:
             prepared, options = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
@@ -139,6 +146,8 @@ def execute(
             for note in model.warnings:
                 warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=2)
         outcome = Outcome(results, group_results(groups, results), info, items=items)
+        if keeper.kept is not None:
+            outcome.reused, outcome.asked = keeper.kept.found, keeper.kept.added
         if writer is not None:
             outcome.task_hashes = writer.task_hashes()
             outcome.path = writer.finish(outcome.as_dict(), items.to_dict())
@@ -323,6 +332,7 @@ def run_info(
         prices=run.prices,
         start_time=started,
         end_time=time.time(),
+        extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
         command=[hidden(part, secrets_in(model_args)) for part in run.command],
         **seeds,
     )

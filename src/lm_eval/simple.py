@@ -13,6 +13,7 @@ from typing import Any
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.formats.orders import parse_permutation
 from lm_eval.models.base import LM
 from lm_eval.preparing import RunOptions
 from lm_eval.reports.encode import task_hash
@@ -36,7 +37,7 @@ REFUSED = {
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
     *("higher_is_better", "n-samples", "formats", "fingerprints", "interval_methods"),
-    *("notes", "accounting", "samples"),
+    *("choice_order", "notes", "accounting", "samples"),
 )
 """What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
 
@@ -75,13 +76,15 @@ def simple_evaluate(
     metadata: Mapping[str, Any] | None = None,
     parity: bool = False,
     prices: PathLike | None = None,
+    permute: str | None = None,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 
     ``tasks`` holds what ``--tasks`` takes (``"my_task@mcqa"``), mappings with the keys of a task file,
     or task objects. ``model`` is a backend's name or an ``LM`` object, which is left open.
     ``parity=True`` undoes the deliberate differences from EleutherAI's harness; ``prices`` is a file
-    with what models charge, for the costs under ``accounting``.
+    with what models charge, for the costs under ``accounting``. ``permute`` asks docs in several orders
+    of their choices too, as ``--permute`` does.
     """
     _refuse(
         cache_requests=cache_requests,
@@ -109,6 +112,7 @@ def simple_evaluate(
                 multiturn=fewshot_as_multiturn,
                 system_instruction=system_instruction,
                 gen_kwargs=parse_pairs(gen_kwargs, flag="gen_kwargs"),
+                permute=parse_permutation(permute),
             ),
             limit=limit,
             samples=samples,

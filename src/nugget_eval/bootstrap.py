@@ -11,34 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.stats import numeric
-from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, SMALL_N, Estimate
+from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, Estimate
+from lm_eval.stats.measured import Measured, bare, from_resamples, resampling_method
 from lm_eval.stats.numeric import Array
+from lm_eval.stats.resampling import drawn_sums, kind_sums, kinds
 
-CELLS_AT_ONCE = 2_000_000
-"""So many weights are held at a time, 16 MB."""
-DEFINED_SHARE = 0.9
-"""Below this share of resamples in which the statistic is defined, there is no interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A statistic with its interval, or the reason why it has no value or no interval."""
-
-    estimate: Estimate | None
-    reason: str = ""
-
-    @property
-    def value(self) -> float | None:
-        """The statistic, or None."""
-        return None if self.estimate is None else self.estimate.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        found = self.estimate
-        shown = {"value": None, "low": None, "high": None, "stderr": None, "n": 0, "method": "none"}
-        if found is not None:
-            shown = {name: getattr(found, name) for name in shown}
-        return {**shown, "reason": self.reason} if self.reason else shown
+__all__ = [
+    "Array",
+    "Measured",
+    "Resampling",
+    "from_draws",
+    "measured",
+    "numpy",
+    "resampled_sums",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,36 +54,10 @@ def resampled_sums(sums: Array, how: Resampling) -> Array:
     The same seed and number of topics draw the same topics. Items are many and of few kinds, so that it
     is drawn how many there are of each kind.
     """
-    np = numpy()
-    num_topics = len(sums)
-    rng = np.random.default_rng(how.seed)
-    if how.of == "items" and num_topics:
-        kinds, counts = _kinds(sums)
-        return rng.multinomial(num_topics, counts / num_topics, size=max(0, how.iters)) @ kinds
-    step = max(1, CELLS_AT_ONCE // num_topics)
-    parts = []
-    for start in range(0, how.iters, step):
-        size = min(step, how.iters - start)
-        drawn = rng.integers(0, num_topics, (size, num_topics))
-        drawn += np.arange(size)[:, None] * num_topics
-        weights = np.bincount(drawn.ravel(), minlength=size * num_topics)
-        parts.append(weights.reshape(size, num_topics) @ sums)
-    return np.concatenate(parts) if parts else np.zeros((0, sums.shape[1]))
-
-
-def _kinds(rows: Array) -> tuple[Array, Array]:
-    """The different rows and how often each occurs.
-
-    Column by column, since ``numpy.unique`` of whole rows takes 20 s for a million.
-    """
-    np = numpy()
-    codes = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:
-        values, places = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            codes = np.unique(codes * len(values) + places, return_inverse=True)[1]
-    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
-    return rows[first], counts
+    rng = numpy().random.default_rng(how.seed)
+    if how.of == "items" and len(sums):
+        return kind_sums(*kinds(sums), how.iters, rng)
+    return drawn_sums(sums, how.iters, rng)
 
 
 def measured(
@@ -121,7 +81,7 @@ def measured(
         if not np.isfinite(value):
             return Measured(None, undefined)
         if len(sums) < 2 or how.iters < 2:
-            return Measured(_bare(value, n), _alone(how))
+            return Measured(bare(value, n), _alone(how))
         found = statistic(resampled_sums(sums, how) if draws is None else draws)
     return from_draws(value, found, how, n=n, num_units=len(sums))
 
@@ -140,20 +100,11 @@ def from_draws(
     With ``bounds``, the draws of the lowest and the highest value that missing labels allow, the
     interval reaches from the low end of the one to the high end of the other.
     """
-    np = numpy()
     if bounds is not None:
         return _widened(value, draws, bounds, how, n=n, num_units=num_units)
-    if len(draws) < 2:
-        return Measured(_bare(value, n), _alone(how))
-    defined = draws[np.isfinite(draws)]
-    if len(defined) < max(2, DEFINED_SHARE * len(draws)):
-        return Measured(_bare(value, n), "undefined in too many resamples for an interval")
-    if np.ptp(defined) < 1e-12:
-        return Measured(_bare(value, n, 0.0), f"all {how.of} agree: no spread to resample")
-    tail = (1.0 - how.confidence) / 2
-    low, high = (float(end) for end in np.quantile(defined, [tail, 1.0 - tail]))
-    method = _method(how, num_units)
-    return Measured(Estimate(value, float(np.std(defined, ddof=1)), low, high, n, method))
+    return from_resamples(
+        value, draws, n=n, num_units=num_units, of=how.of, confidence=how.confidence
+    )
 
 
 def _widened(
@@ -170,19 +121,11 @@ def _widened(
     np = numpy()
     low, high = (found[np.isfinite(found)] for found in bounds)
     if plain is None or len(low) < 2 or len(high) < 2:
-        return Measured(_bare(value, n), _alone(how))
-    method = f"{_method(how, num_units)}, missing labels at worst"
+        return Measured(bare(value, n), _alone(how))
+    method = f"{resampling_method(how.of, num_units)}, missing labels at worst"
     ends = float(np.quantile(low, tail)), float(np.quantile(high, 1.0 - tail))
     return Measured(Estimate(value, plain.stderr, *ends, n, method))
 
 
 def _alone(how: Resampling) -> str:
     return f"no interval: it takes two {how.of} and two draws"
-
-
-def _method(how: Resampling, num_units: int) -> str:
-    return f"bootstrap over {how.of}{', small n' if num_units < SMALL_N else ''}"
-
-
-def _bare(value: float, n: int, stderr: float | None = None) -> Estimate:
-    return Estimate(value, stderr, None, None, n, "none")

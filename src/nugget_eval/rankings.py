@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.numeric import Array
+from lm_eval.stats.ranks import signs, tau_b
 from nugget_eval.bootstrap import (
     Measured,
     Resampling,
@@ -63,13 +64,6 @@ def run_agreement(
     return RunAgreement(measure, found, runs, len(topics))
 
 
-def tau_b(first: Array, second: Array) -> Array:
-    """Kendall's tau-b of each draw: draws × runs, twice."""
-    np = numpy()
-    left, right = _signs(first), _signs(second)
-    return (left * right).sum(axis=1) / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
-
-
 def tau_ap(gold: Array, judged: Array) -> Array:
     """Tau of average precision (Yilmaz and others) of each draw: mistakes near the top weigh more.
 
@@ -91,7 +85,7 @@ def tau_ap(gold: Array, judged: Array) -> Array:
         rank = num_above + place
         share = (right + place * right_inside) / np.maximum(rank, 1)
         total += np.where((place < tied) & (rank > 0), share / tied, 0.0).sum(axis=1)
-    has_order = (_signs(gold) != 0).any(axis=1) & (_signs(judged) != 0).any(axis=1)
+    has_order = (signs(gold) != 0).any(axis=1) & (signs(judged) != 0).any(axis=1)
     return np.where(has_order, 2.0 * total / max(num_runs - 1, 1) - 1.0, np.nan)
 
 
@@ -138,14 +132,6 @@ def _tau(value: float, drawn: Array, how: Resampling, num_runs: int, num_topics:
         return Measured(None, NO_ORDER)
     draws = drawn if num_topics > 1 else drawn[:0]
     return from_draws(float(value), draws, how, n=num_runs, num_units=num_topics)
-
-
-def _signs(values: Array) -> Array:
-    """The sign of the difference of every two runs: draws × pairs. Rounding makes no difference."""
-    np = numpy()
-    rows, columns = np.triu_indices(values.shape[1], 1)
-    gaps = values[:, rows] - values[:, columns]
-    return np.where(np.abs(gaps) < 1e-12, 0.0, np.sign(gaps))
 
 
 def _concordance(values: Array) -> Array:

@@ -164,6 +164,82 @@ def test_the_prior_in_chat(place: Workplace) -> None:
     assert pairs[5:] == [("<|user|>\nAnswer:\n<|assistant|>\n", text) for text in CHOICES]
 
 
+CALIBRATING = [
+    (
+        {"type": "mcqa"},
+        (),
+        "Question: {0}\nA. {0}\nB. {0}\nC. {0}\nD. {0}\nE. {0}\nAnswer:",
+        [" A", " B", " C", " D", " E"],
+    ),
+    (
+        {"type": "cloze"},
+        ("--system_instruction", "Be good."),
+        "Be good.Question: {0}\nAnswer:",
+        [f" {text}" for text in CHOICES],
+    ),
+]
+
+
+@pytest.mark.parametrize(("fmt", "flags", "context", "texts"), CALIBRATING)
+def test_calibration_asks_without_content(
+    place: Workplace, fmt: dict[str, Any], flags: tuple[str, ...], context: str, texts: list[str]
+) -> None:
+    place.task(formats={**fmt, "normalization": "calibrated"})
+    results = run(place, "t.yaml", *flags)
+    empty = [pair for pair in asked if "Which" not in pair[0]]
+    assert len(asked) == len(empty) + 25
+    expected = [(context.format(w), text) for w in ("N/A", "", "[MASK]") for text in texts]
+    assert empty == expected * 5
+    assert results["primary_metrics"] == {"t": {"acc_calibrated,none": "calibrated"}}
+
+
+def test_calibration_keeps_the_shots_of_each_doc(place: Workplace) -> None:
+    place.task(formats="mcqa", metric_list=[{"metric": "acc_calibrated"}])
+    run(place, "t.yaml", "--num_fewshot", "2", "--limit", "2")
+    for sample in place.samples("t"):
+        prompts = [one["arg_0"] for one in sample["arguments"].values()]
+        shots, last = prompts[0].rsplit("Question: ", 1)
+        assert shots.count("Which") == 2
+        assert last.startswith("Which")
+        assert len(prompts) == 5 + 15
+        assert all(text.startswith(f"{shots}Question: ") for text in prompts)
+        assert all(text.count("Which") == 2 for text in prompts[5:])
+
+
+def test_calibration_changes_the_pick(place: Workplace) -> None:
+    """Scores are LOGPROBS, and ALONE without a question: the last choice gains most."""
+    place.task(formats={"type": "cloze", "normalization": "calibrated"})
+    run(place, "t.yaml")
+    assert scores_by_gold(place, "t", "acc_calibrated") == [0, 0, 0, 0, 1]
+
+
+def test_both_priors_side_by_side(place: Workplace) -> None:
+    metrics = ["acc", "acc_mutual_info", "acc_calibrated"]
+    place.task(formats={"type": "cloze", "metrics": metrics})
+    run(place, "t.yaml")
+    assert len(asked) == 5 * 5 * (1 + 1 + 3)
+    for metric in metrics[1:]:
+        assert scores_by_gold(place, "t", metric) == [0, 0, 0, 0, 1]
+    out = place.cli("preview", "t.yaml").out
+    assert "alone:     each once more after 'Answer:', for acc_mutual_info" in out
+    assert "each once more with 'N/A', '', '[MASK]' for the question, for acc_calibrated" in out
+
+
+def test_calibration_needs_a_format(place: Workplace) -> None:
+    place.task(formats=..., output_type="multiple_choice", normalization="calibrated")
+    found = place.run("--tasks", "t.yaml", model="TableLM")
+    assert found.code == 1
+    assert "only a format knows where that stands" in " ".join(found.err.split())
+    assert "t@cloze" in found.err
+    place.task(
+        formats=..., output_type="multiple_choice", metric_list=[{"metric": "acc_calibrated"}]
+    )
+    found = place.run("--tasks", "t.yaml", model="TableLM")
+    assert found.code == 1
+    assert "acc_calibrated" in found.err
+    assert asked == []
+
+
 @pytest.mark.parametrize("model", ["CountlessLM", "PairLM"])
 @pytest.mark.parametrize("task", ["t.yaml", "t.yaml@cloze"])
 def test_a_backend_without_token_counts_is_an_error(
@@ -188,7 +264,10 @@ def test_the_dummy_counts_words(place: Workplace) -> None:
     ("keys", "said"),
     [
         ({"normalization": "tokens"}, "Did you mean 'token'?"),
-        ({"normalization": ["pmi"]}, "Expected one of none, character, byte, token, pmi"),
+        (
+            {"normalization": ["pmi"]},
+            "Expected one of none, character, byte, token, pmi, calibrated",
+        ),
         ({"formats": {"cloze": {"normalization": "chars"}}}, "one of none, character"),
         ({"formats": {"generate": {"normalization": "pmi"}}}, "this format generates text"),
         ({"formats": {"cloze": {"normalisation": "pmi"}}}, "Did you mean 'normalization'?"),

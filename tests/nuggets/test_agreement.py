@@ -22,6 +22,7 @@ from sklearn.metrics import (
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from lm_eval.errors import DataError
+from lm_eval.stats.ranks import tau_b
 from nugget_eval.agreement import (
     Agreement,
     agreement,
@@ -30,7 +31,7 @@ from nugget_eval.agreement import (
     rater_agreement,
 )
 from nugget_eval.bootstrap import Resampling
-from nugget_eval.rankings import run_agreement, tau_ap, tau_b
+from nugget_eval.rankings import run_agreement, tau_ap
 from nugget_eval.reading import LABELS
 from nugget_eval.records import Gold, Nugget
 from nugget_eval.scores import score_runs

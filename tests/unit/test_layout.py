@@ -28,6 +28,8 @@ LAYERS: dict[str, set[str]] = {
     "formats.items": {"config.fields", "formats.gold"},
     "formats.labels": set(),
     "formats.normalisation": set(),
+    "formats.orders": {"formats.items"},
+    "formats.cross_references": {"formats.labels"},
     "formats.prompt_format": {
         "config.fields",
         "formats.assemble",
@@ -42,6 +44,7 @@ LAYERS: dict[str, set[str]] = {
         "formats.readers",
         "formats.prompt_format",
     },
+    "formats.list_file": {"config", "config.fields", "formats.prompt_format", "formats.compile"},
     "formats.jinja": {"config.fields", "formats.prompt_format"},
     "formats.templates": {
         "config.fields",
@@ -65,6 +68,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks": set(),
     "requests": {"config.fields", "formats.*"},
     "instances": {"formats.*", "requests"},
+    "reordering": {"formats.*", "requests", "tasks.*"},
     "usage": set(),
     "prices": {"usage", "config"},
     "models.stepping": set(),  # from here to transport: no word of language models
@@ -81,7 +85,10 @@ LAYERS: dict[str, set[str]] = {
     },
     "models": {"models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"},
     "stats": set(),
-    "scoring": {"formats.*", "requests", "stats", "usage", "config", "config.fields", "tasks.*"},
+    "scoring": {
+        *("formats.*", "requests", "reordering", "stats", "usage", "config", "config.fields"),
+        "tasks.*",
+    },
     "reports": {
         *("scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"),
         *("usage", "prices"),
@@ -89,7 +96,7 @@ LAYERS: dict[str, set[str]] = {
     "request_keys": {"requests", "formats.*"},
     "salvage": set(),
     "store": {"requests", "usage", "reports", "salvage"},
-    "preparing": {"requests", "scoring", "tasks.*"},
+    "preparing": {"requests", "reordering", "scoring", "stats", "tasks.*"},
     "token_borders": {
         *("config.fields", "formats.*", "models", "models.*", "preparing", "requests", "tasks.*"),
     },

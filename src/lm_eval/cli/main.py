@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +14,14 @@ from lm_eval.cli.program import (
     logging_from,
     one_of,
     parsed,
+    real_number,
     run_program,
     whole_number,
 )
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "ls", "validate", "preview", "reread", "diff")
+COMMANDS = ("run", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -79,38 +81,19 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_run(commands)
+    _add_sweep(commands)
     _add_ls(commands)
     _add_validate(commands)
     _add_preview(commands)
+    _add_power(commands)
     _add_reread(commands)
     _add_diff(commands)
     return parser
 
 
 def _handler(command: str) -> Any:
-    if command == "run":
-        from lm_eval.cli.run import run
-
-        return run
-    if command == "ls":
-        from lm_eval.cli.ls import ls
-
-        return ls
-    if command == "validate":
-        from lm_eval.cli.validate import validate
-
-        return validate
-    if command == "reread":
-        from lm_eval.cli.reread import reread
-
-        return reread
-    if command == "diff":
-        from lm_eval.cli.diff import diff
-
-        return diff
-    from lm_eval.cli.preview import preview
-
-    return preview
+    """The function that runs a command: it has its name, in the module of its name."""
+    return getattr(importlib.import_module(f"lm_eval.cli.{command}"), command)
 
 
 def _number(text: str) -> float:
@@ -169,6 +152,13 @@ def _add_prompting(parser: argparse.ArgumentParser) -> None:
         help="in chat, give each example as turns of its own (default: true)",
     )
     parser.add_argument(
+        "--permute",
+        metavar="MODE",
+        help="also ask each doc with its choices in other orders, and show the score without the bias "
+        "of positions beside the plain one: cyclic (as many orders as choices), full (all orders), "
+        "pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or none",
+    )
+    parser.add_argument(
         "--seed",
         default="0,1234,1234,1234",
         metavar="N[,N,N,N]",
@@ -207,6 +197,27 @@ def _no_template_name(text: str) -> bool:
 
 def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
     """The rest of what EleutherAI's harness takes."""
+    _add_loading(parser)
+    parser.add_argument(
+        "--check_integrity",
+        action="store_true",
+        help="accepted; every run checks its tasks before the model is loaded",
+    )
+    parser.add_argument(
+        "--show_config", action="store_true", help="print the whole config of each task"
+    )
+    for flag in REFUSED:
+        parser.add_argument(
+            flag,
+            nargs="*",
+            action=_Refused,
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
+
+
+def _add_loading(parser: argparse.ArgumentParser) -> None:
+    """How tasks and models are loaded, and what is said about it."""
     parser.add_argument(
         "--parity",
         action="store_true",
@@ -229,28 +240,12 @@ def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
         help="let the backend run code that comes with a model, where it can",
     )
     parser.add_argument(
-        "--check_integrity",
-        action="store_true",
-        help="accepted; every run checks its tasks before the model is loaded",
-    )
-    parser.add_argument(
-        "--show_config", action="store_true", help="print the whole config of each task"
-    )
-    parser.add_argument(
         "--verbosity",
         "-v",
         type=log_level,
         metavar="LEVEL",
         help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
     )
-    for flag in REFUSED:
-        parser.add_argument(
-            flag,
-            nargs="*",
-            action=_Refused,
-            default=argparse.SUPPRESS,
-            help=argparse.SUPPRESS,
-        )
 
 
 def _add_run(commands: Any) -> None:
@@ -259,6 +254,27 @@ def _add_run(commands: Any) -> None:
         help="evaluate a model",
         description="Evaluate a model on tasks, each under one or more formats.",
     )
+    _add_asking(parser)
+    parser.add_argument(
+        "--log_samples",
+        "-s",
+        action="store_true",
+        help="also write every prompt and answer (needs --output_path; on by default with it)",
+    )
+    parser.add_argument(
+        "--predict_only",
+        "-x",
+        action="store_true",
+        help="only save the answers, without scoring (needs --output_path)",
+    )
+    parser.add_argument(
+        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
+    )
+    _add_harness_flags(parser)
+
+
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    """What is asked of which model, and where the answers go."""
     _add_tasks(parser)
     _add_model(
         parser,
@@ -317,18 +333,6 @@ def _add_run(commands: Any) -> None:
         "missing from every score (default: 0, the first stops the run)",
     )
     parser.add_argument(
-        "--log_samples",
-        "-s",
-        action="store_true",
-        help="also write every prompt and answer (needs --output_path; on by default with it)",
-    )
-    parser.add_argument(
-        "--predict_only",
-        "-x",
-        action="store_true",
-        help="only save the answers, without scoring (needs --output_path)",
-    )
-    parser.add_argument(
         "--prices",
         metavar="FILE",
         help="a YAML file with what models charge per million tokens; costs stand in the table",
@@ -339,12 +343,50 @@ def _add_run(commands: Any) -> None:
         help="print what the run would ask and cost; nothing is sent, no file is written",
     )
     parser.add_argument(
-        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
-    )
-    parser.add_argument(
         "--config", "-C", metavar="FILE", help="a YAML file with any of these options"
     )
-    _add_harness_flags(parser)
+
+
+def _add_sweep(commands: Any) -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="ask a task under many formats: how much of a score is the format",
+        description="Ask tasks under many formats of a grammar, on the same items, and say how much "
+        "of the score is the format.",
+    )
+    parser.add_argument(
+        "--formats",
+        metavar="N|FILE",
+        help="how many formats to sample, the base format included, or a list saved by an earlier sweep",
+    )
+    parser.add_argument(
+        "--base",
+        metavar="FORMAT",
+        help="the format to vary (default: that of the task, or task@format)",
+    )
+    parser.add_argument(
+        "--axis",
+        type=one_of("layout", "wording", "shots", "reasoning"),
+        metavar="AXIS",
+        help="what varies: layout (default), wording, shots or reasoning; one at a time",
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="CELLS",
+        help="ask only so many (format, item) cells and estimate the rest: a number, a multiple of the "
+        "number of items such as 2n, or full (default)",
+    )
+    parser.add_argument(
+        "--search",
+        type=one_of("best", "worst", "both"),
+        metavar="best|worst|both",
+        help="find the extremes with few cells (--budget; by default 4 items for each format in the "
+        "first of several rounds), then score them on fresh items",
+    )
+    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
+    _add_asking(parser)
+    _add_loading(parser)
+    parser.set_defaults(predict_only=False, log_samples=False)
 
 
 def _add_ls(commands: Any) -> None:
@@ -411,6 +453,51 @@ def _add_preview(commands: Any) -> None:
     )
     _add_paths(parser)
     _add_prompting(parser)
+
+
+def _add_power(commands: Any) -> None:
+    parser = commands.add_parser(
+        "power",
+        help="items or repeats needed for a difference",
+        description="How many items or repeats a difference between two formats or models needs, or, "
+        "with --items, how small a difference can be found. From stored runs, or from assumptions.",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        metavar="RUN",
+        help="a results file or folder: every two formats of a model in it, and every two models",
+    )
+    parser.add_argument(
+        "--tasks", "-t", nargs="+", metavar="TASK", help="only these tasks of the runs"
+    )
+    numbers = (
+        ("difference", "D", "the true difference to find, such as 0.03"),
+        ("variance", "V", "variance of the difference of an item's two scores"),
+        ("discordant", "SHARE", "share of items that one has right and the other wrong"),
+        ("accuracy", "SHARE", "accuracy of both, with --correlation"),
+        ("correlation", "R", "correlation of the two scores over items, with --accuracy"),
+        ("within", "V", "variance of the replies to one item, where they vary"),
+    )
+    for name, metavar, about in numbers:
+        parser.add_argument(f"--{name}", type=real_number, metavar=metavar, help=about)
+    parser.add_argument(
+        "--items", type=whole_number, metavar="N", help="items at hand: how small a difference?"
+    )
+    parser.add_argument(
+        "--repeats", type=whole_number, metavar="K", help="replies to each item, with --within"
+    )
+    parser.add_argument(
+        "--alpha", type=real_number, default=0.05, metavar="P", help="level (default: 0.05)"
+    )
+    parser.add_argument(
+        "--power",
+        type=real_number,
+        default=0.8,
+        metavar="P",
+        help="how often the difference is to be found (default: 0.8)",
+    )
+    parser.add_argument("--output_path", "-o", metavar="FILE", help="also write it as JSON")
 
 
 def _add_chosen(parser: argparse.ArgumentParser) -> None:

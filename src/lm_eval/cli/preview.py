@@ -13,8 +13,10 @@ from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
+from lm_eval.reordering import build_ordered
 from lm_eval.reports.prompts import prompt_lines
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import (
@@ -76,7 +78,7 @@ def _preview(task: ConfigurableTask, doc_id: int, options: PromptOptions, model:
         )
     for earlier in range(doc_id):  # examples come from one stream over all docs
         task.shots(earlier, shot_count(task, options))
-    (doc,) = build_requests(task, [doc_id], options)
+    (doc,) = build_ordered(task, [doc_id], options)
     task.check_fitness([doc_id])
     _show(task, doc, options, model)
 
@@ -91,6 +93,15 @@ def _show(
     for label, text in _facts(task, doc, options, tokens):
         print(f"{label + ':':<10} {text}")
     print()
+    for other in doc.reordered:
+        print(f"{visible(task.name)}, doc {doc.doc_id}, {_order(other)}")
+        print("\n".join(prompt_lines(other.context)))
+        print(f"right:     {visible(repr(other.asked.target), 80)}\n")
+
+
+def _order(doc: DocRequests) -> str:
+    """Which choices of the data stand where, numbered from 1."""
+    return f"choices in the order {' '.join(str(place + 1) for place in doc.order)}"
 
 
 def _facts(
@@ -105,11 +116,18 @@ def _facts(
         scored = [getattr(request, "continuation", "") for request in doc.requests]
         count = len(asked.continuations)
         facts.append(("scored", "  ".join(visible(repr(text), 40) for text in scored[:count])))
-        if scored[count:]:
+        if task.scores_without_question:
             facts.append(("alone", _prior(doc.requests[count])))
+        if task.scores_content_free:
+            words = ", ".join(map(repr, CONTENT_FREE))
+            shown = f"each once more with {words} for the question, for acc_calibrated"
+            facts.append(("no content", shown))
     else:
         facts.append(("generates", f"until {_generation(task, options)}"))
     facts += tokens
+    if doc.reordered or doc.left_in_place:
+        why = doc.left_in_place or "below"
+        facts.append(("orders", f"{1 + len(doc.reordered)} ({why})"))
     fmt = task.format
     if fmt is not None and fmt.scorer is not None:
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))

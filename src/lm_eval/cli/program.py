@@ -6,6 +6,7 @@ Imports nothing heavy, so that ``--help`` is instant.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import warnings
@@ -108,6 +109,17 @@ def whole_number(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+
+
+def real_number(text: str) -> float:
+    """The type of a flag that takes a number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return number
 
 
 def one_of(*options: str) -> Callable[[str], str]:

@@ -16,6 +16,7 @@ from lm_eval.cli.arguments import (
 )
 from lm_eval.dry_run import forecast
 from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.formats.orders import parse_permutation
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
@@ -31,6 +32,7 @@ from lm_eval.tasks.loader import TaskManager
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
     from lm_eval.reports.forecasts import print_forecasts
+    from lm_eval.reports.orders import print_orders
     from lm_eval.reports.table import print_costs, print_results
     from lm_eval.reports.terminal import console
 
@@ -64,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
         print_costs(outcome.results, console(), asked.prices)
     else:
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
+        print_orders(outcome.results, console())
     warn_about_prices(outcome)
     if outcome.path is not None:
         console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)
@@ -148,6 +151,7 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
         multiturn=wants_multiturn if multiturn is not None else True,
         system_instruction=args.system_instruction,
         gen_kwargs=parse_pairs(getattr(args, "gen_kwargs", None), flag="--gen_kwargs"),
+        permute=parse_permutation(args.permute),
     )
 
 

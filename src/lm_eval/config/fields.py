@@ -311,10 +311,15 @@ def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) ->
 
 def fields_read(spec: Any) -> set[str]:
     """The names a Jinja spec reads from the doc; a bare word reads itself."""
-    from jinja2 import meta
-
     if not isinstance(spec, str):
         return set()
     if not is_jinja(spec):
         return {spec} if BARE_WORD.fullmatch(spec) else set()
-    return set(meta.find_undeclared_variables(_environment(False).parse(spec)))
+    return set(_names_read(str(spec)))
+
+
+@lru_cache(maxsize=4096)
+def _names_read(source: str) -> frozenset[str]:
+    from jinja2 import meta
+
+    return frozenset(meta.find_undeclared_variables(_environment(False).parse(source)))

@@ -72,8 +72,12 @@ def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | st
 
 
 def register_format_folder(folder: str | Path) -> list[str]:
-    """Add every ``*.yaml`` file of a folder as a format; the names added, in file order."""
+    """Add every ``*.yaml`` file of a folder as a format; the names added, in file order.
+
+    A file may also be a saved list of formats, and then each of them is added.
+    """
     from lm_eval.config.yaml import load_yaml
+    from lm_eval.formats.list_file import is_format_list
 
     root = Path(folder)
     if not root.exists():
@@ -83,7 +87,11 @@ def register_format_folder(folder: str | Path) -> list[str]:
         raise ConfigError(f"--format_path {str(root)!r} holds no .yaml file.", path=str(root))
     names = []
     for file in files:
-        name = load_yaml(file).get("name", file.stem)
+        data = load_yaml(file)
+        if is_format_list(data):
+            names += _register_list(file)
+            continue
+        name = data.get("name", file.stem)
         if not isinstance(name, str):
             raise ConfigError(f"{file}: name must be a text, not {shorten(name)}.", path=str(file))
         register_format(name, file)
@@ -91,20 +99,40 @@ def register_format_folder(folder: str | Path) -> list[str]:
     return names
 
 
+def _register_list(file: Path) -> list[str]:
+    """Add the formats of a saved list; one that is known already under its name is left as it is."""
+    from lm_eval.formats.list_file import read_format_list
+
+    saved = read_format_list(file)
+    if any(entry.options for entry in saved.entries):
+        raise ConfigError(
+            f"--format_path {str(file)!r}: this list varies the few-shot examples, which are no part "
+            "of a format. Run it with `lm-eval sweep --formats`.",
+            path=str(file),
+        )
+    formats = [entry.format for entry in saved.entries]
+    for fmt in formats:
+        is_known = fmt.name in format_names() and get_format(fmt.name) == fmt
+        if not is_known:
+            FORMATS.register(fmt.name, fmt, place=str(file))
+    return [fmt.name for fmt in formats]
+
+
 def compile_format(
     definition: Mapping[str, Any],
     *,
     name: str | None = None,
     where: str = "format",
+    start: PromptFormat | None = None,
 ) -> PromptFormat:
-    """A mapping of fields as a format. ``type`` names the format it starts from.
+    """A mapping of fields as a format. ``type`` names the format it starts from, unless ``start`` is it.
 
     ``where`` starts every error message: the file or task the mapping stands in.
     """
     given = dict(definition)
     if "type" in given:
         start = _base(given.pop("type"), where)
-    else:
+    elif start is None:
         start = PromptFormat(name=name or str(given.get("name", "unnamed")))
     changes = {key: _checked(key, value, where) for key, value in given.items()}
     changes["name"] = name or changes.get("name") or start.name

@@ -27,10 +27,14 @@ NORMALISATIONS = {
         Normalisation("byte", "acc_bytes", "per byte"),
         Normalisation("token", "acc_tokens", "per token"),
         Normalisation("pmi", "acc_mutual_info", "mutual information"),
+        Normalisation("calibrated", "acc_calibrated", "calibrated"),
     )
 }
 _BY_METRIC = {one.metric: one for one in NORMALISATIONS.values()}
 MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
+CALIBRATED = NORMALISATIONS["calibrated"].metric
+CONTENT_FREE = ("N/A", "", "[MASK]")
+"""What stands in place of the question to see what is likely without one: the mean of these."""
 
 
 def normalisation_of(metric: str) -> Normalisation | None:

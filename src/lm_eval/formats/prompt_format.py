@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -113,6 +113,16 @@ class PromptFormat:
         labels = self.labels(item)
         prefix = None if self.gen_prefix is None else self._said("gen_prefix", item, labels)
         return Turn(self._said("answer_prompt", item, labels), None, prefix)
+
+    def content_free_turn(self, item: Item, words: str) -> Turn:
+        """The item with ``words`` for its question and for every choice that stands beside a label.
+
+        What is likely after it is likely without knowing anything. Labels stay what they are.
+        """
+        choices = item.choices
+        if self.choice_labels != "choices":
+            choices = (words,) * len(choices)
+        return self.question_turn(replace(item, question=words, choices=choices))
 
     def shot_turn(self, item: Item) -> Turn:
         """The item as a few-shot example, answered."""
@@ -259,6 +269,8 @@ def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, BoundReader):
         return value.as_spec()
     if isinstance(value, tuple):

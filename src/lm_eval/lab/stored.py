@@ -20,7 +20,7 @@ from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.reports.names import safe_task_name
 
 _RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
-_NOT_RESULTS = ("items_",)
+_NOT_RESULTS = ("items_", "sweep_")
 
 
 class RunReader(Protocol):

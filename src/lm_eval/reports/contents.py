@@ -111,6 +111,7 @@ def results_dict(
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
+        **_choice_orders(tasks),
         "task_hashes": dict(task_hashes or {}) or _task_hashes(results),
         **_run(run),
         **({"accounting": costs} if costs else {}),
@@ -219,6 +220,12 @@ def _format(result: TaskResult) -> dict[str, Any]:
         "version": result.format_version,
         "yaml": result.format_yaml,
     }
+
+
+def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """What the order of choices does; nothing where docs were asked in one order."""
+    found = {n: r.choice_order.to_dict() for n, r in tasks.items() if r.choice_order is not None}
+    return {"choice_order": found} if found else {}
 
 
 def _task_hashes(results: Sequence[TaskResult]) -> dict[str, str]:

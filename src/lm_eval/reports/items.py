@@ -139,8 +139,9 @@ class _Table:
             column.append(value)
         reading = sample.get("reading")
         if isinstance(reading, Mapping):
+            replies = sample.get("readings") or [reading]  # of several, one that was read will do
             self._read = self._read or bytearray(place)
-            self._read.append(reading.get("no_answer") is None)
+            self._read.append(any(one.get("no_answer") is None for one in replies))
         if "cluster" in sample:
             self._clusters = self._clusters or [""] * place
             self._clusters.append(str(sample["cluster"]))

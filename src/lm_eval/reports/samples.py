@@ -13,6 +13,8 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.harness_task import FilteredDoc
+from lm_eval.scoring.metrics import is_right
+from lm_eval.scoring.orders import InOrder
 from lm_eval.scoring.outcomes import TextOutcome
 from lm_eval.scoring.score import ScoredDoc
 
@@ -27,13 +29,14 @@ def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[st
     """One doc of a task under a format."""
     return {
         **_asked(task, doc.requests, show),
-        "resps": [[answer] for answer in doc.answers],
+        "resps": [list(doc.answers)] if doc.replies else [[answer] for answer in doc.answers],
         "filtered_resps": list(doc.answers),
         "filter": "none",
         "metrics": list(doc.values),
         **doc.values,
         **_how_read(task, doc),
         **_reasoning(doc.answers),
+        **_choice_order(doc, show),
         "fewshot_docs": list(doc.requests.shots),
     }
 
@@ -69,16 +72,27 @@ def missing_sample(
 
 def written_sample(sample: Mapping[str, Any]) -> dict[str, Any]:
     """A sample as its file holds it: arguments by name, targets and responses as strings."""
-    return {
+    written = {
         **sample,
+        **_written_exchange(sample),
         "target": str(sample["target"]),
-        "arguments": {
-            f"gen_args_{index}": {f"arg_{place}": value for place, value in enumerate(arguments)}
-            for index, arguments in enumerate(sample["arguments"])
-        },
-        "resps": _response(sample["resps"]),
         "filtered_resps": _response(sample["filtered_resps"]),
     }
+    if "choice_order" in sample:
+        orders = [{**one, **_written_exchange(one)} for one in sample["choice_order"]["orders"]]
+        written["choice_order"] = {**sample["choice_order"], "orders": orders}
+    return written
+
+
+def _written_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, responses as strings."""
+    if "arguments" not in asked:
+        return {}
+    arguments = {
+        f"gen_args_{index}": {f"arg_{place}": value for place, value in enumerate(given)}
+        for index, given in enumerate(asked["arguments"])
+    }
+    return {"arguments": arguments, "resps": _response(asked["resps"])}
 
 
 def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, Any]:
@@ -94,6 +108,7 @@ def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, An
         "doc_hash": doc_hash(data),
         "prompt_hash": prompt_hash(arguments[0][0]),
         "target_hash": target_hash(target),
+        **({} if task.config.cluster is None else {"cluster": task.cluster_of(doc.doc_id)}),
     }
 
 
@@ -137,20 +152,55 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
     shown: dict[str, Any] = {"format": fmt.name, "format_fingerprint": fmt.fingerprint}
     outcome = doc.outcome
     if isinstance(outcome, TextOutcome):
-        reading = outcome.reading
-        shown["reading"] = {
-            "value": reading.value,
-            "answer": _shown_answer(outcome),
-            "rule": reading.rule,
-            "span": reading.span,
-            "no_answer": reading.reason,
-        }
+        shown["reading"] = _reading(outcome)
         shown["read_with"] = _read_with(fmt, doc)
-        answer = doc.answers[0]
-        if isinstance(answer, Reply):
-            shown["finish"] = answer.finish
+        if isinstance(doc.answers[0], Reply):
+            shown["finish"] = doc.answers[0].finish
+        if doc.replies:
+            shown["readings"] = [
+                {**_reading(one), "right": is_right(one), "finish": getattr(answer, "finish", None)}
+                for one, answer in zip(doc.replies, doc.answers, strict=True)
+            ]
     elif None not in outcome.tokens:
         shown["tokens"] = list(outcome.tokens)
+    return shown
+
+
+def _reading(outcome: TextOutcome) -> dict[str, Any]:
+    reading = outcome.reading
+    return {
+        "value": reading.value,
+        "answer": _shown_answer(outcome),
+        "rule": reading.rule,
+        "span": reading.span,
+        "no_answer": reading.reason,
+    }
+
+
+def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:
+    """The doc in each order of its choices, the first as in the data, and what they say together."""
+    if not doc.orders:
+        return {}
+    answer = doc.answer
+    return {
+        "choice_order": {
+            "left_in_place": doc.requests.left_in_place,
+            "debiased": None if answer is None else list(answer.places),
+            "probabilities": answer and answer.probabilities,
+            "orders": [_in_order(view, show) for view in doc.orders],
+        }
+    }
+
+
+def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
+    """Prompt and answers in one order; those of the first stand in the sample itself."""
+    shown: dict[str, Any] = {"order": list(view.order), "picked": view.place}
+    if isinstance(view.outcomes[0], TextOutcome):
+        shown["no_answer"] = view.outcomes[0].reading.reason
+    if view.doc.order:
+        shown["arguments"] = _arguments(view.doc.distinct, show)
+        replies = list(view.answers)
+        shown["resps"] = [replies] if view.doc.repeats > 1 else [[answer] for answer in replies]
     return shown
 
 

@@ -30,6 +30,10 @@ class Column:
         order = order_of(places)
         return list(values) if isinstance(order, range) else [values[at] for at in order]
 
+    def places(self) -> list[int]:
+        """The places that have a value, in the order of ``in_order``."""
+        return [self._places[at] for at in order_of(self._places)]
+
     def __len__(self) -> int:
         return len(self._places)
 

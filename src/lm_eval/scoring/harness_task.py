@@ -14,10 +14,12 @@ from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalError, place
 from lm_eval.formats.assemble import Prompt
-from lm_eval.formats.normalisation import NORMALISATIONS
+from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.clusters import Clusters
 from lm_eval.scoring.columns import Column
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
+from lm_eval.scoring.harness_aggregation import mean
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
     resolve_gold,
@@ -52,8 +54,9 @@ class FilteredDoc:
 class FilterScores:
     """What docs scored under one filter, as they come in; nothing of a doc is held."""
 
-    def __init__(self, filter_name: str) -> None:
+    def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
+        self.clusters = Clusters(task)
         self._columns: dict[str, Column] = {}
         self._named: dict[str, tuple[int, int]] = {}
         self._total = 0
@@ -62,6 +65,7 @@ class FilterScores:
     def add(self, place: int, doc: FilteredDoc) -> None:
         """Count the doc at ``place`` among the docs asked."""
         self._total += 1
+        self.clusters.add(place, doc.doc.doc_id)
         # The harness counts a reply that no pattern matched as wrong and says nothing.
         self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
         for order, (name, value) in enumerate(doc.values.items()):
@@ -77,13 +81,18 @@ class FilterScores:
         for name in sorted(self._columns, key=self._named.__getitem__):
             yield name, self._columns[name].in_order()
 
+    def places(self, name: str) -> list[int]:
+        """The docs that have a value of this metric, in order."""
+        return self._columns[name].places()
+
     def notes(self) -> list[str]:
         """What a reader of the scores should know."""
         if not self._unmatched:
-            return []
+            return self.clusters.notes()
         return [
             f"filter {self.filter}: {self._unmatched} of {self._total} replies matched no pattern "
-            f"({INVALID}) and count as wrong"
+            f"({INVALID}) and count as wrong",
+            *self.clusters.notes(),
         ]
 
 
@@ -143,7 +152,8 @@ class HarnessScorer:
         task = self.task
         estimates: dict[str, Estimate] = {}
         for name, values in scores.values():
-            estimates[name] = self._estimate(name, values, bootstrap_iters)
+            found = self._estimate(name, values, bootstrap_iters)
+            estimates[name] = self._clustered(name, values, found, scores)
         higher = {
             name: True if better is None else better
             for name, better in self._higher_is_better().items()
@@ -188,7 +198,16 @@ class HarnessScorer:
         """The metric that the task's ``normalization`` makes the score."""
         name = self.task.normalization
         has_own = self.task.own_process_results is not None
-        return None if name is None or has_own else NORMALISATIONS[name].metric
+        if name is None or has_own:
+            return None
+        metric = NORMALISATIONS[name].metric
+        if metric == CALIBRATED:
+            raise ConfigError(
+                f"Task {self.task.name!r}: normalization {name!r} puts words without content in place "
+                "of the question, and only a format knows where that stands. Ask it under one, such "
+                f"as {self.task.task_name}@cloze."
+            )
+        return metric
 
     # Responses
 
@@ -306,7 +325,7 @@ class HarnessScorer:
         return self.metrics.higher_is_better()
 
     def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
-        aggregation = self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
+        aggregation = self._aggregation_of(name)
         try:
             value, stderr = value_and_stderr(name, values, aggregation, iters)
         except LmEvalError:
@@ -319,6 +338,27 @@ class HarnessScorer:
                 "Give the metric another `aggregation` in metric_list."
             ) from error
         return _with_interval(value, stderr, values)
+
+    def _aggregation_of(self, name: str) -> Callable[..., float]:
+        return self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
+
+    def _clustered(
+        self, name: str, values: Sequence[Any], found: Estimate, scores: FilterScores
+    ) -> Estimate:
+        """The estimate with its interval over clusters, where docs have them and it is a mean.
+
+        With ``parity``, the standard error stays that of the harness.
+        """
+        clusters = scores.clusters
+        if not clusters:
+            return found
+        is_number = all(isinstance(one, int | float) and math.isfinite(one) for one in values)
+        if not is_number or self._aggregation_of(name) is not mean:
+            clusters.left_plain(name)
+            return found
+        made = clusters.estimate([float(one) for one in values], scores.places(name))
+        stderr = found.stderr if self.task.parity else made.stderr
+        return replace(made, value=found.value, stderr=stderr)
 
 
 def _with_interval(value: float, stderr: float | None, values: Sequence[Any]) -> Estimate:

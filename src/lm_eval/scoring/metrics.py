@@ -28,6 +28,8 @@ class Metric:
     of_text: Callable[[TextOutcome], Any] | None = None
     aggregate: Callable[[Sequence[Any]], Estimate] = mean_estimate
     higher_is_better: bool = True
+    of_replies: Callable[[Sequence[TextOutcome]], Any] | None = None
+    """For a score that is made from all replies to a doc at once."""
 
     def value(self, outcome: Outcome) -> Any:
         """This doc's value, or None where it does not count here."""
@@ -99,6 +101,10 @@ def _acc_mutual_info(outcome: ChoiceOutcome) -> float:
     return float(outcome.picked_by_gain() in outcome.gold)
 
 
+def _acc_calibrated(outcome: ChoiceOutcome) -> float:
+    return float(outcome.picked_calibrated() in outcome.gold)
+
+
 def _read_acc(outcome: TextOutcome) -> float:
     return float(is_right(outcome))
 
@@ -152,6 +158,13 @@ register_metric(
         "acc_mutual_info",
         "acc by how much likelier the question makes a choice (PMI)",
         _acc_mutual_info,
+    )
+)
+register_metric(
+    Metric(
+        "acc_calibrated",
+        "acc by how much likelier a choice is than after a question without content",
+        _acc_calibrated,
     )
 )
 register_metric(

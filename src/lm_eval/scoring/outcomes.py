@@ -12,6 +12,7 @@ from typing import Any
 from lm_eval.errors import ModelError
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import Reading
+from lm_eval.stats.orders import mean_prior, probabilities, without_prior
 
 NO_TOKEN_COUNTS = (
     "acc_tokens divides by the number of tokens of each choice, and the model backend does not tell "
@@ -33,6 +34,8 @@ class ChoiceOutcome:
     """How many tokens each log-likelihood is the sum of; None where the backend does not say."""
     alone: tuple[float, ...] = ()
     """The log-likelihoods without the question, where they were asked for."""
+    content_free: tuple[tuple[float, ...], ...] = ()
+    """The log-likelihoods after each question without content, where they were asked for."""
 
     def picked(self, lengths: Sequence[int] | None = None) -> int:
         """The place of the best continuation, per unit of length if given; the first wins ties."""
@@ -43,6 +46,14 @@ class ChoiceOutcome:
     def picked_by_gain(self) -> int:
         """The place of the continuation that the question makes more likely than any other."""
         return _best([ll - alone for ll, alone in zip(self.logprobs, self.alone, strict=True)])
+
+    def picked_calibrated(self) -> int:
+        """The place of the continuation that gains most over questions without content.
+
+        Probabilities are those among the continuations, and are averaged over these questions.
+        """
+        prior = mean_prior([probabilities(row) for row in self.content_free])
+        return _best(without_prior(self.logprobs, prior))
 
     def token_counts(self) -> list[int]:
         """The tokens of each continuation; an error where the backend has not counted them."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
+from lm_eval.scoring.choice_order import ChoiceOrder
 from lm_eval.stats.intervals import Estimate
 from lm_eval.usage import Usage
 
@@ -62,6 +63,8 @@ class TaskResult:
     scores_choices: bool = False
     """Whether the score is that of choices compared by log-likelihood."""
     """The format as it was used, overrides included, as YAML."""
+    choice_order: ChoiceOrder | None = None
+    """What the order of choices does, where docs were asked in several orders."""
     usage: Usage | None = None
     """What the answers cost, those of an interrupted run that this one went on from included. The
     filters of one task share it."""

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lm_eval import registry
 from lm_eval.config.fields import shorten
@@ -27,11 +27,17 @@ from lm_eval.formats.normalisation import leading
 from lm_eval.formats.readers import Reading
 from lm_eval.registry import METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
+from lm_eval.scoring.clusters import Clusters
 from lm_eval.scoring.columns import Column
 from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
+from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
 from lm_eval.scoring.results import ReadingSummary, TaskResult
+from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
+
+if TYPE_CHECKING:
+    from lm_eval.scoring.orders import Debiased, InOrder
 
 HARNESS_METRICS = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
 EXAMPLES_KEPT = 3
@@ -45,6 +51,12 @@ class ScoredDoc:
     answers: Sequence[Answer]
     outcome: Outcome
     values: Mapping[str, Any]
+    orders: Sequence[InOrder] = ()
+    """The doc in each order of its choices, where the run asks for several."""
+    answer: Debiased | None = None
+    """What they say without the bias of positions."""
+    replies: Sequence[TextOutcome] = ()
+    """What each reply amounts to, where a doc has several; ``outcome`` is that of the first."""
 
 
 def task_metrics(task: ConfigurableTask) -> list[Metric]:
@@ -60,8 +72,12 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
         return [get_metric(name, reads_text=reads_text, where=where) for name in names]
     names = leading(task.format.metrics, task.normalization)
     metrics = [get_metric(n, reads_text=reads_text, where=where) for n in names]
+    if reads_text:
+        metrics += repeat_metrics(own, max(task.config.repeats, 1), where=where)
     known = {metric.name for metric in metrics}
     for name in own:
+        if is_repeat_metric(name):
+            continue
         if name not in METRICS:
             _warn_unknown(name, where)
         elif name not in known and METRICS.get(name).fits(reads_text=reads_text):
@@ -77,14 +93,19 @@ def outcome_of(
     if isinstance(doc.requests[0], LoglikelihoodRequest):
         count = len(asked.continuations)
         pairs: Sequence[Any] = answers[:count]
-        alone: Sequence[Any] = answers[count:]
+        rows = [
+            tuple(float(logprob) for logprob, _ in cast(Any, answers[at : at + count]))
+            for at in range(count, len(answers), count)
+        ]
+        alone = rows.pop(0) if rows and task.scores_without_question else ()
         return ChoiceOutcome(
             tuple(float(logprob) for logprob, _ in pairs),
             tuple(bool(is_greedy) for _, is_greedy in pairs),
             asked.continuations,
             asked.gold,
             tokens=tuple(getattr(pair, "tokens", None) for pair in pairs),
-            alone=tuple(float(logprob) for logprob, _ in alone),
+            alone=alone,
+            content_free=tuple(rows),
         )
     reply = str(answers[0])
     if task.format is None or asked.item is None:
@@ -105,13 +126,21 @@ def score_doc(
     *,
     is_prefilled: bool,
 ) -> ScoredDoc:
-    """One doc, scored."""
-    outcome = outcome_of(task, doc, answers, is_prefilled=is_prefilled)
+    """One doc, scored; where it has several replies, their mean."""
+    rounds = [answers] if doc.repeats == 1 else [[answer] for answer in answers]
+    outcomes = [outcome_of(task, doc, some, is_prefilled=is_prefilled) for some in rounds]
+    outcome = outcomes[0]
+    replies = [one for one in outcomes if isinstance(one, TextOutcome)]
     try:
-        values = {metric.name: metric.value(outcome) for metric in metrics}
+        values = {
+            metric.name: value_of(metric, replies) if replies else metric.value(outcome)
+            for metric in metrics
+        }
     except ModelError as error:
         raise ModelError(f"Task {task.name!r}: {error}") from None
-    return ScoredDoc(doc, answers, outcome, values)
+    return ScoredDoc(
+        doc, answers, outcome, values, replies=tuple(replies) if len(replies) > 1 else ()
+    )
 
 
 class FormatScores:
@@ -122,11 +151,15 @@ class FormatScores:
         self._metrics = metrics
         self._values = {metric.name: Column() for metric in metrics}
         self._readings = _Readings() if task.format and task.format.reads_text else None
+        self._clusters = Clusters(task)
+        self._repeats = RepeatNotes()
         self._count = 0
 
     def add(self, place: int, doc: ScoredDoc) -> None:
         """Count the doc at ``place`` among the docs asked."""
         self._count += 1
+        self._clusters.add(place, doc.requests.doc_id)
+        self._repeats.add(doc.replies)
         for name, value in doc.values.items():
             if value is not None:
                 self._values[name].add(place, value)
@@ -144,7 +177,7 @@ class FormatScores:
         """All docs so far as one result."""
         task, fmt = self._task, self._task.format
         estimates = {
-            metric.name: metric.aggregate(self._values[metric.name].in_order())
+            metric.name: self._estimate(metric)
             for metric in self._metrics
             if len(self._values[metric.name])
         }
@@ -165,10 +198,17 @@ class FormatScores:
             fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
             format_version=fmt.version if fmt else None,
             format_yaml=shortest_yaml(fmt) if fmt else None,
-            notes=list(notes),
+            notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
             missing=missing,
             scores_choices=task.output_type == "multiple_choice",
         )
+
+    def _estimate(self, metric: Metric) -> Estimate:
+        column = self._values[metric.name]
+        if self._clusters and metric.aggregate is mean_estimate:
+            return self._clusters.estimate(column.in_order(), column.places())
+        self._clusters.left_plain(metric.name)
+        return metric.aggregate(column.in_order())
 
 
 class _Readings:
@@ -180,19 +220,23 @@ class _Readings:
         self._examples: list[tuple[int, int, str, str]] = []
 
     def add(self, place: int, doc: ScoredDoc) -> None:
+        """Count every reply to the doc at ``place``."""
         assert isinstance(doc.outcome, TextOutcome)
-        summary, reading = self._summary, doc.outcome.reading
-        summary.total += 1
-        if getattr(doc.answers[0], "finish", None) == "length":
-            summary.cut_off += 1
-        if reading.is_answer:
-            summary.read += 1
-            return
-        reason = str(reading.reason)
-        summary.unread[reason] += 1
+        for answer, outcome in zip(doc.answers, doc.replies or [doc.outcome], strict=False):
+            self._summary.total += 1
+            if getattr(answer, "finish", None) == "length":
+                self._summary.cut_off += 1
+            if outcome.reading.is_answer:
+                self._summary.read += 1
+            else:
+                self._add_unread(place, doc.requests.doc_id, outcome)
+
+    def _add_unread(self, place: int, doc_id: int, outcome: TextOutcome) -> None:
+        reason = str(outcome.reading.reason)
+        self._summary.unread[reason] += 1
         self._first[reason] = min(place, self._first.get(reason, place))
         if len(self._examples) < EXAMPLES_KEPT or place < self._examples[-1][0]:
-            example = (place, doc.requests.doc_id, reason, doc.outcome.reply)
+            example = (place, doc_id, reason, outcome.reply)
             self._examples = sorted([*self._examples, example])[:EXAMPLES_KEPT]
 
     def summary(self) -> ReadingSummary:

@@ -64,6 +64,8 @@ class TaskConfig:
     doc_to_choice: Any = None
     doc_to_image: Any = None
     doc_to_audio: Any = None
+    cluster: Any = None
+    """What a doc belongs to, such as the passage it asks about: a field of the docs."""
     unsafe_code: bool = False
     process_results: Any = None
     use_prompt: str | None = None
@@ -301,6 +303,16 @@ class TaskConfig:
                 f"{did_you_mean(str(self.normalization), NORMALISATIONS)} "
                 f"Expected one of {listing(NORMALISATIONS)}.",
                 key="normalization",
+            )
+        if (
+            self.cluster is not None
+            and not isinstance(self.cluster, str)
+            and not callable(self.cluster)
+        ):
+            raise ConfigError(
+                f"{where}: cluster cannot be {shorten(self.cluster)}. Name the field of the docs that "
+                "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
+                key="cluster",
             )
         for name in ("num_fewshot", "repeats"):
             value = getattr(self, name)

@@ -78,7 +78,10 @@ class FormatPrompts:
         )
 
     def ask(self, doc: Doc) -> Asked:
-        item = self.item(doc)
+        return self.ask_item(self.item(doc))
+
+    def ask_item(self, item: Item) -> Asked:
+        """As ``ask``, for a doc whose fields are extracted."""
         fmt = self.format
         turn = fmt.question_turn(item)
         continuations = () if fmt.reads_text else fmt.continuations(item)

@@ -32,7 +32,7 @@ from lm_eval.errors import (
     place,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
-from lm_eval.formats.normalisation import MUTUAL_INFORMATION, leading
+from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
@@ -238,9 +238,21 @@ class ConfigurableTask(HarnessMethods):
         """What is asked about a doc. Errors name the task and the doc."""
         with self._located(doc_id):
             asked = self.prompts.ask(self.eval_docs[doc_id])
+        self.cluster_of(doc_id)  # what is wrong with it is found before a model is asked
         if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
+
+    def cluster_of(self, doc_id: int) -> str | None:
+        """What a doc belongs to; None where the task names no ``cluster``."""
+        if self.config.cluster is None:
+            return None
+        with self._located(doc_id):
+            try:
+                value = compile_field(self.config.cluster)(self.eval_docs[doc_id])
+                return _cluster_name(value)
+            except FieldError as error:
+                raise error.located(field="cluster") from error.__cause__
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
@@ -302,6 +314,15 @@ class ConfigurableTask(HarnessMethods):
     @property
     def scores_without_question(self) -> bool:
         """Whether every choice is also scored alone, for mutual information."""
+        return MUTUAL_INFORMATION in self._wanted_metrics
+
+    @property
+    def scores_content_free(self) -> bool:
+        """Whether every choice is also scored after questions without content, for calibration."""
+        return self.format is not None and CALIBRATED in self._wanted_metrics
+
+    @property
+    def _wanted_metrics(self) -> tuple[str, ...]:
         wanted = [
             str(entry.get("metric"))
             for entry in self.config.metric_list or ()
@@ -309,7 +330,7 @@ class ConfigurableTask(HarnessMethods):
         ]
         if self.format is not None:
             wanted += self.format.metrics
-        return MUTUAL_INFORMATION in leading(wanted, self.normalization)
+        return leading(wanted, self.normalization)
 
     def set_fewshot_seed(self, seed: int) -> None:
         """Start the stream of few-shot examples anew, from this seed."""
@@ -349,6 +370,8 @@ class ConfigurableTask(HarnessMethods):
         with self._located():
             settings = self.config.fewshot_config or {}
             check_sampler(settings.get("sampler"), task=self.name)
+            if isinstance(self.config.cluster, str):
+                compile_field(self.config.cluster)
             if self.format is not None:
                 self._prompts_for(self.config.raw, self.config.gen_prefix)
                 return
@@ -556,6 +579,16 @@ def _rows(rows: Any) -> Callable[[], Table]:
     if isinstance(rows, Table):
         return lambda: rows
     return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
+
+
+def _cluster_name(value: Any) -> str:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if not isinstance(value, str | int | float) or is_nan or value == "":
+        raise FieldError(
+            f"the doc has {shorten(value)} there. Every doc needs a text or a number that it shares "
+            "with the docs it belongs to; give docs that stand alone one of their own."
+        )
+    return str(value)
 
 
 def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,13 +52,32 @@ def test_each_normalisation_picks_its_own(metric: str, winner: int, gold: int) -
 
 
 def test_every_normalisation_has_a_metric_for_formats_and_for_plain_tasks() -> None:
-    assert [one.metric for one in NORMALISATIONS.values()] == list(WINNERS)
+    under_formats = [one.metric for one in NORMALISATIONS.values()]
+    assert under_formats == [*WINNERS, "acc_calibrated"]
+    assert METRICS.get("acc_calibrated").fits(reads_text=False)
     for metric in WINNERS:
         assert METRICS.get(metric).fits(reads_text=False)
         assert "multiple_choice" in HARNESS_METRICS.get(metric).output_types
         found = normalisation_of(metric)
         assert found is not None
         assert leading(["acc", "f1_macro"], found.name)[0] == metric
+
+
+CONTENT_FREE = (
+    tuple(map(math.log, (0.10, 0.30, 0.20, 0.20, 0.20))),
+    tuple(map(math.log, (0.50, 0.10, 0.20, 0.10, 0.10))),
+    tuple(math.log(share) - 40 for share in (0.30, 0.20, 0.20, 0.15, 0.15)),  # another scale
+)
+
+
+def test_calibration_divides_by_the_mean_share_without_content() -> None:
+    shares = (0.33, 0.26, 0.15, 0.14, 0.12)  # ÷ (0.3, 0.2, 0.2, 0.15, 0.15): 1.1 < 1.3
+    logprobs = tuple(math.log(share) - 3 for share in shares)
+    metric = METRICS.get("acc_calibrated")
+    for gold in range(5):
+        found = outcome(gold, logprobs=logprobs, content_free=CONTENT_FREE)
+        assert METRICS.get("acc").value(found) == float(gold == 0)
+        assert metric.value(found) == float(gold == 1)
 
 
 def test_the_metric_of_the_normalisation_comes_first_and_once() -> None:

@@ -277,12 +277,13 @@ def test_the_score_interval_covers_for_few_items(n: int, win: float, lose: float
 def test_the_t_interval_covers_and_the_test_holds_its_level(in_clusters: bool) -> None:
     rng = np.random.default_rng(4)
     clusters = [i // 5 for i in range(60)] if in_clusters else None
+    n = 60 if in_clusters else 12
     covered = rejected = 0
     num = 400
     for _ in range(num):
         noise = np.repeat(rng.normal(0, 0.15, 12), 5) if in_clusters else 0
-        a = np.clip(0.5 + noise + rng.normal(0, 0.1, 60), 0, 1)
-        b = np.clip(0.5 + rng.normal(0, 0.1, 60), 0, 1)
+        a = np.clip(0.5 + noise + rng.normal(0, 0.1, n), 0, 1)
+        b = np.clip(0.5 + rng.normal(0, 0.1, n), 0, 1)
         found = paired(a, b, clusters=clusters)
         covered += found.difference.low <= 0 <= found.difference.high  # type: ignore[operator]
         rejected += found.p <= 0.05

@@ -1,0 +1,164 @@
+"""``lm-eval power``: how many items or repeats a difference needs, or how small a one can be found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lm_eval.errors import UsageError, listing
+from lm_eval.lab.power import Plan, plan
+from lm_eval.lab.power_rows import Assumptions, PowerRow, Question
+from lm_eval.lab.power_runs import pairs_in_runs
+from lm_eval.reports.columns import Column, FittingTable, Paragraph
+from lm_eval.reports.terminal import console, visible
+from lm_eval.stats.power import total_variance, variance_of_difference
+
+EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
+_COLUMNS = (
+    Column("name", "What is compared", wraps=True),
+    Column("varies", "Variance", is_number=True),
+    Column("difference", "Difference", is_number=True, stays=True),
+    Column("repeats", "Replies per item", is_number=True),
+    Column("items", "Items", is_number=True, stays=True),
+    Column("chance", "Found in", is_number=True, stays=True),
+)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line of the table, as text."""
+
+    name: str
+    varies: str
+    difference: str
+    repeats: str
+    items: str
+    chance: str
+
+
+def power(args: argparse.Namespace) -> int:
+    """Print the table and what it says."""
+    try:
+        question, assumptions = _question(args), _assumptions(args)
+        _check_repeats(question, assumptions)
+        found = plan(assumptions, question)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    out = console()
+    out.print(_table(found))
+    out.print()
+    for sentence in found.words:
+        out.print(Paragraph("", visible(sentence)))
+    if args.output_path:
+        _write(found, args.output_path)
+    return 0
+
+
+def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> None:
+    if question.repeats is not None and not any(one.within for one in assumptions):
+        raise UsageError(
+            "--repeats changes nothing where the replies to an item do not vary. Give --within, their "
+            "variance, such as 0.1, or a run with several replies to each item (`repeats` in its task)."
+        )
+
+
+def _question(args: argparse.Namespace) -> Question:
+    given = (args.difference, args.items, args.repeats, args.alpha, args.power)
+    question = Question(*given)
+    if question.difference is not None and question.difference <= 0:
+        raise UsageError(
+            f"--difference is a number above 0, such as 0.03; got {args.difference:g}."
+        )
+    return question
+
+
+def _assumptions(args: argparse.Namespace) -> list[Assumptions]:
+    named = {
+        name: getattr(args, name)
+        for name in ("variance", "discordant", "accuracy", "correlation")
+        if getattr(args, name) is not None
+    }
+    if args.runs and (named or args.within is not None):
+        given = listing([f"--{name}" for name in named] or ["--within"])
+        raise UsageError(
+            f"Give runs or assumptions, not both: {given} is not needed beside {args.runs[0]!r}."
+        )
+    if args.runs:
+        return pairs_in_runs(args.runs, args.tasks)
+    within = args.within or 0.0
+    total_variance(0.0, within)  # the check of a variance
+    return [_assumed(named, within)]
+
+
+def _assumed(named: dict[str, float], within: float) -> Assumptions:
+    if set(named) == {"variance"}:
+        variance = named["variance"]
+        if total_variance(variance, within) == 0:
+            raise UsageError(
+                "With a variance of 0 any difference shows on one item. Give one above 0."
+            )
+        label = f"an assumed variance of {variance:g}"
+        return Assumptions(label, variance, within, limit=math.inf)
+    if set(named) == {"discordant"}:
+        rate = named["discordant"]
+        if not 0 < rate <= 1:
+            raise UsageError(
+                "--discordant is the share of items that one has right and the other wrong, above 0 and "
+                f"up to 1; got {rate:g}."
+            )
+        return Assumptions(f"{rate:g} of items discordant", rate, within, limit=rate)
+    if set(named) == {"accuracy", "correlation"}:
+        variance = variance_of_difference(named["accuracy"], named["correlation"])
+        label = f"accuracy {named['accuracy']:g}, correlation {named['correlation']:g}"
+        return Assumptions(label, variance, within, limit=1.0)
+    raise UsageError(_what_to_give(named))
+
+
+def _what_to_give(named: dict[str, float]) -> str:
+    if set(named) == {"accuracy"}:
+        return (
+            "--accuracy needs --correlation: how far two formats or models agree on which items are "
+            "right, such as 0.5 (0 is the careful choice)."
+        )
+    if set(named) == {"correlation"}:
+        return "--correlation needs --accuracy, such as --accuracy 0.7."
+    if named:
+        return (
+            f"{listing([f'--{name}' for name in named])} say the same thing in different ways. Give one "
+            "of --variance, --discordant, or --accuracy with --correlation."
+        )
+    return (
+        "How much scores vary is not known. Give a stored run (`lm-eval power RUN`) or an assumption: "
+        "--variance, --discordant, or --accuracy with --correlation. "
+        f"Try {EXAMPLE}."
+    )
+
+
+def _table(found: Plan) -> FittingTable:
+    variances = {one.label: one.variance for one in found.assumptions}
+    has_repeats = any(row.repeats != 1 for row in found.rows)
+    return FittingTable(
+        _COLUMNS, [[_row(row, variances[row.label], has_repeats) for row in found.rows]]
+    )
+
+
+def _row(row: PowerRow, variance: float, has_repeats: bool) -> _Row:
+    return _Row(
+        name=visible(row.label),
+        varies=f"{variance:.4f}",
+        difference="none" if row.difference is None else f"{row.difference:.4f}",
+        repeats=("" if not has_repeats else "none" if row.repeats is None else f"{row.repeats:,}"),
+        items=f"{row.items:,}",
+        chance=f"{100 * row.power:.0f} %",
+    )
+
+
+def _write(found: Plan, path: str) -> None:
+    try:
+        Path(path).write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output_path {path!r} cannot be written: {error.strerror}.") from None

@@ -1,0 +1,149 @@
+"""``lm-eval sweep``: tasks × many formats of a grammar → how much of a score is the format."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from lm_eval.cli.arguments import parse_pairs, parse_seeds, split_list
+from lm_eval.cli.run import check_output, run_of
+from lm_eval.dry_run import forecast
+from lm_eval.errors import UsageError
+from lm_eval.lab import sweep as sweeping
+from lm_eval.lab.cells import OpenedModel
+from lm_eval.lab.sweep import Sweep
+from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
+from lm_eval.reports.forecasts import Forecast
+from lm_eval.reports.redact import is_secret_name
+from lm_eval.runs import Run, add_formats, hiding, secrets_in
+from lm_eval.stats.numeric import numpy, special
+from lm_eval.tasks.loader import TaskManager, split_selector
+from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.usage import Estimated, Usage
+
+
+def sweep(args: argparse.Namespace) -> int:
+    """Sweep every task, and show what came out; with ``--dry_run``, only what it would cost."""
+    check(args)
+    numpy(), special()  # a missing package is said before anything is asked
+    run = with_answers(run_of(args))
+    with hiding(secrets_in(run.model_args)):
+        tasks = load_tasks(args, run)
+        wanted = Wanted(
+            formats=args.formats,
+            axis=args.axis,
+            budget=args.budget,
+            search=args.search,
+            seed=parse_seeds(args.seed)["random_seed"] or 0,
+            saves=not args.dry_run,
+        )
+        with OpenedModel(run) as opened:
+            ready = [setup(run, task, wanted, opened) for task in tasks]
+            if args.dry_run:
+                print_dry_run(ready, run)
+                return 0
+            for one in ready:
+                show(swept(one, run), args.plots)
+    return 0
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse what can be seen to be wrong without loading anything."""
+    if not split_list(args.tasks):
+        raise UsageError(
+            "No tasks. Name some: `lm-eval sweep --tasks demo_mcq --formats 50`; `lm-eval ls tasks` "
+            "lists them."
+        )
+    if args.formats is None:
+        raise UsageError(
+            "How many formats? Give --formats 50, or a file with a list that an earlier sweep saved."
+        )
+    if args.search is not None and args.max_failed != "0":
+        raise UsageError(
+            "--search compares formats on the same items and needs every answer, so --max_failed cannot "
+            "be given with it."
+        )
+    check_output(args)
+
+
+def load_tasks(args: argparse.Namespace, run: Run) -> list[ConfigurableTask]:
+    """The tasks, each under the format that its sweep starts from."""
+    add_formats(args.format_path)
+    known = {key: value for key, value in run.model_args.items() if not is_secret_name(key)}
+    known |= parse_pairs(args.metadata, flag="--metadata")
+    manager = TaskManager(args.include_path, parity=args.parity, metadata=known)
+    loaded = manager.load(list(_selectors(split_list(args.tasks), args.base)))
+    return list(loaded["tasks"].values())
+
+
+def _selectors(names: Sequence[str], base: str | None) -> Iterator[str]:
+    for name in names:
+        task, own = split_selector(name)
+        if base is not None and own is not None:
+            raise UsageError(
+                f"--tasks {name} and --base {base} both name the format to start from. Give one of them."
+            )
+        yield name if base is None else f"{task}@{base}"
+
+
+def swept(ready: Setup, run: Run) -> Sweep:
+    """The sweep, carried out and written down."""
+    files = {"formats": str(ready.list_path)}
+    if run.use_cache is not None:
+        files["answers"] = run.use_cache
+    found = sweeping.sweep(ready.plan, ready.asker, output_path=run.output_path, files=files)
+    return write_summary(found)
+
+
+def show(found: Sweep, plots: str | None) -> None:
+    """Print what came out, and where the files are."""
+    from lm_eval.lab.sweep_tables import print_sweep
+    from lm_eval.reports.terminal import console
+
+    print_sweep(found, console())
+    titles = {
+        "formats": "Formats",
+        "answers": "Answers",
+        "results": "Results",
+        "summary": "Summary",
+    }
+    for name, title in titles.items():
+        if name in found.files:
+            line = f"{title}: {found.files[name]}"
+            console().print(line, markup=False, highlight=False, soft_wrap=True)
+    del plots
+
+
+def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
+    """What the sweeps would ask, one line for each task."""
+    from lm_eval.reports.forecasts import print_forecasts
+    from lm_eval.reports.terminal import console
+
+    forecasts = []
+    for one in ready:
+        plan, cells = one.plan, one.plan.cells()
+        tasks, asked = one.asker.tasks_of(cells)
+        forecasts.append(_together(one, forecast(asked, tasks), len(cells)))
+        text = (
+            f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
+            f"{plan.all_cells:,} cells; {len(cells):,} would be asked"
+        )
+        if plan.search is not None:
+            text += f" to choose, at most as many again to score the {plan.search} on fresh items"
+        console().print(f"{text}.", markup=False, highlight=False, soft_wrap=True)
+    console().print()
+    print_forecasts(forecasts, console(), prices=run.prices)
+
+
+def _together(ready: Setup, forecasts: Sequence[Forecast], cells: int) -> Forecast:
+    """The forecasts of all formats as one; its docs are cells."""
+    counted = {one.estimated.counted_with for one in forecasts}
+    return Forecast(
+        f"{ready.plan.name}, {ready.plan.num_formats} formats",
+        cells,
+        Estimated(
+            least=Usage.total(one.estimated.least for one in forecasts),
+            most=Usage.total(one.estimated.most for one in forecasts),
+            counted_with=counted.pop() if len(counted) == 1 else None,
+        ),
+    )

@@ -1,0 +1,186 @@
+"""A file that holds many formats: a base, and for each format the fields in which it differs.
+
+In: a YAML file with ``base`` and ``formats``. Out: a ``FormatListFile`` of compiled formats, each
+checked against the fingerprint it was saved with, or one error that names the file and the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lm_eval.config.fields import shorten
+from lm_eval.config.yaml import key_line, load_yaml
+from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
+from lm_eval.formats.compile import compile_format
+from lm_eval.formats.prompt_format import PromptFormat
+
+LIST_VERSION = 1
+_KEYS = (
+    *("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "tokenizer"),
+    "formats",
+)
+_ENTRY_KEYS = ("name", "fingerprint", "slots", "fields", "options", "flags")
+
+
+@dataclass(frozen=True)
+class ListedFormat:
+    """One entry: the format, and what the list says about it."""
+
+    format: PromptFormat
+    slots: Mapping[str, str]
+    options: Mapping[str, int]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FormatListFile:
+    """What a file of many formats holds. ``head`` has its other keys, as they are written."""
+
+    path: str
+    base: PromptFormat
+    entries: tuple[ListedFormat, ...]
+    head: Mapping[str, Any]
+
+
+def is_format_list(data: Mapping[str, Any]) -> bool:
+    """Whether a file's mapping is a list of formats, and not one format."""
+    return "format_list" in data or ("formats" in data and "base" in data)
+
+
+def read_format_list(path: str | Path) -> FormatListFile:
+    """The formats of a file, compiled; they are what they were when the list was saved."""
+    data = load_yaml(path, run_code=False)
+    return _Reading(str(path), data).result()
+
+
+class _Reading:
+    """One file on its way to formats; knows where each thing stands, for errors."""
+
+    def __init__(self, path: str, data: Mapping[str, Any]) -> None:
+        self.path, self.data = path, data
+
+    def result(self) -> FormatListFile:
+        self._check_head()
+        base = self._base()
+        entries = tuple(self._entry(place, base) for place in range(len(self.data["formats"])))
+        self._check_names(entries)
+        head = {key: value for key, value in self.data.items() if key not in ("base", "formats")}
+        return FormatListFile(self.path, base, entries, head)
+
+    def _check_head(self) -> None:
+        data = self.data
+        if not is_format_list(data):
+            raise self._error(
+                "is no list of formats: it has no `base` and `formats`. Make one with "
+                "`lm-eval sweep`; a single format is given with --format_path."
+            )
+        for key in data:
+            if key not in _KEYS:
+                raise self._error(
+                    f"unknown key {str(key)!r}.{did_you_mean(str(key), _KEYS)} "
+                    f"Keys: {listing(_KEYS, 20)}.",
+                    key,
+                )
+        version = data.get("format_list", LIST_VERSION)
+        if version != LIST_VERSION:
+            raise self._error(
+                f"this list has the layout {shorten(version)}, and this release reads layout "
+                f"{LIST_VERSION}. Sample the list again, or use the release that made it.",
+                "format_list",
+            )
+        if not isinstance(data.get("formats"), list) or not data["formats"]:
+            raise self._error("formats must be a list with at least one entry.", "formats")
+
+    def _base(self) -> PromptFormat:
+        spec = self.data.get("base")
+        if isinstance(spec, str):
+            spec = {"type": spec}
+        if not isinstance(spec, Mapping):
+            raise self._error(
+                f"base must be a format's name or a mapping of its fields, not {shorten(spec)}.",
+                "base",
+            )
+        return self._compiled(spec, None, ("base",))
+
+    def _entry(self, place: int, base: PromptFormat) -> ListedFormat:
+        entry, at = self.data["formats"][place], ("formats", place)
+        if not isinstance(entry, Mapping):
+            raise self._error(f"entry {place + 1} of formats is no mapping.", *at)
+        for key in entry:
+            if key not in _ENTRY_KEYS:
+                raise self._error(
+                    f"unknown key {str(key)!r} of a format.{did_you_mean(str(key), _ENTRY_KEYS)} "
+                    f"Keys: {listing(_ENTRY_KEYS)}. Fields of the format belong under `fields`.",
+                    *at,
+                    key,
+                )
+        if not isinstance(entry.get("name"), str) or not entry["name"].strip():
+            raise self._error(f"entry {place + 1} of formats has no name.", *at)
+        fields = self._mapping(entry, "fields", at)
+        compiled = self._compiled({**fields, "name": entry["name"]}, base, (*at, "fields"))
+        self._check_fingerprint(compiled, entry.get("fingerprint"), (*at, "fingerprint"))
+        return ListedFormat(
+            compiled,
+            {str(slot): str(value) for slot, value in self._mapping(entry, "slots", at).items()},
+            self._options(entry, at),
+            tuple(map(str, entry.get("flags") or ())),
+        )
+
+    def _options(self, entry: Mapping[str, Any], at: tuple[Any, ...]) -> dict[str, int]:
+        options = self._mapping(entry, "options", at)
+        for key, value in options.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise self._error(
+                    f"{key} must be a whole number, not {shorten(value)}.", *at, "options", key
+                )
+        return options
+
+    def _mapping(self, entry: Mapping[str, Any], key: str, at: tuple[Any, ...]) -> dict[str, Any]:
+        value = entry.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self._error(f"{key} must be a mapping, not {shorten(value)}.", *at, key)
+        return dict(value)
+
+    def _compiled(
+        self, spec: Mapping[str, Any], start: PromptFormat | None, at: tuple[Any, ...]
+    ) -> PromptFormat:
+        try:
+            return compile_format(spec, start=start, where=self.path)
+        except LmEvalError as error:
+            key = getattr(error, "key", None)
+            line = key_line(self.path, (*at, key)) if key else None
+            line = line or key_line(self.path, at) or key_line(self.path, at[:2])
+            said = str(error).removeprefix(f"{self.path}: ")
+            raise self._error(said, line=line) from None
+
+    def _check_fingerprint(self, fmt: PromptFormat, saved: Any, at: tuple[Any, ...]) -> None:
+        if saved is not None and str(saved) != fmt.fingerprint:
+            raise self._error(
+                f"format {fmt.name!r} was saved with fingerprint {saved} and is {fmt.fingerprint} now: "
+                "the file was edited, its base has changed, or another release made it. Scores under "
+                "the two do not compare. Sample the list again, or take the `fingerprint` lines out "
+                "to use the formats as they are now.",
+                *at,
+            )
+
+    def _check_names(self, entries: tuple[ListedFormat, ...]) -> None:
+        seen: dict[str, int] = {}
+        for place, entry in enumerate(entries):
+            name = entry.format.name
+            if name in seen:
+                first = key_line(self.path, ("formats", seen[name], "name"))
+                raise self._error(
+                    f"the name {name!r} stands twice, first in line {first}. Names must differ.",
+                    *("formats", place, "name"),
+                )
+            seen[name] = place
+
+    def _error(self, said: str, *at: Any, line: int | None = None) -> ConfigError:
+        line = line or (key_line(self.path, at) if at else None)
+        where = f"{self.path}, line {line}:" if line else self.path if not at else f"{self.path}:"
+        return ConfigError(f"{where} {said}", path=self.path, line=line)

@@ -1,0 +1,20 @@
+"""Plots of a comparison: as SVG or PNG files, and as lines of text for the terminal.
+
+``scores_plot``, ``flips_plot`` and ``spread_plot`` take plain numbers and labels. What they return has
+``save(path)``, which needs matplotlib, and ``lines(width, encoding)``, which needs nothing.
+"""
+
+from lm_eval.lab.plots.flips import FlipsPlot, flips_plot
+from lm_eval.lab.plots.plot import Plot
+from lm_eval.lab.plots.scores import ScoresPlot, scores_plot
+from lm_eval.lab.plots.spread import SpreadPlot, spread_plot
+
+__all__ = [
+    "FlipsPlot",
+    "Plot",
+    "ScoresPlot",
+    "SpreadPlot",
+    "flips_plot",
+    "scores_plot",
+    "spread_plot",
+]

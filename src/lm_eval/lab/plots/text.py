@@ -1,0 +1,144 @@
+"""Drawing with characters: an axis, marks and bars on it, labels beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+
+from lm_eval.reports.terminal import ELLIPSIS
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The characters of a plot."""
+
+    left: str
+    line: str
+    right: str
+    point: str
+    found: str
+    shades: str
+    """From nothing to most."""
+    nothing: str
+    cut: str
+
+
+UNICODE = Glyphs("├", "─", "┤", "●", "◆", " ░▒▓█", "·", ELLIPSIS)
+ASCII = Glyphs("|", "-", "|", "o", "#", " .:*#", ".", "~")
+
+
+def glyphs_for(encoding: str) -> Glyphs:
+    """Line-drawing characters if the encoding has them, else ASCII."""
+    try:
+        "".join(vars_of(UNICODE)).encode(encoding)
+    except (LookupError, UnicodeError):
+        return ASCII
+    return UNICODE
+
+
+def vars_of(glyphs: Glyphs) -> Iterable[str]:
+    """All characters of a set."""
+    return (getattr(glyphs, name) for name in Glyphs.__slots__)
+
+
+def encodable(text: str, encoding: str) -> str:
+    """``text`` with what the encoding lacks shown as ``\\u2026``."""
+    try:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def fit(text: str, width: int, glyphs: Glyphs) -> str:
+    """``text`` in exactly ``width`` columns, cut or padded; wide characters count as two."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    if width < 1:
+        return ""
+    return set_cell_size(text, width - 1) + glyphs.cut
+
+
+def wrapped(text: str, width: int, encoding: str) -> list[str]:
+    """``text`` on lines of at most ``width`` columns, broken between words where that is possible."""
+    lines = [""]
+    for word in encodable(text, encoding).split():
+        rest = word
+        if lines[-1] and cell_len(f"{lines[-1]} {rest}") <= width:
+            lines[-1] += f" {rest}"
+            continue
+        while cell_len(rest) > width:  # a word that fills more than a line
+            head = set_cell_size(rest, width).rstrip()
+            lines.append(head)
+            rest = rest[len(head) :]
+        lines.append(rest)
+    return [line for line in lines if line]
+
+
+def column_width(labels: Iterable[str], width: int) -> int:
+    """The columns for labels beside a plot: what they need, up to a third of the width."""
+    return min(max(map(cell_len, labels)), max(8, width // 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values from ``low`` to ``high`` on ``columns`` characters."""
+
+    low: float
+    high: float
+    columns: int
+
+    def place(self, value: float) -> int:
+        """The column of a value; values outside stand at the ends."""
+        share = (value - self.low) / (self.high - self.low)
+        return min(self.columns - 1, max(0, round(share * (self.columns - 1))))
+
+    def ruler(self) -> str:
+        """The line below the plot: round values, each centred below its column."""
+        cells = [" "] * self.columns
+        for value in ticks(self.low, self.high, max(2, self.columns // 12)):
+            text = number(value)
+            start = min(max(0, self.place(value) - len(text) // 2), self.columns - len(text))
+            room = cells[max(0, start - 1) : start + len(text) + 1]
+            if start >= 0 and all(cell == " " for cell in room):
+                cells[start : start + len(text)] = text
+        return "".join(cells).rstrip()
+
+    def bar(
+        self, low: float | None, high: float | None, marks: Sequence[tuple[float, str]], g: Glyphs
+    ) -> str:
+        """A line from ``low`` to ``high`` with marks upon it."""
+        cells = [" "] * self.columns
+        if low is not None and high is not None:
+            first, last = self.place(low), self.place(high)
+            cells[first : last + 1] = g.line * (last - first + 1)
+            cells[first], cells[last] = g.left, g.right
+        for value, mark in marks:
+            cells[self.place(value)] = mark
+        return "".join(cells).rstrip()
+
+
+def axis_for(values: Iterable[float | None], columns: int, *, start: float | None = None) -> Axis:
+    """An axis that holds all values with a little room, from ``start`` if that is given."""
+    known = [value for value in values if value is not None and math.isfinite(value)] or [0.0]
+    low = min(known) if start is None else min(start, *known)
+    high = max(*known, low)
+    room = (high - low) * 0.04 or 0.05
+    return Axis(low - (0.0 if start is not None else room), high + room, max(2, columns))
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Round values between ``low`` and ``high``, at most about ``most`` of them."""
+    rough = (high - low) / max(1, most)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(place * step, 10) for place in range(first, last + 1)]
+
+
+def number(value: float) -> str:
+    """An axis value in as few digits as it needs."""
+    text = f"{value:.4f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text

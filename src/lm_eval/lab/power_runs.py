@@ -1,0 +1,126 @@
+"""Stored runs → how much the difference of two formats, or of two models, varies over items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median, variance
+
+from lm_eval.errors import ComparisonError, did_you_mean, listing
+from lm_eval.lab.measured import Measurement, align, formats_twice, measurements_of
+from lm_eval.lab.power_rows import Assumptions
+from lm_eval.lab.stored import StoredRun, open_runs
+from lm_eval.stats.paired import Paired, paired
+
+MANY_PAIRS = 10
+
+
+def pairs_in_runs(paths: Sequence[str], tasks: Sequence[str] | None = None) -> list[Assumptions]:
+    """Every two formats of one model, and every two models under one format, on the same items.
+
+    Of more than ten pairs, those with the smallest, the middle and the largest variance.
+    """
+    runs = open_runs(paths)
+    found = _of_tasks([one for run in runs for one in measurements_of(run)], tasks)
+    if twice := formats_twice(found):
+        raise ComparisonError(
+            f"These results are there more than once: {listing(twice, 3)}. Give the results files to "
+            "use, not their folder."
+        )
+    pairs = [(a, b) for a, b in combinations(found, 2) if _is_pair(a, b)]
+    if not pairs:
+        raise ComparisonError(_nothing_to_pair(found))
+    replies = {str(run.path): run for run in runs}
+    made = [
+        _assumptions(a, b, [_Replies.of(replies[one.run], one) for one in (a, b)]) for a, b in pairs
+    ]
+    known = [one for one in made if one.variance + one.within > 0]
+    if not known:
+        raise ComparisonError(
+            f"{made[0].label}: both scored the same on all {made[0].num_items} items, so there is no "
+            "variance to plan with. Run more items, or assume one: --discordant 0.1."
+        )
+    return known if len(known) <= MANY_PAIRS else _three(known)
+
+
+def _of_tasks(found: Sequence[Measurement], tasks: Sequence[str] | None) -> list[Measurement]:
+    if not tasks:
+        return list(found)
+    known = sorted({one.task for one in found} | {one.name for one in found})
+    for task in tasks:
+        if task not in known:
+            raise ComparisonError(
+                f"There is no {task!r} in these runs.{did_you_mean(task, known)} They have: "
+                f"{listing(known)}."
+            )
+    return [one for one in found if one.task in tasks or one.name in tasks]
+
+
+def _is_pair(a: Measurement, b: Measurement) -> bool:
+    return a.task == b.task and (a.model == b.model) != (a.format == b.format)
+
+
+def _nothing_to_pair(found: Sequence[Measurement]) -> str:
+    names = listing([f"{one.name} ({one.model})" for one in found], 6)
+    return (
+        f"There is nothing to compare: two formats of one model are needed, or two models under one "
+        f"format; here is {names}. Run the task under several formats (--tasks 'TASK@*'), give a second "
+        "run, or assume a variance: --discordant 0.2."
+    )
+
+
+@dataclass(frozen=True)
+class _Replies:
+    """How the replies to one item vary, over the items of a measurement."""
+
+    count: int = 1
+    variance: float = 0.0
+    """The mean over items of the variance of whether a reply is right."""
+
+    @classmethod
+    def of(cls, run: StoredRun, one: Measurement) -> _Replies:
+        """From the samples, where the task was asked several times and its score is the share right."""
+        asked = run.results["configs"].get(one.name, {}).get("repeats") or 1
+        if asked < 2 or one.metric != "acc":
+            return cls()
+        rows = [sample["readings"] for sample in run.samples(one.name) if "readings" in sample]
+        if not rows:
+            return cls()
+        found = [variance([float(reply["right"]) for reply in row]) for row in rows]
+        return cls(len(rows[0]), fmean(found))
+
+
+def _assumptions(a: Measurement, b: Measurement, replies: Sequence[_Replies]) -> Assumptions:
+    aligned = align([a, b])
+    found = paired(*aligned.scores, clusters=aligned.clusters)
+    by_model = a.model != b.model
+    first, second = (f"{one.name} ({one.model})" if by_model else one.name for one in (a, b))
+    is_share = bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
+    total = _variance(found, is_binary=aligned.is_binary)
+    of_replies = sum(one.variance / one.count for one in replies)
+    return Assumptions(
+        f"{first} − {second}",
+        # What the replies add is told apart, so that other numbers of them can be planned with.
+        max(0.0, total - of_replies),
+        within=fmean(one.variance for one in replies),
+        num_items=found.n,
+        repeats=max(one.count for one in replies),
+        seen=found.difference.value,
+        limit=1.0 if is_share else math.inf,
+    )
+
+
+def _variance(found: Paired, *, is_binary: bool) -> float:
+    """Of an item's difference, if there is none on average; with clusters, what n items amount to."""
+    if is_binary and found.test == "exact McNemar":
+        return (found.wins + found.losses) / found.n
+    return found.n * (found.difference.stderr or 0.0) ** 2
+
+
+def _three(known: Sequence[Assumptions]) -> list[Assumptions]:
+    ordered = sorted(known, key=lambda one: one.variance)
+    middle = median([one.variance for one in ordered])
+    nearest = min(ordered, key=lambda one: abs(one.variance - middle))
+    return list(dict.fromkeys([ordered[0], nearest, ordered[-1]]))

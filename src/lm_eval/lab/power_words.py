@@ -1,0 +1,112 @@
+"""Rows about power → sentences in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lm_eval.lab.power_rows import DIFFERENCES, Assumptions, PowerRow, Question, items_row
+from lm_eval.stats.power import factor
+
+FEW_ITEMS = 30
+
+
+def power_words(
+    assumptions: Sequence[Assumptions], rows: Sequence[PowerRow], question: Question
+) -> Iterator[str]:
+    """What the rows say: of several pairs, about the one that varies most."""
+    factor(question.alpha, question.power)  # the same check for every question
+    if not rows:
+        yield "None of the differences looked for can be. Give one with --difference."
+        return
+    hardest = max(assumptions, key=lambda one: one.variance + 2 * one.within / one.repeats)
+    own = [row for row in rows if row.label == hardest.label]
+    where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
+    chance, level = _percent(question.power), _percent(question.alpha)
+    yield from _sentences(hardest, own, question, chance, level, where)
+    if any(row.items < FEW_ITEMS for row in rows):
+        yield f"Below {FEW_ITEMS} items the normal theory behind these numbers is rough."
+
+
+def _sentences(
+    one: Assumptions,
+    rows: Sequence[PowerRow],
+    question: Question,
+    chance: str,
+    level: str,
+    where: str,
+) -> Iterator[str]:
+    if question.items is not None and question.difference is not None:
+        yield from _power_sentences(rows, chance, level, where)
+    elif question.items is None and (question.difference is not None or one.num_items is None):
+        row = _middle(rows, one)
+        yield (
+            f"To find a true difference of {row.difference:g} in {chance} of comparisons at the {level} "
+            f"level takes {_counted(row)}{where}."
+        )
+        if one.num_items is not None:
+            yield _compared_with_run(one, row)
+    else:
+        row = next((row for row in rows if row.repeats == one.repeats), rows[0])
+        if row.difference is None:
+            yield (
+                f"With {_counted(row)}, no difference that there can be is found in {chance} of "
+                f"comparisons at the {level} level{where}."
+            )
+        else:
+            yield (
+                f"With {_counted(row)}, a true difference below {row.difference:.4f} is found in less "
+                f"than {chance} of comparisons at the {level} level{where}."
+            )
+        if one.num_items is not None and question.items is None:
+            yield _items_for(one, question)
+
+
+def _power_sentences(
+    rows: Sequence[PowerRow], chance: str, level: str, where: str
+) -> Iterator[str]:
+    first, *more = rows
+    yield (
+        f"With {_counted(first)}, a true difference of {first.difference:g} is found in "
+        f"{_percent(round(first.power, 2))} of comparisons at the {level} level{where}."
+    )
+    for row in more:
+        if row.repeats is None:
+            yield (
+                f"No number of replies per item makes that {chance}: the items themselves vary too "
+                "much. More items are needed."
+            )
+        else:
+            yield f"{row.repeats} replies per item make that {chance}."
+
+
+def _compared_with_run(one: Assumptions, row: PowerRow) -> str:
+    assert one.num_items is not None
+    if row.items <= one.num_items:
+        return f"The run has {one.num_items:,}: enough."
+    return f"The run has {one.num_items:,}, so {row.items / one.num_items:.1f} times as many."
+
+
+def _items_for(one: Assumptions, question: Question) -> str:
+    wanted = [difference for difference in DIFFERENCES if difference <= one.limit]
+    rows = [
+        items_row(one, question, difference, question.repeats or one.repeats)
+        for difference in wanted
+    ]
+    parts = [f"{row.items:,} for a difference of {row.difference:g}" for row in rows]
+    return f"Items needed: {'; '.join(parts)}."
+
+
+def _middle(rows: Sequence[PowerRow], one: Assumptions) -> PowerRow:
+    """The row that a sentence is about: of several differences 0.03, with the run's own replies."""
+    some = [row for row in rows if row.difference == 0.03] or rows
+    return next((row for row in some if row.repeats == one.repeats), some[0])
+
+
+def _percent(share: float) -> str:
+    """``80 %``, ``99.5 %``."""
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def _counted(row: PowerRow) -> str:
+    repeats = f" with {row.repeats} replies each" if row.repeats and row.repeats > 1 else ""
+    return f"{row.items:,} item{'' if row.items == 1 else 's'}{repeats}"

@@ -1,0 +1,254 @@
+"""A task under many formats of a list: all cells, a few of them, or a search for the extremes.
+
+In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is what the whole matrix shows
+(``Whole``), what a few cells tell about it (``Few``), or which formats a search found (``Found``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, Union
+
+from lm_eval.errors import DataError, UsageError
+from lm_eval.lab.cells import Asker, Cell, CellScores
+from lm_eval.lab.grammar import SampledFormats, features
+from lm_eval.lab.sweep_search import Found, search
+from lm_eval.lab.sweep_whole import Whole, whole
+from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
+
+SEARCHES = ("best", "worst", "both")
+FIRST_ITEMS = 4
+"""Items on which a search asks every format before it drops half of them, where no budget is given."""
+MIN_ITEMS = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep asks about one task."""
+
+    name: str
+    """The task under its base format, such as ``demo_mcq@mcqa``."""
+    formats: SampledFormats
+    num_items: int
+    budget: int | None = None
+    """Cells; None: all of them."""
+    search: str | None = None
+    seed: int = 0
+
+    @property
+    def num_formats(self) -> int:
+        return len(self.formats)
+
+    @property
+    def all_cells(self) -> int:
+        return self.num_formats * self.num_items
+
+    def cells(self) -> list[Cell]:
+        """The cells to ask; of a search, as many as it may ask, spread evenly."""
+        if self.budget is None:
+            rows, items = range(self.num_formats), range(self.num_items)
+            return [(row, item) for row in rows for item in items]
+        return balanced_cells(self.num_formats, self.num_items, self.budget, self.seed)
+
+
+@dataclass(frozen=True)
+class Few:
+    """What a part of the cells tells about the distribution over formats."""
+
+    distribution: Distribution
+    seen: tuple[int, ...]
+    """How many items each format was asked."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"kind": "few cells", **self.distribution.to_dict(), "seen": list(self.seen)}
+
+
+Result: TypeAlias = Union[Whole, Few, Found]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What came out of a sweep over one task."""
+
+    plan: Plan
+    metric: str
+    higher_is_better: bool
+    cells: int
+    """Cells that have a score."""
+    reused: int
+    asked: int
+    missing: int
+    usage: Mapping[str, Any]
+    shares_read: tuple[float | None, ...]
+    result: Result
+    notes: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What is where: the list of formats, the answers, the results."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        plan = self.plan
+        return {
+            "task": plan.name,
+            "axis": plan.formats.axis,
+            "base": plan.formats.base.name,
+            "seed": plan.seed,
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "num_formats": plan.num_formats,
+            "num_items": plan.num_items,
+            "budget": plan.budget,
+            "search": plan.search,
+            "cells": self.cells,
+            "all_cells": plan.all_cells,
+            "answers_reused": self.reused,
+            "answers_asked": self.asked,
+            "cells_missing": self.missing,
+            "usage": dict(self.usage),
+            "formats": [
+                {
+                    "name": one.name,
+                    "fingerprint": one.format.fingerprint,
+                    "slots": dict(one.slots),
+                    "options": dict(one.options),
+                    "share_read": share,
+                }
+                for one, share in zip(plan.formats, self.shares_read, strict=True)
+            ],
+            "result": self.result.to_dict(),
+            "notes": list(self.notes),
+            "files": dict(self.files),
+        }
+
+
+def sweep(
+    plan: Plan, asker: Asker, *, output_path: str | None = None, files: Mapping[str, str]
+) -> Sweep:
+    """Ask what the plan says, and work out what it shows. ``output_path`` gets a run's files."""
+    notes: list[str] = []
+    result: Result
+    if plan.search is not None:
+        result = search(plan, asker, plan.search)
+        path = asker.rewrite(output_path) if output_path is not None else None
+    else:
+        path = asker.write(plan.cells(), output_path)
+        result = _few(plan, asker.known) if _is_partial(plan) else _whole(plan, asker.known, notes)
+    known = asker.known
+    return Sweep(
+        plan=plan,
+        metric=known.metric,
+        higher_is_better=known.higher_is_better,
+        cells=len(known.scores),
+        reused=known.reused,
+        asked=known.asked,
+        missing=known.missing,
+        usage=known.usage.as_dict(),
+        shares_read=tuple(
+            known.share_read(row, range(plan.num_items)) for row in range(plan.num_formats)
+        ),
+        result=result,
+        notes=tuple(notes),
+        files={**files, **({} if path is None else {"results": str(path)})},
+    )
+
+
+def _is_partial(plan: Plan) -> bool:
+    return plan.budget is not None and plan.budget < plan.all_cells
+
+
+def _few(plan: Plan, known: CellScores) -> Few:
+    cells = sorted(known.scores)
+    if not cells:
+        raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
+    rows, _ = features(plan.formats)
+    distribution = estimate_distribution(
+        cells,
+        [known.scores[cell] for cell in cells],
+        plan.num_formats,
+        plan.num_items,
+        features=rows if rows and rows[0] else None,
+        seed=plan.seed,
+    )
+    seen = [0] * plan.num_formats
+    for row, _ in cells:
+        seen[row] += 1
+    return Few(distribution, tuple(seen))
+
+
+def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
+    rows = range(plan.num_formats)
+    items = [
+        item for item in range(plan.num_items) if all((row, item) in known.scores for row in rows)
+    ]
+    if len(items) < MIN_ITEMS:
+        raise DataError(
+            f"{plan.name}: {len(items)} of {plan.num_items} items have an answer under every format, "
+            f"and a comparison needs at least {MIN_ITEMS}. Ask more items, or look into what failed."
+        )
+    if len(items) < plan.num_items:
+        notes.append(
+            f"{plan.num_items - len(items)} of {plan.num_items} items are left out, because an answer "
+            "under some format is missing."
+        )
+    clusters = [known.clusters[item] for item in items] if known.clusters else None
+    slots = [one.slots for one in plan.formats]
+    return whole(
+        known.matrix(rows, items),
+        clusters,
+        slots,
+        higher_is_better=known.higher_is_better,
+        seed=plan.seed,
+    )
+
+
+# What the user asks for
+
+
+def parse_budget(
+    text: str | None, *, num_formats: int, num_items: int, search: str | None
+) -> int | None:
+    """``2n`` (twice the items), a number of cells, or ``full``; None: all cells.
+
+    A search without a budget gets so many that its first round asks ``FIRST_ITEMS`` of every format.
+    """
+    total, searches = num_formats * num_items, 2 if search == "both" else 1
+    if text is None and search is not None:
+        rounds = math.ceil(math.log2(num_formats))
+        return min(total, searches * rounds * FIRST_ITEMS * num_formats)
+    if text is None or text == "full":
+        if search is not None:
+            raise UsageError(
+                "--search asks less than everything, so --budget full has no meaning with it. A "
+                "full sweep names the best and worst format anyway: leave --search out."
+            )
+        return None
+    cells = _cells(text, num_items)
+    least = searches * num_formats
+    if cells < least:
+        why = "each of the two searches asks every format once" if searches > 1 else "one each"
+        raise UsageError(
+            f"--budget {text} is {cells:,} cells, but {num_formats} formats need at least {least:,} "
+            f"({why}). Give --budget {least} or more, or fewer --formats."
+        )
+    if cells > total:
+        raise UsageError(
+            f"--budget {text} is {cells:,} cells, but {num_formats} formats × {num_items} items have "
+            f"only {total:,}. Leave --budget out to ask them all."
+        )
+    return cells
+
+
+def _cells(text: str, num_items: int) -> int:
+    times = re.fullmatch(r"(\d+(?:\.\d+)?)\s*n", text.strip().lower())
+    if times is not None:
+        return round(float(times[1]) * num_items)
+    if re.fullmatch(r"\d+", text.strip()):
+        return int(text)
+    raise UsageError(
+        f"--budget {text!r} is neither a number of cells such as 800, nor a multiple of the number of "
+        "items such as 2n, nor full."
+    )

@@ -1,0 +1,152 @@
+"""The best or worst format of a list, found with few cells and scored again on fresh items.
+
+In: a way to ask formats about items. Out: ``Found``: what the search chose, its score while choosing,
+which flatters, and its score and distance from the base format on items that took no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from lm_eval.errors import UsageError
+from lm_eval.lab.cells import Asker
+from lm_eval.stats.halving import Search, halving
+from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.paired import Paired, paired
+
+KEPT_FRESH = 3
+"""One item in so many is kept out of the search, to score again what it finds."""
+FEW_FRESH = 30
+BASE = 0
+
+
+class SearchPlan(Protocol):
+    """What a search needs of a ``Plan``."""
+
+    @property
+    def num_formats(self) -> int: ...
+    @property
+    def num_items(self) -> int: ...
+    @property
+    def budget(self) -> int | None: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """One format that a search chose."""
+
+    kind: str
+    """``best`` or ``worst``."""
+    chosen: int
+    search: Search
+    fresh: Estimate
+    """Its score on fresh items."""
+    against_base: Paired | None
+    """It minus the base on the same fresh items; None where it is the base."""
+
+    @property
+    def optimism(self) -> float:
+        """How far the score while choosing lies above the fresh one."""
+        return self.search.while_choosing.value - self.fresh.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "kind": self.kind,
+            "chosen": self.chosen,
+            "search": self.search.to_dict(),
+            "fresh": asdict(self.fresh),
+            "against_base": None if self.against_base is None else self.against_base.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the searches chose, and the base format beside it."""
+
+    extremes: tuple[Extreme, ...]
+    base: Estimate
+    """The base format on the fresh items."""
+    fresh_items: int
+    apart: Paired | None
+    """Best minus worst on the fresh items, where both were searched for and differ."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "kind": "search",
+            "extremes": [one.to_dict() for one in self.extremes],
+            "base": asdict(self.base),
+            "fresh_items": self.fresh_items,
+            "best_minus_worst": None if self.apart is None else self.apart.to_dict(),
+        }
+
+
+def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
+    """Search for the ``best``, the ``worst`` or ``both``, and score again what was found.
+
+    The budget is for choosing; scoring again asks at most as many cells once more.
+    """
+    kinds = ("best", "worst") if what == "both" else (what,)
+    budget = plan.budget or 0
+    reserve = max(1, plan.num_items // KEPT_FRESH)
+    if plan.num_items < KEPT_FRESH:
+        raise UsageError(
+            f"A search needs at least {KEPT_FRESH} items, some to choose with and some to score again "
+            f"what was chosen; there are {plan.num_items}."
+        )
+    searches = {kind: _search(plan, asker, kind, budget // len(kinds), reserve) for kind in kinds}
+    chosen = {kind: one.chosen for kind, one in searches.items()}
+    rows = [*dict.fromkeys([BASE, *chosen.values()])]
+    items = _fresh(plan, list(searches.values()), budget // len(rows))
+    scores = dict(zip(rows, asker.scores(rows, items), strict=True))
+    return Found(
+        extremes=tuple(_extreme(kind, one, scores, plan.seed) for kind, one in searches.items()),
+        base=mean_estimate(scores[BASE].tolist()),
+        fresh_items=len(items),
+        apart=_apart(chosen, scores, plan.seed),
+    )
+
+
+def _search(plan: SearchPlan, asker: Asker, kind: str, budget: int, reserve: int) -> Search:
+    return halving(
+        plan.num_formats,
+        budget,
+        asker.scores,
+        worst=(kind == "worst") == asker.higher_is_better,
+        seed=plan.seed,
+        num_items=plan.num_items,
+        reserve=reserve,
+    )
+
+
+def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:
+    """Items that no search asked about, in random order."""
+    used = frozenset().union(*(one.used_items for one in searches))
+    order = numpy().random.default_rng([plan.seed, 1]).permutation(plan.num_items).tolist()
+    fresh = [item for item in order if item not in used]
+    return fresh[: max(most, FEW_FRESH)]
+
+
+def _extreme(kind: str, search: Search, scores: dict[int, Array], seed: int) -> Extreme:
+    found = scores[search.chosen].tolist()
+    is_base = search.chosen == BASE
+    return Extreme(
+        kind=kind,
+        chosen=search.chosen,
+        search=search,
+        fresh=mean_estimate(found),
+        against_base=None if is_base else paired(found, scores[BASE].tolist(), seed=seed),
+    )
+
+
+def _apart(chosen: dict[str, int], scores: dict[int, Array], seed: int) -> Paired | None:
+    if len(chosen) < 2 or chosen["best"] == chosen["worst"]:
+        return None
+    best, worst = (scores[chosen[kind]].tolist() for kind in ("best", "worst"))
+    return paired(best, worst, seed=seed)

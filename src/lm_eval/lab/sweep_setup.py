@@ -1,0 +1,194 @@
+"""From what the user typed to a sweep that can start: the list of formats, the items, the files.
+
+In: a task under its base format, and ``--formats`` as a number or a file. Out: a ``Setup``: the plan,
+and the asker that carries it out. Everything wrong with the request is said here, before a model is
+loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lm_eval.errors import FormatError, OutputError, UsageError
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.lab.axes import AXES
+from lm_eval.lab.cells import Asker, OpenedModel
+from lm_eval.lab.format_list import FormatList
+from lm_eval.lab.grammar import sample_formats
+from lm_eval.lab.sweep import Plan, Sweep, parse_budget
+from lm_eval.lab.swept_task import SweptTask
+from lm_eval.models.base import LM
+from lm_eval.preparing import doc_ids
+from lm_eval.reports.encode import to_json
+from lm_eval.reports.names import safe_model_name, safe_task_name
+from lm_eval.runs import Run, model_class
+from lm_eval.tasks.index import cache_folder
+from lm_eval.tasks.task import ConfigurableTask
+
+MIN_FORMATS = 2
+DEFAULT_AXIS = AXES[0]
+ANSWERS = "answers.sqlite"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked for, the same for every task of the command."""
+
+    formats: str
+    """How many, or a file that holds a list."""
+    axis: str | None = None
+    """None: that of the file, or layout."""
+    budget: str | None = None
+    search: str | None = None
+    seed: int = 0
+    saves: bool = True
+    """Whether a new list is written; a dry run writes nothing."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A sweep of one task, ready to start."""
+
+    plan: Plan
+    asker: Asker
+    list_path: Path
+
+
+def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
+    """The sweep of one task; ``run`` says what is asked of which model."""
+    base = base_format(task)
+    formats, path = format_list(base, wanted, list_folder(run))
+    if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
+        raise UsageError(
+            "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
+            "with it."
+        )
+    chosen = list(doc_ids(task, run.options))
+    budget = parse_budget(
+        wanted.budget,
+        num_formats=len(formats),
+        num_items=len(chosen),
+        search=wanted.search,
+    )
+    plan = Plan(
+        name=task.name if task.format_name else f"{task.name}@{base.name}",
+        formats=formats,
+        num_items=len(chosen),
+        budget=budget,
+        search=wanted.search,
+        seed=wanted.seed,
+    )
+    tasks = [SweptTask(task, one) for one in formats]
+    return Setup(plan, Asker(run, tasks, chosen, opened), path)
+
+
+def base_format(task: ConfigurableTask) -> PromptFormat:
+    """The format that a sweep starts from; an error where the task has none."""
+    if task.format is None:
+        raise FormatError(
+            f"Task {task.name!r} is asked without a format, so there is nothing to vary. Name one to "
+            f"start from: `--tasks {task.task_name}@mcqa`, or --base mcqa. `lm-eval ls formats` lists "
+            "them."
+        )
+    return task.format
+
+
+def format_list(base: PromptFormat, wanted: Wanted, folder: Path) -> tuple[FormatList, Path]:
+    """The list to run, and its file: a file that was named, one saved before, or a new one."""
+    if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
+        return _sampled(base, int(wanted.formats), wanted, folder)
+    path = Path(wanted.formats).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"--formats {wanted.formats!r} is neither a number of formats, such as 50, nor a file with "
+            "a list of them."
+        )
+    found = FormatList.load(path)
+    _check_list(found, base, wanted, path)
+    return found, path
+
+
+def _sampled(
+    base: PromptFormat, count: int, wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
+    if count < MIN_FORMATS:
+        raise UsageError(
+            f"--formats {count}: a sweep compares formats, so it needs at least {MIN_FORMATS}, the base "
+            "format among them."
+        )
+    axis = wanted.axis or DEFAULT_AXIS
+    name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{wanted.seed}"
+    path = folder / f"{name}_{base.fingerprint[:6]}.yaml"
+    if path.is_file():
+        saved = FormatList.load(path)
+        _check_list(saved, base, wanted, path)
+        return saved, path
+    found = FormatList.of(sample_formats(base, count, seed=wanted.seed, axes=(axis,)))
+    return found, found.save(path) if wanted.saves else path
+
+
+def _check_list(found: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
+    """Refuse a list that varies something else than what is asked for."""
+    if found.base.fingerprint != base.fingerprint:
+        raise UsageError(
+            f"{path} varies the format {found.base.name!r} ({found.base.fingerprint}), but the task's "
+            f"base format is {base.name!r} ({base.fingerprint}). Start from the same one, such as with "
+            f"--base {found.base.name}, or sample a new list with --formats {len(found)}."
+        )
+    if wanted.axis is not None and wanted.axis != found.axis:
+        raise UsageError(
+            f"{path} varies the axis {found.axis!r}, not {wanted.axis!r}. Leave --axis out, or sample a "
+            "new list."
+        )
+    if len(found) < MIN_FORMATS:
+        raise UsageError(f"{path} holds {len(found)} format; a sweep compares at least two.")
+
+
+# Files
+
+
+def list_folder(run: Run) -> Path:
+    """Where a list is saved: beside the results of all models, or in the user's cache."""
+    return cache_folder() / "sweeps" if run.output_path is None else _folder(run.output_path)
+
+
+def with_answers(run: Run) -> Run:
+    """The run with a file for its answers, so that later commands find what was paid for.
+
+    A backend whose answers cost nothing keeps none, unless a file is named.
+    """
+    if run.use_cache is not None or not _is_worth_keeping(run):
+        return run
+    if run.output_path is not None:
+        return replace(run, use_cache=str(_folder(run.output_path) / ANSWERS))
+    file = f"{safe_model_name(run.model_name)}.sqlite"
+    return replace(run, use_cache=str(cache_folder() / "sweeps" / file))
+
+
+def _is_worth_keeping(run: Run) -> bool:
+    model = run.model if isinstance(run.model, LM) else model_class(run.model)
+    return bool(model.keeps_answers)
+
+
+def _folder(output_path: str) -> Path:
+    path = Path(output_path).expanduser()
+    return path.parent if path.suffix == ".json" and not path.is_dir() else path
+
+
+def write_summary(sweep: Sweep) -> Sweep:
+    """Write ``sweep_<time>.json`` beside the results, if some were written; the sweep, knowing it."""
+    results = sweep.files.get("results")
+    if results is None:
+        return sweep
+    stamp = Path(results).stem.rpartition("_")[2]
+    path = Path(results).with_name(f"sweep_{stamp}.json")
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(to_json(sweep.to_dict(), indent=2) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        raise OutputError(f"The summary cannot be written to {path}: {error.strerror}.") from None
+    return replace(sweep, files={**sweep.files, "summary": str(path)})

@@ -1,0 +1,294 @@
+"""Answers to a doc in several orders of its choices → its debiased answer, and the bias of positions.
+
+In: docs with their requests and answers in every order. Out: for each doc what was picked in each
+order and what is left without the positions; for a task a ``ChoiceOrder``. A place is that of a choice
+in the data, a position is where it stands in a prompt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.formats.orders import Order, Permutation
+from lm_eval.reordering import NOT_SHOWN
+from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.choice_order import ChoiceOrder, Shares
+from lm_eval.scoring.metrics import Metric
+from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
+from lm_eval.scoring.score import outcome_of
+from lm_eval.stats.intervals import Estimate, mean_estimate, share_estimate
+from lm_eval.stats.orders import (
+    best,
+    content,
+    mean_prior,
+    most_voted,
+    position_prior,
+    without_prior,
+)
+from lm_eval.tasks.task import ConfigurableTask
+
+DEBIASED = Metric("acc_debiased", "acc without the bias of positions")
+OVER_ORDERS = Metric("acc_over_orders", "acc in the mean of all orders of the choices")
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """A doc in one order of its choices, answered: once, or as often as requests are repeated."""
+
+    doc: DocRequests
+    answers: Sequence[Answer]
+    order: Order
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def gold(self) -> tuple[int, ...]:
+        """The positions that are right."""
+        return self.doc.asked.gold
+
+    @property
+    def positions(self) -> list[int | None]:
+        """The position picked by each answer; None where none could be read."""
+        return [_position(outcome) for outcome in self.outcomes]
+
+    @property
+    def position(self) -> int | None:
+        """The position that the first answer picks."""
+        return _position(self.outcomes[0])
+
+    @property
+    def places(self) -> list[int]:
+        """The choices picked by the answers that were read."""
+        return [self.order[at] for at in self.positions if at is not None]
+
+    @property
+    def place(self) -> int | None:
+        return None if self.position is None else self.order[self.position]
+
+    @property
+    def is_right(self) -> bool:
+        return self.position in self.gold
+
+    @property
+    def logprobs(self) -> tuple[float, ...] | None:
+        outcome = self.outcomes[0]
+        return outcome.logprobs if isinstance(outcome, ChoiceOutcome) else None
+
+
+def in_orders(
+    task: ConfigurableTask, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
+) -> list[InOrder]:
+    """The doc in each of its orders with the answers to it, that of the data first."""
+    found, start = [], 0
+    for one in (doc.own, *doc.reordered):
+        given = answers[start : start + len(one.requests)]
+        start += len(given)
+        rounds: list[Sequence[Answer]] = [given]
+        if not one.asked.continuations:  # text: every repeat is an answer of its own
+            rounds = [[answer] for answer in given]
+        outcomes = tuple(outcome_of(task, one, some, is_prefilled=is_prefilled) for some in rounds)
+        order = one.order or tuple(range(len(one.asked.continuations or one.asked.choices)))
+        found.append(InOrder(one, given, order, outcomes))
+    return found
+
+
+def _position(outcome: Outcome) -> int | None:
+    if isinstance(outcome, TextOutcome):
+        value = outcome.reading.value
+        return value if outcome.reading.is_answer and isinstance(value, int) else None
+    return outcome.picked()
+
+
+@dataclass(frozen=True, slots=True)
+class Debiased:
+    """A doc's answer without the positions: a choice, several that tie, or none."""
+
+    places: tuple[int, ...]
+    probabilities: tuple[float, ...] | None = None
+    """Of each choice; None where answers are votes."""
+
+    def value(self, gold: Sequence[int]) -> float:
+        """How much of the answer is right: all, nothing, or the part of a tie."""
+        return sum(place in gold for place in self.places) / max(len(self.places), 1)
+
+
+def debiased(views: Sequence[InOrder]) -> Debiased:
+    """What the orders say together: the mean of log-probabilities, or the vote of what was read."""
+    rows = [(view.order, view.logprobs) for view in views if view.logprobs is not None]
+    if not rows:
+        return Debiased(most_voted(place for view in views for place in view.places))
+    if len(rows) == 1:  # nothing to take a mean of: the score as it is, its first choice in a tie
+        place = views[0].place
+        return Debiased(() if place is None else (place,))
+    found = content(rows)
+    return Debiased(best(found), found)
+
+
+def debiased_by(view: InOrder, prior: Sequence[float]) -> Debiased:
+    """The answer in one order without the prior of its positions."""
+    assert view.logprobs is not None, "pride is for scored labels"
+    found = without_prior(view.logprobs, prior)
+    return Debiased(best(found), found)
+
+
+def prior_of(views: Sequence[InOrder]) -> tuple[float, ...] | None:
+    """How likely the positions are, whatever stands there; None for one order, or for text."""
+    rows = [view.logprobs for view in views if view.logprobs is not None]
+    return position_prior(rows) if len(rows) > 1 else None
+
+
+class Priors:
+    """The priors of docs, by their number of choices."""
+
+    def __init__(self) -> None:
+        self._found: defaultdict[int, list[tuple[float, ...]]] = defaultdict(list)
+
+    def add(self, views: Sequence[InOrder]) -> None:
+        """Learn from a doc that was asked in all orders; one that was not tells nothing."""
+        prior = prior_of(views)
+        if prior is not None:
+            self._found[len(prior)].append(prior)
+
+    def mean(self) -> dict[int, tuple[float, ...]]:
+        """Number of choices → the mean prior."""
+        return {count: mean_prior(some) for count, some in sorted(self._found.items())}
+
+
+class OrderTally:
+    """Counts what the order does, doc by doc; the order in which docs come changes nothing."""
+
+    def __init__(self, permutation: Permutation) -> None:
+        self._permutation = permutation
+        self._docs: Counter[str] = Counter()
+        self._left: Counter[str] = Counter()
+        self._is_vote = False
+        self._labels: tuple[str, ...] = ()
+        self._recall = _ByPosition()
+        self._recall_debiased = _ByPosition()
+        self._picked = _Picks()
+        self._picked_over_orders = _Picks()
+        self._moved = _ByPosition()
+
+    def add(self, views: Sequence[InOrder], answer: Debiased | None, labels: Sequence[str]) -> None:
+        """Count a doc; ``answer`` is None where its bias is not known."""
+        first = views[0]
+        self._count(views, answer)
+        self._is_vote |= first.logprobs is None
+        if first.doc.left_in_place == NOT_SHOWN:  # its choices stand nowhere
+            return
+        if len(labels) > len(self._labels):
+            self._labels = tuple(labels)
+        self._picked.add([first], len(labels))
+        if len(first.gold) == 1:
+            self._recall.add(first.gold[0], float(first.is_right))
+            if answer is not None:
+                gold = [first.order[at] for at in first.gold]
+                self._recall_debiased.add(first.gold[0], answer.value(gold))
+        if len(views) > 1:
+            self._picked_over_orders.add(views, len(labels))
+            self._move(views)
+
+    def result(self, priors: Mapping[int, tuple[float, ...]]) -> ChoiceOrder:
+        count, docs = len(self._labels), self._docs
+        permuted = docs["permuted"]
+        return ChoiceOrder(
+            mode=str(self._permutation),
+            permuted=permuted,
+            asked_once=docs["asked once"],
+            left_in_place=dict(sorted(self._left.items())),
+            asked=docs["asked"],
+            is_vote=self._is_vote,
+            labels=self._labels,
+            recall=self._recall.shares(count),
+            recall_debiased=self._recall_debiased.shares(count),
+            picked=self._picked.shares(count),
+            picked_over_orders=self._picked_over_orders.shares(count) if permuted else (),
+            moved=self._moved.estimates(count) if permuted else (),
+            changed=share_estimate(docs["changed"], permuted) if permuted else None,
+            priors=priors,
+            ties=docs["ties"],
+            unanswered=docs["unanswered"],
+        )
+
+    def _count(self, views: Sequence[InOrder], answer: Debiased | None) -> None:
+        self._docs["asked"] += len(views)
+        if len(views) > 1:
+            self._docs["permuted"] += 1
+            self._docs["changed"] += len({view.place for view in views} - {None}) > 1
+        elif views[0].doc.left_in_place:
+            self._left[views[0].doc.left_in_place] += 1
+        else:
+            self._docs["asked once"] += 1
+        self._docs["ties"] += answer is not None and len(answer.places) > 1
+        self._docs["unanswered"] += answer is None or not answer.places
+
+    def _move(self, views: Iterable[InOrder]) -> None:
+        """Count each position's share of right answers while this doc's gold stands there."""
+        right = _ByPosition()
+        for view in views:
+            if len(view.gold) == 1:
+                right.add(view.gold[0], float(view.is_right))
+        for position, share in right.means():
+            self._moved.add(position, share)
+
+
+class _ByPosition:
+    """Numbers by the position that they are about."""
+
+    def __init__(self) -> None:
+        self._values: defaultdict[int, list[float]] = defaultdict(list)
+
+    def add(self, position: int, value: float) -> None:
+        self._values[position].append(value)
+
+    def means(self) -> Iterator[tuple[int, float]]:
+        for position, values in self._values.items():
+            yield position, sum(values) / len(values)
+
+    def shares(self, count: int) -> Shares:
+        found = self.estimates(count)
+        return tuple(None if one is None else one.value for one in found)
+
+    def estimates(self, count: int) -> tuple[Estimate | None, ...]:
+        values = [self._values.get(position) for position in range(count)]
+        return tuple(mean_estimate(some) if some else None for some in values)
+
+
+class _Picks:
+    """How often each position was picked, of the answers that could have picked it."""
+
+    def __init__(self) -> None:
+        self._picked: Counter[int] = Counter()
+        self._could: Counter[int] = Counter()
+
+    def add(self, views: Iterable[InOrder], count: int) -> None:
+        for view in views:
+            if view.position is not None:
+                self._picked[view.position] += 1
+                self._could.update(range(count))
+
+    def shares(self, count: int) -> Shares:
+        return tuple(
+            self._picked[at] / self._could[at] if self._could[at] else None for at in range(count)
+        )
+
+
+def order_values(
+    views: Sequence[InOrder], answer: Debiased | None, permutation: Permutation
+) -> dict[str, Any]:
+    """The metrics of a doc that the orders give: debiased, and in the mean over orders."""
+    first = views[0]
+    gold = [first.order[at] for at in first.gold]
+    value = None if answer is None else answer.value(gold)
+    if permutation.mode == "pride":  # where most docs are asked once, there is no mean over orders
+        return {DEBIASED.name: value}
+    right = [at in view.gold for view in views for at in view.positions]
+    mean = sum(right) / len(right)
+    return {DEBIASED.name: mean if len(views) == 1 else value, OVER_ORDERS.name: mean}
+
+
+def order_metrics(permutation: Permutation) -> list[Metric]:
+    """The metrics that ``order_values`` has values for."""
+    return [DEBIASED] if permutation.mode == "pride" else [DEBIASED, OVER_ORDERS]

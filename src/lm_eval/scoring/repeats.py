@@ -1,0 +1,119 @@
+"""Several replies to each doc (``repeats: 4``): one value for each doc and metric.
+
+A doc's replies are averaged before anything else, so that docs stay what varies. Beside the means stand
+``pass@k``, the chance that one of k replies is right, and ``maj@k``, how right the answer is that most
+of k replies give.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.errors import ConfigError
+from lm_eval.scoring.answers import as_number, normal_form, only_number, same_answer
+from lm_eval.scoring.metrics import Metric, is_right
+from lm_eval.scoring.outcomes import TextOutcome
+from lm_eval.stats.intervals import mean_estimate
+from lm_eval.stats.repeats import majority_score, pass_chance
+
+_NAME = re.compile(r"(pass|maj)@([1-9]\d*)")
+_EXPLAINED = {
+    "pass": "the chance that one of {k} replies is right",
+    "maj": "how right the answer of most of {k} replies is, ties shared",
+}
+
+
+def is_repeat_metric(name: str) -> bool:
+    """Whether a metric is made from several replies: ``pass@3``, ``maj@5``."""
+    return _NAME.fullmatch(name) is not None
+
+
+def repeat_metrics(asked: Sequence[str], repeats: int, *, where: str) -> list[Metric]:
+    """``pass@K`` and ``maj@K`` of a task with K replies to each doc, and those it asks for by name."""
+    names = [name for name in asked if is_repeat_metric(name)]
+    if repeats > 1:
+        names += [f"pass@{repeats}", f"maj@{repeats}"]
+    return [_metric(name, repeats, where) for name in dict.fromkeys(names)]
+
+
+def value_of(metric: Metric, outcomes: Sequence[TextOutcome]) -> Any:
+    """A doc's value of a metric: its mean over the replies that count, or None where none does."""
+    if metric.of_replies is not None:
+        return metric.of_replies(outcomes)
+    # Of pairs for a table there is no mean: the first reply stands for the doc.
+    if len(outcomes) == 1 or metric.aggregate is not mean_estimate:
+        return metric.value(outcomes[0])
+    values = [value for outcome in outcomes if (value := metric.value(outcome)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+@dataclass
+class RepeatNotes:
+    """Collects what a reader of the scores should know about the replies."""
+
+    repeats: int = 1
+    differs: bool = False
+
+    def add(self, outcomes: Sequence[TextOutcome]) -> None:
+        """Note the replies to one doc."""
+        self.repeats = max(self.repeats, len(outcomes))
+        self.differs = self.differs or len({outcome.reply for outcome in outcomes}) > 1
+
+    def lines(self, metrics: Sequence[Metric]) -> list[str]:
+        if self.repeats == 1:
+            return []
+        found = [
+            f"{self.repeats} replies to each doc: their mean is the doc's score, and docs are what the "
+            "intervals are over"
+        ]
+        if not self.differs:
+            found.append(
+                f"the {self.repeats} replies to a doc are the same for every doc: let the model sample, "
+                "for example with --gen_kwargs do_sample=true,temperature=0.7"
+            )
+        first = [m.name for m in metrics if not m.of_replies and m.aggregate is not mean_estimate]
+        if first:
+            found.append(f"{', '.join(first)} is that of the first reply to each doc")
+        return found
+
+
+def _metric(name: str, repeats: int, where: str) -> Metric:
+    match = _NAME.fullmatch(name)
+    assert match is not None
+    kind, k = match[1], int(match[2])
+    if k > repeats:
+        raise ConfigError(
+            f"{where}: metric {name!r} needs {k} replies to each doc, and there "
+            f"{'is' if repeats == 1 else 'are'} {repeats}. Set `repeats: {k}` in the task, or ask for a "
+            "smaller k."
+        )
+    of_replies = _passes(k) if kind == "pass" else _majority(k)
+    return Metric(name, _EXPLAINED[kind].format(k=k), of_replies=of_replies)
+
+
+def _passes(k: int) -> Callable[[Sequence[TextOutcome]], float]:
+    return lambda outcomes: pass_chance(sum(map(is_right, outcomes)), len(outcomes), k)
+
+
+def _majority(k: int) -> Callable[[Sequence[TextOutcome]], float]:
+    return lambda outcomes: majority_score([(_vote(o), float(is_right(o))) for o in outcomes], k)
+
+
+def _vote(outcome: TextOutcome) -> Hashable | None:
+    """What a reply votes for; None where nothing was read. Answers that are the same are one vote."""
+    if not outcome.reading.is_answer:
+        return None
+    value = outcome.reading.value
+    if outcome.answers == "order":
+        return tuple(value)
+    if outcome.answers != "text":
+        return value if isinstance(value, Hashable) else str(value)
+    text = str(value)
+    for place, gold in enumerate(outcome.gold):
+        if same_answer(text, str(gold)):
+            return "gold", place
+    number = only_number(text) if as_number(text) is not None else None
+    return ("number", number) if number is not None else ("text", normal_form(text))

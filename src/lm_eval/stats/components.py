@@ -1,0 +1,166 @@
+"""How much of a score's uncertainty comes from the items, and how much from the format.
+
+In: scores by format and item, both seen as drawn from many more. Out: ``Components``, the parts of a
+two-way analysis of variance, and the standard errors that follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.stats.clusters import cluster_codes
+from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.matrices import score_matrix, unit_sums
+from lm_eval.stats.numeric import Array, special
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """A score over formats and items, with the variances behind its standard errors.
+
+    A negative estimate of a variance counts as 0. The standard errors are those of the score that all
+    formats and all items of their kind would give.
+    """
+
+    mean: float
+    num_formats: int
+    num_items: int
+    num_clusters: int | None
+    var_format: float
+    """Between formats, over all items."""
+    var_item: float
+    """Between items, over all formats."""
+    var_rest: float
+    """What is left in a cell: items that a format suits better or worse, and chance."""
+    stderr_mean: float
+    """Of the mean over these formats."""
+    stderr_one_format: float
+    """Of the score under one format, taken at random: the choice of format is part of it."""
+    stderr_items: float
+    """Of the score under one format if that format is all one asks about: items only."""
+    df_mean: float
+    df_one_format: float
+    """Degrees of freedom (Satterthwaite): few formats say little about their variance."""
+    error_item: float
+    error_rest: float
+    """The variance of a mean over these items due to items, and due to the rest under one format."""
+
+    @property
+    def share_format(self) -> float | None:
+        """The format's part of the variance of one format's score; None if nothing varies."""
+        total = self.stderr_one_format**2
+        return self.var_format / total if total > 0 else None
+
+    def over_formats(self, confidence: float = 0.95) -> Estimate:
+        """The mean over these formats, with an interval for all formats of their kind."""
+        return self._estimate(self.mean, self.stderr_mean, self.df_mean, confidence)
+
+    def one_format(self, score: float, confidence: float = 0.95) -> Estimate:
+        """``score`` under one format, with an interval that holds the choice of that format, too."""
+        return self._estimate(score, self.stderr_one_format, self.df_one_format, confidence)
+
+    def formats_needed(self, stderr: float) -> int | None:
+        """How many formats bring the mean's standard error to ``stderr``, on as many items.
+
+        None if no number does: the items alone have a larger error.
+        """
+        if not stderr > 0:
+            raise ValueError(f"A standard error to reach is above 0; got {stderr}.")
+        left = stderr**2 - self.error_item
+        by_format = self.var_format + self.error_rest
+        if by_format == 0:
+            return 1 if left >= 0 else None
+        if left <= 0 or by_format / left > 1e12:
+            return None
+        return max(1, math.ceil(by_format / left - 1e-9))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        shown = {name: getattr(self, name) for name in self.__slots__}
+        return {**shown, "share_format": self.share_format}
+
+    def _estimate(self, value: float, stderr: float, df: float, confidence: float) -> Estimate:
+        if not 0.0 < confidence < 1.0:
+            raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+        if stderr == 0:
+            return Estimate(value, 0.0, None, None, self.num_items, "none")
+        half = float(special().stdtrit(df, 0.5 + confidence / 2)) * stderr
+        method = f"t, {df:.1f} degrees of freedom"
+        return Estimate(value, stderr, value - half, value + half, self.num_items, method)
+
+
+def components(scores: Array, clusters: Sequence[Hashable] | None = None) -> Components:
+    """The variance components of ``scores`` (formats × items), both taken as random.
+
+    With ``clusters`` (one name for each item), the errors of means over items are those of whole
+    clusters (CR1); ``var_item`` and ``var_rest`` remain variances between single items.
+    """
+    table = score_matrix(scores)
+    num_formats, num_items = table.shape
+    if num_formats < 2 or num_items < 2:
+        raise ValueError(
+            "Variance components need two formats and two items or more; got "
+            f"{num_formats} and {num_items}."
+        )
+    means = table.mean(axis=1)
+    item_means = table.mean(axis=0)
+    grand = float(table.mean())
+    rest = table - means[:, None] - item_means[None, :] + grand
+    num_units = num_items
+    if clusters is not None:
+        num_units = int(cluster_codes(clusters, num_items).max()) + 1
+    if num_units < 2:
+        raise ValueError("Variance components need two clusters or more; got one.")
+    ms_rest = float((rest**2).sum()) / ((num_formats - 1) * (num_items - 1))
+    ms_item = num_formats * float(item_means.var(ddof=1))
+    # Squared errors of means over the items; without clusters they are the mean squares over n.
+    of_means = float(means.var(ddof=1))
+    of_rest = float(_mean_errors(rest, clusters).sum()) / (num_formats - 1)
+    of_items = float(_mean_errors(item_means[None, :] - grand, clusters)[0])
+    var_format = _positive(of_means - of_rest)
+    error_item = _positive(of_items - of_rest / num_formats)
+    error_one = error_item + of_rest
+    dfs = (num_formats - 1, num_units - 1, (num_formats - 1) * (num_units - 1))
+    parts = (of_means, of_items, of_rest)
+    scale = 1 / num_formats
+    return Components(
+        mean=grand,
+        num_formats=num_formats,
+        num_items=num_items,
+        num_clusters=None if clusters is None else num_units,
+        var_format=var_format,
+        var_item=_positive((ms_item - ms_rest) / num_formats),
+        var_rest=_positive(ms_rest),
+        stderr_mean=math.sqrt(var_format / num_formats + error_item + of_rest / num_formats),
+        stderr_one_format=math.sqrt(var_format + error_one),
+        stderr_items=math.sqrt(error_one),
+        df_mean=_satterthwaite([scale, 1.0, -scale], parts, dfs),
+        df_one_format=_satterthwaite([1.0, 1.0, -scale], parts, dfs),
+        error_item=error_item,
+        error_rest=of_rest,
+    )
+
+
+def _mean_errors(centred: Array, clusters: Sequence[Hashable] | None) -> Array:
+    """The squared standard error of each row's mean, from rows × items without their means."""
+    sums, _ = unit_sums(centred, clusters)
+    num_units = len(sums)
+    return num_units / (num_units - 1) * (sums**2).sum(axis=0) / centred.shape[1] ** 2
+
+
+def _satterthwaite(weights: Sequence[float], parts: Sequence[float], dfs: Sequence[float]) -> float:
+    """The degrees of freedom of a weighted sum of mean squares, at least those of the fewest."""
+    terms = [weight * part for weight, part in zip(weights, parts, strict=True)]
+    noise = math.fsum(term**2 / df for term, df in zip(terms, dfs, strict=True))
+    if noise == 0:
+        return float(max(dfs))
+    found = math.fsum(terms) ** 2 / noise
+    return min(max(found, float(min(dfs))), float(max(dfs)))
+
+
+def _positive(value: float) -> float:
+    """Rounding leaves 1e-17 where scores do not differ; a variance has no sign."""
+    return value if value > 1e-15 else 0.0

@@ -1,0 +1,317 @@
+"""What a few right and wrong answers say about every format and every item.
+
+In: seen cells and their outcomes. Out: draws from the posterior of a logistic model with crossed
+effects, ``logit P = t_format + b_item``. The effects of items are normal. Those of formats are
+normal too, but for a share of broken formats with a mean and a width of their own, and they may
+start from features: ``t = X g + u``.
+
+A Metropolis sampler with several chains as the last axis of every array. A grid of Laplace
+approximations is the usual alternative; with three outcomes per item it underestimates how much
+items differ, and a mixture of formats does not fit into it.
+
+Noise of single (format, item) cells needs no term of its own: with one outcome per cell it only
+pulls all logits towards 0, which the effects' sizes take up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lm_eval.stats import effects
+from lm_eval.stats.effects import (
+    FEATURES,
+    ITEMS,
+    LEVEL_SD,
+    NAMES,
+    SHIFT_MEAN,
+    SHIFT_SD,
+    SIZE_FEATURES,
+    SIZE_FORMATS,
+    SIZE_ITEMS,
+    State,
+    half_normal,
+    normal,
+)
+from lm_eval.stats.numeric import Array, numpy
+
+CHAINS = 8
+WARM_UP = 300
+SWEEPS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Seen cells, sorted by format; formats and items are numbered among those that were seen."""
+
+    formats: Array
+    items: Array
+    outcomes: Array
+    weight: float
+    """1 for right or wrong; more for graded scores, which vary less than right and wrong would."""
+    features: Array | None
+    """One row per seen format; None without features."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Posterior draws; the last axis runs over draws, the chains one after the other."""
+
+    formats: Array
+    items: Array
+    parameters: dict[str, Array]
+    gains: Array | None
+    """Effects of the features."""
+    chains: int
+
+
+class Sampler:
+    """Chains that walk through the posterior; ``run`` gives the draws."""
+
+    def __init__(self, cells: Cells, seed: int, chains: int = CHAINS) -> None:
+        np = self.np = numpy()
+        self.cells = cells
+        self.chains = chains
+        self.rng = np.random.default_rng(seed)
+        self.num_formats = int(cells.formats[-1]) + 1
+        self.num_items = int(cells.items.max()) + 1
+        self.format_starts = np.searchsorted(cells.formats, np.arange(self.num_formats))
+        self.by_item = np.argsort(cells.items, kind="stable")
+        self.item_starts = np.searchsorted(cells.items[self.by_item], np.arange(self.num_items))
+        self.format_counts = np.bincount(cells.formats)[:, None]
+        self.item_counts = np.bincount(cells.items)[:, None]
+        self.outcomes = cells.outcomes[:, None]
+        self._start()
+
+    def _start(self) -> None:
+        """Chains far apart from each other: sizes of effects between small and large."""
+        np, rng, chains = self.np, self.rng, self.chains
+        rate = (self.cells.outcomes.sum() + 0.5) / (len(self.cells.outcomes) + 1)
+        level = np.log(rate / (1 - rate)) + 0.3 * rng.standard_normal(chains)
+        self.state: State = {
+            "level": level,
+            "log_formats": np.log(rng.uniform(0.1, 1.0, chains)),
+            "logit_share": rng.uniform(-5.0, -1.5, chains),
+            "shift": rng.uniform(-3.0, -1.0, chains),
+            "log_broken": np.log(rng.uniform(0.2, 1.0, chains)),
+            ITEMS: np.log(rng.uniform(0.5, 2.0, chains)),
+            FEATURES: np.log(rng.uniform(0.1, 0.6, chains)),
+        }
+        size = np.exp(self.state["log_formats"])
+        self.t = level + size * rng.standard_normal((self.num_formats, chains))
+        self.b = np.exp(self.state[ITEMS]) * rng.standard_normal((self.num_items, chains))
+        columns = 0 if self.cells.features is None else self.cells.features.shape[1]
+        self.gains = np.zeros((columns, chains))
+        self.steps = {name: np.full(chains, 0.4) for name in (*NAMES, ITEMS, FEATURES)}
+        self.steps |= {
+            name: np.full(chains, 0.3) for name in ("all", "scale_t", "shift_t", "scale_b")
+        }
+        self.likelihood = self._likelihood(self.t, self.b)
+        self.gain = 0.0
+
+    def run(self, warm_up: int = WARM_UP, sweeps: int = SWEEPS, keep: int = 50) -> Draws:
+        """``keep`` draws per chain, evenly spaced over ``sweeps`` after the warm-up."""
+        np = self.np
+        for sweep in range(warm_up):
+            self.gain = 1.0 / (1.0 + sweep) ** 0.6
+            self._sweep()
+        self.gain = 0.0
+        wanted = set(np.linspace(1, sweeps, keep).round().astype(int).tolist())
+        kept = []
+        for sweep in range(1, sweeps + 1):
+            self._sweep()
+            if sweep in wanted:
+                kept.append((self.t, self.b, self.gains, dict(self.state)))
+        return Draws(
+            formats=_stacked([t for t, *_ in kept]),
+            items=_stacked([b for _, b, *_ in kept]),
+            gains=None if self.cells.features is None else _stacked([k[2] for k in kept]),
+            parameters={name: _stacked([k[3][name] for k in kept]) for name in self.state},
+            chains=self.chains,
+        )
+
+    def _sweep(self) -> None:
+        self._move_formats()
+        self._move_items()
+        self._move_between()
+        self._move_level()
+        self._scale_items()
+        is_broken = self._draw_broken()
+        if self.cells.features is not None:
+            self._move_gains(is_broken)
+            self._move_parameters((FEATURES,), self._gains_density)
+        self._scale_sound(is_broken)
+        self._shift_broken(is_broken)
+        self._move_parameters(NAMES, self._formats_density)
+        self._move_parameters((ITEMS,), self._items_density)
+
+    # --- densities -------------------------------------------------------------------------------
+
+    def _likelihood(self, t: Array, b: Array) -> Array:
+        """The log likelihood of every cell."""
+        np, cells = self.np, self.cells
+        eta = t[cells.formats] + b[cells.items]
+        softplus = np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)
+        return cells.weight * (self.outcomes * eta - softplus)
+
+    def _offset(self) -> Array:
+        """What the features say about each format."""
+        features = self.cells.features
+        return 0.0 if features is None else features @ self.gains
+
+    def _residual(self, t: Array, level: Array) -> Array:
+        return t - self._offset() - level
+
+    def _formats_density(self, state: State) -> Array:
+        residual = self._residual(self.t, state["level"])
+        return effects.of_parameters(state) + effects.of_formats(residual, state).sum(axis=0)
+
+    def _items_density(self, state: State) -> Array:
+        prior = half_normal(state[ITEMS], SIZE_ITEMS)
+        return prior + normal(self.b, state[ITEMS]).sum(axis=0)
+
+    def _gains_density(self, state: State) -> Array:
+        prior = half_normal(state[FEATURES], SIZE_FEATURES)
+        return prior + normal(self.gains, state[FEATURES]).sum(axis=0)
+
+    # --- moves -----------------------------------------------------------------------------------
+
+    def _move_formats(self) -> None:
+        np = self.np
+        size = np.exp(self.state["log_formats"])
+        step = self._stride() / np.sqrt(0.2 * self.cells.weight * self.format_counts + size**-2)
+        t = self.t + step * self.rng.standard_normal(self.t.shape)
+        likelihood = self._likelihood(t, self.b)
+        gained = np.add.reduceat(likelihood - self.likelihood, self.format_starts, axis=0)
+        level = self.state["level"]
+        gained += effects.of_formats(self._residual(t, level), self.state)
+        gained -= effects.of_formats(self._residual(self.t, level), self.state)
+        is_taken = self._accepts(gained)
+        self.t = np.where(is_taken, t, self.t)
+        self.likelihood = np.where(is_taken[self.cells.formats], likelihood, self.likelihood)
+
+    def _move_items(self) -> None:
+        np = self.np
+        log_size = self.state[ITEMS]
+        tightness = 0.2 * self.cells.weight * self.item_counts + np.exp(-2.0 * log_size)
+        b = self.b + self._stride() / np.sqrt(tightness) * self.rng.standard_normal(self.b.shape)
+        likelihood = self._likelihood(self.t, b)
+        change = (likelihood - self.likelihood)[self.by_item]
+        gained = np.add.reduceat(change, self.item_starts, axis=0)
+        gained += normal(b, log_size) - normal(self.b, log_size)
+        is_taken = self._accepts(gained)
+        self.b = np.where(is_taken, b, self.b)
+        self.likelihood = np.where(is_taken[self.cells.items], likelihood, self.likelihood)
+
+    def _move_between(self) -> None:
+        """Shift all formats one way and all items the other: the outcomes cannot tell."""
+        np = self.np
+        tight_items, tight_level = np.exp(-2.0 * self.state[ITEMS]), LEVEL_SD**-2
+        tightness = self.num_items * tight_items + tight_level
+        mean = (self.b.sum(axis=0) * tight_items - self.state["level"] * tight_level) / tightness
+        shift = mean + self.rng.standard_normal(self.chains) / np.sqrt(tightness)
+        self.t, self.b = self.t + shift, self.b - shift
+        self.state["level"] = self.state["level"] + shift
+
+    def _move_level(self) -> None:
+        """Shift the level and all formats with it."""
+        shift = self.steps["all"] * self.rng.standard_normal(self.chains)
+        level = self.state["level"]
+        prior = ((level**2) - (level + shift) ** 2) / (2 * LEVEL_SD**2)
+        self._try("all", self.t + shift, self.b, {"level": level + shift}, prior)
+
+    def _scale_sound(self, is_broken: Array) -> None:
+        """Stretch the effects of sound formats with their size: their own density stays as it is."""
+        np = self.np
+        log_scale = self.steps["scale_t"] * self.rng.standard_normal(self.chains)
+        centre = self.state["level"] + self._offset()
+        stretched = centre + (self.t - centre) * np.exp(log_scale)
+        before = self.state["log_formats"]
+        after = before + log_scale
+        prior = half_normal(after, SIZE_FORMATS) - half_normal(before, SIZE_FORMATS)
+        t = np.where(is_broken, self.t, stretched)
+        self._try("scale_t", t, self.b, {"log_formats": after}, prior)
+
+    def _shift_broken(self, is_broken: Array) -> None:
+        """Move all broken formats and their mean."""
+        step = self.steps["shift_t"] * self.rng.standard_normal(self.chains)
+        before = self.state["shift"] - SHIFT_MEAN
+        prior = (before**2 - (before + step) ** 2) / (2 * SHIFT_SD**2)
+        changed = {"shift": self.state["shift"] + step}
+        self._try("shift_t", self.t + step * is_broken, self.b, changed, prior)
+
+    def _draw_broken(self) -> Array:
+        """Which formats are broken, a draw given their effects."""
+        residual = self._residual(self.t, self.state["level"])
+        odds = effects.broken_odds(residual, self.state)
+        return self.rng.random(residual.shape) * (1.0 + self.np.exp(-odds)) < 1.0
+
+    def _scale_items(self) -> None:
+        """Stretch the items' effects with their size: their own density stays as it is."""
+        np = self.np
+        log_scale = self.steps["scale_b"] * self.rng.standard_normal(self.chains)
+        changed = {ITEMS: self.state[ITEMS] + log_scale}
+        prior = half_normal(changed[ITEMS], SIZE_ITEMS)
+        prior -= half_normal(self.state[ITEMS], SIZE_ITEMS)
+        self._try("scale_b", self.t, self.b * np.exp(log_scale), changed, prior)
+
+    def _try(self, name: str, t: Array, b: Array, changed: State, prior: Array) -> None:
+        """Take the proposed effects where the posterior allows; ``prior`` is what the prior gains."""
+        np = self.np
+        likelihood = self._likelihood(t, b)
+        is_taken = self._accepts((likelihood - self.likelihood).sum(axis=0) + prior)
+        self._adapt(name, is_taken)
+        self.t, self.b = np.where(is_taken, t, self.t), np.where(is_taken, b, self.b)
+        self.likelihood = np.where(is_taken, likelihood, self.likelihood)
+        for key, value in changed.items():
+            self.state[key] = np.where(is_taken, value, self.state[key])
+
+    def _move_parameters(self, names: tuple[str, ...], density: Callable[[State], Array]) -> None:
+        np = self.np
+        current = density(self.state)
+        for name in names:
+            step = self.steps[name] * self.rng.standard_normal(self.chains)
+            after = {**self.state, name: self.state[name] + step}
+            proposed = density(after)
+            is_taken = self._accepts(proposed - current)
+            self._adapt(name, is_taken)
+            self.state[name] = np.where(is_taken, after[name], self.state[name])
+            current = np.where(is_taken, proposed, current)
+
+    def _move_gains(self, is_broken: Array) -> None:
+        """Draw the features' effects given the formats' ones: a regression, so exactly."""
+        np, rng, state = self.np, self.rng, self.state
+        features = self.cells.features
+        tight = np.exp(-2.0 * np.where(is_broken, state["log_broken"], state["log_formats"]))
+        target = self.t - state["level"] - np.where(is_broken, state["shift"], 0.0)
+        columns = self.gains.shape[0]
+        precision = np.einsum("fk,fc,fl->ckl", features, tight, features, optimize=True)
+        precision += np.exp(-2.0 * state[FEATURES])[:, None, None] * np.eye(columns)
+        right = np.einsum("fk,fc->ck", features, tight * target)[:, :, None]
+        root = np.linalg.cholesky(precision)
+        noise = rng.standard_normal((self.chains, columns, 1))
+        drawn = np.linalg.solve(precision, right)
+        drawn += np.linalg.solve(root.transpose(0, 2, 1), noise)
+        self.gains = drawn[:, :, 0].T
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _stride(self) -> Array:
+        """Steps mostly of the usual size, some small and some far, to cross between modes."""
+        return self.rng.choice([0.7, 1.7, 1.7, 4.0])
+
+    def _accepts(self, gained: Array) -> Array:
+        np = self.np
+        return np.log(self.rng.random(gained.shape)) < gained
+
+    def _adapt(self, name: str, is_taken: Array) -> None:
+        """While warming up, steer each step's size to accept about four proposals in ten."""
+        if self.gain:
+            np = self.np
+            self.steps[name] = self.steps[name] * np.exp(2.0 * self.gain * (is_taken - 0.4))
+
+
+def _stacked(kept: list[Array]) -> Array:
+    """Chain after chain: (…, chains) of each draw → (…, chains · draws)."""
+    stacked = numpy().stack(kept, axis=-1)
+    return stacked.reshape(*stacked.shape[:-2], -1)

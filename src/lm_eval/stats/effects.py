@@ -1,0 +1,62 @@
+"""How effects of formats and items are distributed before any answer is seen.
+
+In: effects and the parameters of their distribution, chains as the last axis. Out: log densities,
+but for constants. Sizes are in logits.
+"""
+
+from __future__ import annotations
+
+from lm_eval.stats.numeric import Array, numpy
+
+State = dict[str, Array]
+"""Parameters by name, one number per chain."""
+
+# Half-normal priors of the effects' sizes; the level's and the broken formats' shift's normal ones;
+# the share of broken formats is Beta(SHARE_A, SHARE_B).
+SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 0.6, 2.0, 0.7, 0.5
+LEVEL_SD = 2.0
+SHIFT_MEAN, SHIFT_SD = -2.0, 1.5
+SHARE_A, SHARE_B = 0.25, 4.0
+NAMES = ("level", "log_formats", "logit_share", "shift", "log_broken")
+ITEMS, FEATURES = "log_items", "log_features"
+
+
+def normal(value: Array, log_size: Array) -> Array:
+    """N(0, size²)."""
+    return -0.5 * (value * numpy().exp(-log_size)) ** 2 - log_size
+
+
+def half_normal(log_size: Array, scale: float) -> Array:
+    """A half-normal size, as a density of its logarithm."""
+    return log_size - 0.5 * (numpy().exp(log_size) / scale) ** 2
+
+
+def of_formats(residual: Array, state: State) -> Array:
+    """Every format's effect beyond level and features, sound or broken."""
+    np = numpy()
+    share = state["logit_share"]
+    log_share = -np.logaddexp(0.0, -share)
+    sound = log_share - share + normal(residual, state["log_formats"])
+    broken = log_share + normal(residual - state["shift"], state["log_broken"])
+    return np.logaddexp(sound, broken)
+
+
+def broken_odds(residual: Array, state: State) -> Array:
+    """The log odds that a format with this effect is broken."""
+    sound = normal(residual, state["log_formats"])
+    broken = normal(residual - state["shift"], state["log_broken"])
+    return numpy().clip(state["logit_share"] + broken - sound, -500.0, 500.0)
+
+
+def of_parameters(state: State) -> Array:
+    """The parameters of the formats' effects."""
+    share = state["logit_share"]
+    log_share = -numpy().logaddexp(0.0, -share)
+    return (
+        -0.5 * (state["level"] / LEVEL_SD) ** 2
+        - 0.5 * ((state["shift"] - SHIFT_MEAN) / SHIFT_SD) ** 2
+        + half_normal(state["log_formats"], SIZE_FORMATS)
+        + half_normal(state["log_broken"], SIZE_BROKEN)
+        + SHARE_A * log_share
+        + SHARE_B * (log_share - share)
+    )

@@ -1,0 +1,238 @@
+"""The distribution of a score over many formats, from a fraction of the (format, item) cells.
+
+In: the cells that were asked and their scores. Out: a ``Distribution``: mean, quantiles and spread of
+the formats' scores over all items, each with an interval. Cells that were not asked are drawn from
+the posterior of ``crossed``; those that were asked stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lm_eval.errors import DataError, UsageError
+from lm_eval.stats.balanced import Cell, balanced_cells, check_cells
+from lm_eval.stats.crossed import CHAINS, SWEEPS, Cells, Draws, Sampler
+from lm_eval.stats.filling import Grid, broken_share, fit_checks, row_means, seen_cells
+from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
+from lm_eval.stats.numeric import Array, numpy
+
+__all__ = ["Cell", "Distribution", "balanced_cells", "estimate_distribution"]
+
+QUANTILES = (5, 25, 50, 75, 95)
+DEFAULT_DRAWS = 400
+CONFIDENCE = 0.95
+EXACT = "all cells seen"
+CALIBRATED = "posterior, calibrated by simulation"
+APPROXIMATE = "posterior, approximate"
+"""Outside of what was simulated: few formats, few cells for each, graded scores, features."""
+
+MANY_CELLS = 10_000  # they tell enough for half the chains
+FEW_FORMATS, FEW_PER_FORMAT = 20, 4
+OFF = 0.01
+LIKELY = 0.5
+FAR_APART = 1.2
+
+# How much wider than the posterior's an interval is drawn, so that "95 %" holds over the simulated
+# data of benchmarks/few_cells.py, which prints this table and what the intervals cover.
+WIDER = {"mean": 1.0, "quantile": 1.0, "spread": 1.0, "format": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How the formats' scores are distributed, each score over all items."""
+
+    mean: Estimate
+    quantiles: dict[int, Estimate]
+    """By per cent: 5, 25, 50, 75, 95."""
+    spread: Estimate
+    """Best minus worst."""
+    per_format: tuple[Estimate, ...]
+    """How good each format is; drawn towards the others, so their own spread is too small."""
+    ordered: tuple[float, ...]
+    """The expected worst score, second worst, … best: the distribution itself."""
+    seen_mean: float
+    """The plain mean of the cells that were asked."""
+    cells: int
+    num_formats: int
+    num_items: int
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        fields = asdict(self)
+        fields["quantiles"] = {str(q): asdict(e) for q, e in self.quantiles.items()}
+        return fields
+
+
+def estimate_distribution(
+    cells: Sequence[Cell],
+    outcomes: Sequence[float],
+    num_formats: int,
+    num_items: int,
+    *,
+    features: Any = None,
+    draws: int = DEFAULT_DRAWS,
+    seed: int = DEFAULT_SEED,
+) -> Distribution:
+    """The distribution of the formats' scores over all ``num_items`` items.
+
+    ``outcomes`` are scores between 0 and 1, one per cell. ``features`` has one row per format, such as
+    which value each slot of the grammar has; formats still differ beyond what it says. The same seed
+    gives the same numbers. With every cell seen the scores are the plain means, without uncertainty.
+    """
+    grid = _grid(cells, outcomes, num_formats, num_items, features)
+    if len(grid.outcomes) == num_formats * num_items:
+        scores = grid.outcomes.reshape(num_formats, num_items).mean(axis=1)
+        return _summary(grid, scores[:, None], ())
+    seen = seen_cells(grid)
+    chains = CHAINS if len(cells) <= MANY_CELLS else CHAINS // 2
+    sampled = Sampler(seen, seed, chains).run(keep=_per_chain(draws, chains))
+    means = row_means(grid, seen, sampled, seed)
+    return _summary(grid, means, tuple(_warnings(grid, seen, sampled, means, seed)))
+
+
+def _per_chain(draws: int, chains: int) -> int:
+    if not 2 * chains <= draws <= SWEEPS * chains:
+        raise UsageError(f"Draws lie between {2 * chains} and {SWEEPS * chains}; got {draws}.")
+    return math.ceil(draws / chains)
+
+
+def _summary(grid: Grid, means: Array, warnings: tuple[str, ...]) -> Distribution:
+    """``means``: formats × draws; one draw where everything is known."""
+    np = numpy()
+    ordered = np.sort(means, axis=0)
+    count, method = len(grid.outcomes), _method(grid)
+    quantiles = np.quantile(ordered, np.array(QUANTILES) / 100, axis=0)
+    return Distribution(
+        mean=_estimate(means.mean(axis=0), count, "mean", method),
+        quantiles={
+            q: _estimate(drawn, count, "quantile", method)
+            for q, drawn in zip(QUANTILES, quantiles, strict=True)
+        },
+        spread=_estimate(ordered[-1] - ordered[0], count, "spread", method),
+        per_format=tuple(
+            _estimate(row, int(n), "format", method)
+            for row, n in zip(
+                means, np.bincount(grid.formats, minlength=grid.num_formats), strict=True
+            )
+        ),
+        ordered=tuple(ordered.mean(axis=1).tolist()),
+        seen_mean=float(grid.outcomes.mean()),
+        cells=count,
+        num_formats=grid.num_formats,
+        num_items=grid.num_items,
+        warnings=warnings,
+    )
+
+
+def _method(grid: Grid) -> str:
+    is_usual = grid.num_formats >= FEW_FORMATS and grid.is_binary and grid.features is None
+    is_usual = is_usual and len(grid.outcomes) >= FEW_PER_FORMAT * grid.num_formats
+    return CALIBRATED if is_usual else APPROXIMATE
+
+
+def _estimate(draws: Array, n: int, kind: str, method: str) -> Estimate:
+    """The mean of the draws; their interval, wider than it is by the factor for this kind."""
+    np = numpy()
+    wider = WIDER[kind]
+    if len(draws) == 1:
+        value = float(draws[0])
+        return Estimate(value, 0.0, value, value, n, EXACT)
+    value = float(draws.mean())
+    tail = (1 - CONFIDENCE) / 2
+    low, high = (float(end) for end in np.quantile(draws, [tail, 1 - tail]))
+    low, high = value - wider * (value - low), value + wider * (high - value)
+    return Estimate(value, float(draws.std(ddof=1)), max(0.0, low), min(1.0, high), n, method)
+
+
+def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Array, seed: int) -> Iterator[str]:
+    """What makes the figures less certain than their intervals say."""
+    per_format = len(grid.outcomes) / grid.num_formats
+    if per_format < FEW_PER_FORMAT:
+        yield (
+            f"Only {per_format:.1f} cells per format: what formats are usually like decides as much as "
+            f"the answers do. Ask at least {FEW_PER_FORMAT * grid.num_formats} cells."
+        )
+    yield from _tail_warnings(grid, seen, sampled, seed)
+    agreement = max(
+        _r_hat(means.mean(axis=0), sampled.chains),
+        _r_hat(means.max(axis=0) - means.min(axis=0), sampled.chains),
+    )
+    if agreement > FAR_APART:
+        yield (
+            "The sampler's chains disagree about the mean or the spread "
+            f"(R-hat {agreement:.2f}): the intervals are less certain than they look."
+        )
+
+
+def _tail_warnings(grid: Grid, seen: Cells, sampled: Draws, seed: int) -> Iterator[str]:
+    double = min(2 * len(grid.outcomes), grid.num_formats * grid.num_items)
+    more = f"quantiles and spread may be off. Double the budget to {double} cells."
+    if not all(OFF <= check <= 1 - OFF for check in fit_checks(seen, sampled, seed)):
+        yield f"Heavy tail: formats differ in another way than the estimate assumes, so {more}"
+    likely, share = broken_share(sampled)
+    if likely > LIKELY:
+        yield (
+            f"Heavy tail: about {share:.0%} of the formats seem to score far from the others, which a "
+            f"few cells measure badly, so {more}"
+        )
+
+
+def _r_hat(draws: Array, chains: int) -> float:
+    """How much farther apart the draws of all chains lie than those of one; 1 if no farther."""
+    np = numpy()
+    by_chain = draws.reshape(chains, -1)
+    within = by_chain.var(axis=1, ddof=1).mean()
+    if within == 0.0:
+        return 1.0
+    length = by_chain.shape[1]
+    between = by_chain.mean(axis=1).var(ddof=1)
+    return float(np.sqrt((length - 1) / length + between / within))
+
+
+def _grid(
+    cells: Sequence[Cell],
+    outcomes: Sequence[float],
+    num_formats: int,
+    num_items: int,
+    features: Any,
+) -> Grid:
+    """The cells in order, after a look at each."""
+    np = numpy()
+    scores = np.asarray(outcomes, dtype=float)
+    if len(cells) != len(scores) or not len(cells):
+        raise UsageError(
+            "The distribution over formats needs one outcome for each cell and at least one cell; "
+            f"got {len(cells)} cells and {len(scores)} outcomes."
+        )
+    listed = check_cells(cells, num_formats, num_items)
+    bad = np.flatnonzero(~((scores >= 0.0) & (scores <= 1.0)))  # true for NaN as well
+    if len(bad):
+        row, column = listed[bad[0]]
+        raise DataError(
+            f"Format {row}, item {column}: the score {scores[bad[0]]} does not lie between 0 and 1, "
+            "which the distribution over formats needs. Choose another metric, or rescale this one."
+        )
+    rows, columns = np.array(listed).T
+    order = np.lexsort((columns, rows))
+    matrix = _features(features, num_formats)
+    return Grid(num_formats, num_items, rows[order], columns[order], scores[order], matrix)
+
+
+def _features(features: Any, num_formats: int) -> Array | None:
+    np = numpy()
+    if features is None:
+        return None
+    matrix = np.asarray(features, dtype=float)
+    if matrix.ndim != 2 or len(matrix) != num_formats or not np.isfinite(matrix).all():
+        raise UsageError(
+            f"Features need one row of finite numbers for each of the {num_formats} formats; "
+            f"got an array of shape {matrix.shape}."
+        )
+    # A column that is the same for all formats says nothing that the level does not.
+    matrix = matrix - matrix.mean(axis=0)
+    matrix = matrix[:, np.abs(matrix).max(axis=0) > 0]
+    return matrix if matrix.shape[1] else None

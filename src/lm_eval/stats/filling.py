@@ -1,0 +1,178 @@
+"""Cells that nobody asked, drawn from what the asked ones say; and whether the model fits these.
+
+In: a grid with some of its cells seen, and posterior draws of ``crossed``. Out: for every draw, each
+format's score over all items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lm_eval.stats.crossed import Cells, Draws
+from lm_eval.stats.effects import ITEMS
+from lm_eval.stats.numeric import Array, numpy, special
+
+NODES = 400
+"""Beyond this many items, those with nearly the same difficulty are counted together."""
+MOST = 4_000_000
+"""So many cells are drawn again to check the fit, in as many draws as that allows."""
+FAR, SOME = 2.5, 0.03
+"""A group of formats lies apart at so many of the others' deviations, from this share on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Formats × items, of which the cells (``formats``, ``items``) have ``outcomes``."""
+
+    num_formats: int
+    num_items: int
+    formats: Array
+    items: Array
+    outcomes: Array
+    """Sorted by format, then by item."""
+    features: Array | None = None
+    """One row per format."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every outcome is right or wrong."""
+        return bool(((self.outcomes == 0.0) | (self.outcomes == 1.0)).all())
+
+
+def seen_cells(grid: Grid) -> Cells:
+    """The grid's cells with formats and items numbered among those that were seen."""
+    np = numpy()
+    seen_formats, formats = np.unique(grid.formats, return_inverse=True)
+    _, items = np.unique(grid.items, return_inverse=True)
+    features = None if grid.features is None else grid.features[seen_formats]
+    return Cells(formats, items, grid.outcomes, 1.0 / dispersion(grid), features)
+
+
+def dispersion(grid: Grid) -> float:
+    """How much graded scores vary about their format and item, as a share of right and wrong.
+
+    1 for right and wrong, and where too few cells are seen to tell.
+    """
+    np = numpy()
+    if grid.is_binary:
+        return 1.0
+    rows, columns = np.unique(grid.formats), np.unique(grid.items)
+    left = len(grid.outcomes) - len(rows) - len(columns) + 1
+    if left < 0.1 * len(grid.outcomes):
+        return 1.0
+    fitted = np.full(len(grid.outcomes), grid.outcomes.mean())
+    for _ in range(20):  # the additive fit, by turns: few turns suffice for a share
+        for group in (grid.formats, grid.items):
+            counts = np.maximum(np.bincount(group), 1)
+            fitted += (np.bincount(group, grid.outcomes - fitted) / counts)[group]
+    rest = ((grid.outcomes - fitted) ** 2).sum() / left
+    inside = np.clip(fitted, 0.02, 0.98)
+    return float(np.clip(rest / (inside * (1 - inside)).mean(), 0.02, 1.0))
+
+
+def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Array:
+    """Formats × draws: each format's score over all items, with unseen cells drawn."""
+    np, expit = numpy(), special().expit
+    rng = np.random.default_rng((seed, 1))
+    effects = _all_formats(grid, draws, rng)
+    counts = np.bincount(grid.formats, minlength=grid.num_formats)
+    sums = np.bincount(grid.formats, grid.outcomes, minlength=grid.num_formats)
+    unseen = grid.num_items - counts
+    means = np.empty_like(effects)
+    for place, (nodes, sizes) in enumerate(_difficulties(grid, draws, rng)):
+        t = effects[:, place]
+        chances = expit(t[:, None] + nodes)
+        known = expit(t[grid.formats] + draws.items[seen.items, place])
+        right = chances @ sizes - _by_format(grid, known)
+        noise = (chances * (1 - chances)) @ sizes - _by_format(grid, known * (1 - known))
+        noise = np.sqrt(np.maximum(noise, 0.0) / seen.weight)
+        drawn = right + noise * rng.standard_normal(grid.num_formats)
+        if grid.is_binary:
+            drawn = np.rint(drawn)
+        means[:, place] = (sums + np.clip(drawn, 0.0, unseen)) / grid.num_items
+    return means
+
+
+def _all_formats(grid: Grid, draws: Draws, rng: Array) -> Array:
+    """Effects of all formats: the seen ones as drawn, the others as formats are in general."""
+    np = numpy()
+    effects = new_formats(grid.features, grid.num_formats, draws, rng)
+    effects[np.unique(grid.formats)] = draws.formats
+    return effects
+
+
+def new_formats(features: Array | None, count: int, draws: Draws, rng: Array) -> Array:
+    """Effects of formats that were not seen, sound or broken."""
+    np, state = numpy(), draws.parameters
+    shape = (count, len(state["level"]))
+    is_broken = rng.random(shape) < special().expit(state["logit_share"])
+    size = np.exp(np.where(is_broken, state["log_broken"], state["log_formats"]))
+    effects = state["level"] + np.where(is_broken, state["shift"], 0.0)
+    effects = effects + size * rng.standard_normal(shape)
+    return effects if features is None else effects + features @ draws.gains
+
+
+def _difficulties(grid: Grid, draws: Draws, rng: Array) -> Iterator[tuple[Array, Array]]:
+    """For each draw the items' effects, and how many items have each."""
+    np = numpy()
+    seen_count = draws.items.shape[0]
+    sizes = np.exp(draws.parameters[ITEMS])
+    bounds = np.linspace(0, grid.num_items, min(NODES, grid.num_items) + 1).astype(int)
+    for place, size in enumerate(sizes):
+        others = size * rng.standard_normal(grid.num_items - seen_count)
+        items = np.sort(np.concatenate([draws.items[:, place], others]))
+        together = np.diff(bounds)
+        yield np.add.reduceat(items, bounds[:-1]) / together, together
+
+
+def _by_format(grid: Grid, values: Array) -> Array:
+    return numpy().bincount(grid.formats, values, minlength=grid.num_formats)
+
+
+def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
+    """How often new formats of the model have rows that vary less, and have shorter tails, than seen.
+
+    Near 0 or 1: formats are not distributed as the model assumes.
+    """
+    np = numpy()
+    rng = np.random.default_rng((seed, 2))
+    starts = np.flatnonzero(np.diff(seen.formats, prepend=-1))
+    sizes = np.bincount(seen.formats)
+    effects = new_formats(seen.features, len(sizes), draws, rng)
+    every = max(1, draws.items[0].size * len(seen.formats) // MOST)
+    effects, items = effects[:, ::every], draws.items[:, ::every]
+    chances = special().expit(effects[seen.formats] + items[seen.items])
+    if seen.weight == 1.0:
+        again = (rng.random(chances.shape) < chances).astype(float)
+    else:
+        noise = np.sqrt(chances * (1 - chances) / seen.weight)
+        again = chances + noise * rng.standard_normal(chances.shape)
+    observed = _moments(np.add.reduceat(seen.outcomes, starts) / sizes)
+    drawn = _moments(np.add.reduceat(again, starts, axis=0) / sizes[:, None])
+    variance, tails = (_share_below(new, old) for new, old in zip(drawn, observed, strict=True))
+    return variance, tails
+
+
+def _moments(rows: Array) -> tuple[Array, Array]:
+    """Variance and kurtosis; the kurtosis is 0 where nothing varies."""
+    np = numpy()
+    away = rows - rows.mean(axis=0)
+    variance = (away**2).mean(axis=0)
+    return variance, (away**4).mean(axis=0) / np.maximum(variance**2, 1e-12)
+
+
+def _share_below(drawn: Array, observed: Array) -> float:
+    """Equal ones count half."""
+    return float(((drawn < observed).mean() + (drawn <= observed).mean()) / 2)
+
+
+def broken_share(draws: Draws) -> tuple[float, float]:
+    """How likely a group of formats is that scores far from the others, and its share of all."""
+    np, state = numpy(), draws.parameters
+    share = special().expit(state["logit_share"])
+    is_apart = np.abs(state["shift"]) > FAR * np.exp(state["log_formats"])
+    is_apart &= share > SOME
+    if not is_apart.any():
+        return 0.0, 0.0
+    return float(is_apart.mean()), float(share[is_apart].mean())

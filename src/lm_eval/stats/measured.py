@@ -1,0 +1,70 @@
+"""A statistic with its interval over resamples, or the reason why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.stats.intervals import SMALL_N, Estimate
+from lm_eval.stats.numeric import Array, numpy
+
+DEFINED_SHARE = 0.9
+"""Below this share of resamples in which the statistic is defined, there is no interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A statistic with its interval, or the reason why it has no value or no interval."""
+
+    estimate: Estimate | None
+    reason: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """The statistic, or None."""
+        return None if self.estimate is None else self.estimate.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        found = self.estimate
+        shown = {"value": None, "low": None, "high": None, "stderr": None, "n": 0, "method": "none"}
+        if found is not None:
+            shown = {name: getattr(found, name) for name in shown}
+        return {**shown, "reason": self.reason} if self.reason else shown
+
+
+def from_resamples(
+    value: float,
+    draws: Array,
+    *,
+    n: int,
+    num_units: int,
+    of: str = "items",
+    confidence: float = 0.95,
+) -> Measured:
+    """``value`` with the percentile interval of ``draws``, of which those that are NaN are left out.
+
+    ``of`` names what was resampled and ``num_units`` counts it; ``n`` is what the estimate counts.
+    """
+    np = numpy()
+    if len(draws) < 2 or num_units < 2:
+        return Measured(bare(value, n), f"no interval: it takes two {of} and two draws")
+    defined = draws[np.isfinite(draws)]
+    if len(defined) < max(2, DEFINED_SHARE * len(draws)):
+        return Measured(bare(value, n), "undefined in too many resamples for an interval")
+    if np.ptp(defined) < 1e-12:
+        return Measured(bare(value, n, 0.0), f"all {of} agree: no spread to resample")
+    tail = (1.0 - confidence) / 2
+    low, high = (float(end) for end in np.quantile(defined, [tail, 1.0 - tail]))
+    stderr = float(np.std(defined, ddof=1))
+    return Measured(Estimate(value, stderr, low, high, n, resampling_method(of, num_units)))
+
+
+def resampling_method(of: str, num_units: int) -> str:
+    """The method of an estimate: ``bootstrap over topics, small n``."""
+    return f"bootstrap over {of}{', small n' if num_units < SMALL_N else ''}"
+
+
+def bare(value: float, n: int, stderr: float | None = None) -> Estimate:
+    """An estimate without an interval."""
+    return Estimate(value, stderr, None, None, n, "none")

@@ -1,0 +1,305 @@
+"""Whether models come in the same order under every format.
+
+In: scores by model, format and item. Out: a ``RankStability``: how alike the formats rank the models,
+how often two models change places, and how alike one format ranks them on two halves of the items,
+since an order can also change by mere noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lm_eval.stats.intervals import DEFAULT_SEED
+from lm_eval.stats.matrices import score_matrix, unit_sums
+from lm_eval.stats.measured import Measured, from_resamples, resampling_method
+from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.resampling import resampled_sums
+from lm_eval.stats.reselection import DEFAULT_SPLITS, half_means
+
+DEFAULT_MARGIN = 0.02
+TIE = 1e-12
+NO_ORDER = "undefined: a format ties all models"
+_CELLS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HalfRanks:
+    """How alike models are ranked on two halves of the items: means over formats and splits.
+
+    ``same`` is one format on both halves, the most that noise allows; ``across`` is one format on the
+    one half and another format on the other. If the two are alike, formats do not change the order.
+    ``w`` is Kendall's W of the two rankings. None where every ranking ties all models.
+    """
+
+    same_tau: float | None
+    across_tau: float | None
+    same_w: float | None
+    across_w: float | None
+    splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankStability:
+    """How far the order of the models depends on the format.
+
+    Noise alone makes models change places, so the figures found lie on the unstable side of the truth.
+    Their intervals are for the scores that endless items would give: from resampled items, with what
+    formats do to single models shrunk by as much of it as is noise. They reach to the figure found.
+    ``halves`` shows in another way how much of the instability is noise.
+    """
+
+    num_models: int
+    num_formats: int
+    num_items: int
+    num_clusters: int | None
+    w: Measured
+    """Kendall's W with correction for ties: 1 if all formats rank alike. Needs three models."""
+    tau: Measured
+    """The mean of Kendall's tau-b over all pairs of formats."""
+    tau_by_format: tuple[Measured, ...]
+    """Each format's tau-b with the mean score under the other formats."""
+    flip_rate: Measured
+    """The share of (pair of formats, pair of models) in which the two models change places."""
+    reversal: Measured
+    """The chance that a model ahead by ``margin`` under one format is as far behind under another."""
+    margin: float
+    taus: tuple[tuple[float | None, ...], ...]
+    """Tau-b between every two formats; None where one of them ties all models."""
+    halves: HalfRanks | None
+    """None with fewer than two items (or clusters)."""
+
+    @property
+    def most_typical(self) -> int | None:
+        """The format that ranks the models most like the others; the first of several."""
+        values = [found.value for found in self.tau_by_format]
+        known = [value for value in values if value is not None]
+        return values.index(max(known)) if known else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        names = ("num_models", "num_formats", "num_items", "num_clusters", "margin", "most_typical")
+        measured = ("w", "tau", "flip_rate", "reversal")
+        return {
+            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name).to_dict() for name in measured},
+            "tau_by_format": [found.to_dict() for found in self.tau_by_format],
+            "taus": [list(row) for row in self.taus],
+            "halves": None if self.halves is None else asdict(self.halves),
+        }
+
+
+def rank_stability(
+    scores: Array,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    resamples: int = 1000,
+    splits: int = DEFAULT_SPLITS,
+    seed: int = DEFAULT_SEED,
+    margin: float = DEFAULT_MARGIN,
+) -> RankStability:
+    """How stable the order of models is in ``scores`` (models × formats × items, the same items)."""
+    np = numpy()
+    table = score_matrix(scores, dims=("model", "format", "item"))
+    num_models, num_formats, num_items = table.shape
+    if num_models < 2 or num_formats < 2:
+        raise ValueError(
+            "Rankings under several formats need two models and two formats or more; got "
+            f"{num_models} and {num_formats}."
+        )
+    units, sizes = unit_sums(table.reshape(-1, num_items), clusters)
+    shape = (-1, num_models, num_formats)
+    rng, split_rng = (np.random.default_rng([seed, stream]) for stream in (1, 2))
+    means = table.mean(axis=2)[None]
+    found = _statistics(means, margin)
+    sums = resampled_sums(np.column_stack([units, sizes]), max(0, resamples), rng)
+    drawn = (sums[:, :-1] / sums[:, -1:]).reshape(shape)
+    draws = _statistics(_shrunk(means, drawn, rng), margin)
+    show = _Shown(num_items, len(units), "items" if clusters is None else "clusters")
+    w = show(found["w"], draws["w"], NO_ORDER)
+    return RankStability(
+        num_models=num_models,
+        num_formats=num_formats,
+        num_items=num_items,
+        num_clusters=None if clusters is None else len(units),
+        w=w if num_models > 2 else Measured(None, "Kendall's W needs three models or more"),
+        tau=show(found["tau"], draws["tau"], NO_ORDER),
+        tau_by_format=tuple(
+            show(found["loo"][:, k], draws["loo"][:, k], NO_ORDER) for k in range(num_formats)
+        ),
+        flip_rate=show(found["flips"], draws["flips"], NO_ORDER),
+        reversal=show(
+            found["reversal"], draws["reversal"], f"no two models lie {margin:g} apart anywhere"
+        ),
+        margin=margin,
+        taus=tuple(tuple(map(_known, row)) for row in found["taus"][0].tolist()),
+        halves=_half_ranks(units, sizes, shape, splits, split_rng),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Turns a value and its draws into a ``Measured``."""
+
+    num_items: int
+    num_units: int
+    of: str
+
+    def __call__(self, value: Array, draws: Array, undefined: str) -> Measured:
+        number = _known(float(value[0]))
+        if number is None:
+            return Measured(None, undefined)
+        everything = numpy().append(draws, number)  # so that constant draws still show the gap
+        found = from_resamples(
+            number, everything, n=self.num_items, num_units=self.num_units, of=self.of
+        )
+        if found.estimate is None or found.estimate.stderr is None:
+            return found
+        # An order that no resample changes has an interval of a single value.
+        ends = [end for end in (found.estimate.low, found.estimate.high, number) if end is not None]
+        method = f"shrunk {resampling_method(self.of, self.num_units)}"
+        return Measured(replace(found.estimate, low=min(ends), high=max(ends), method=method))
+
+
+def tau_b(first: Array, second: Array) -> Array:
+    """Kendall's tau-b of each draw, draws × models twice; NaN where one side ties all."""
+    np = numpy()
+    left, right = signs(first), signs(second)
+    return (left * right).sum(axis=1) / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
+
+
+def signs(values: Array) -> Array:
+    """The sign of the difference of every two models, draws × pairs; rounding makes no difference."""
+    np = numpy()
+    rows, columns = np.triu_indices(values.shape[1], 1)
+    gaps = values[:, rows] - values[:, columns]
+    return np.where(np.abs(gaps) < TIE, 0.0, np.sign(gaps))
+
+
+def kendall_w(scores: Array) -> float | None:
+    """Kendall's W of ``scores`` (models × formats), corrected for ties; None if all models tie."""
+    table = score_matrix(scores, dims=("model", "format"))
+    return _known(float(_concordance(_net_wins(signs(table[None]), len(table)))[0]))
+
+
+def _statistics(means: Array, margin: float) -> dict[str, Array]:
+    """Every statistic of every draw of ``means``, draws × models × formats, a few at a time."""
+    np = numpy()
+    _, num_models, num_formats = means.shape
+    cells = num_formats * (num_models**2 + num_formats)
+    step = max(1, _CELLS_AT_ONCE // cells)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        starts = range(0, max(1, len(means)), step)
+        parts = [_block(means[start : start + step], margin) for start in starts]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _block(means: Array, margin: float) -> dict[str, Array]:
+    np = numpy()
+    _, num_models, num_formats = means.shape
+    ahead = signs(means)  # draws × pairs of models × formats
+    rows, columns = np.triu_indices(num_formats, 1)
+    taus = _taus(ahead, ahead)
+    others = (means.sum(axis=2, keepdims=True) - means) / (num_formats - 1)
+    wins, losses = (ahead > 0).sum(axis=2), (ahead < 0).sum(axis=2)
+    first, second = np.triu_indices(num_models, 1)
+    gaps = means[:, first] - means[:, second]
+    clear = (gaps >= margin - TIE) & (ahead > 0), (gaps <= TIE - margin) & (ahead < 0)
+    far_ahead, far_behind = (side.sum(axis=2) for side in clear)
+    given = (far_ahead + far_behind).sum(axis=1) * (num_formats - 1)
+    return {
+        "w": _concordance(_net_wins(ahead, num_models)),
+        "tau": _mean_of_known(taus[:, rows, columns]),
+        "taus": taus,
+        "loo": tau_b(means, others),
+        "flips": (wins * losses).sum(axis=1) / (len(rows) * wins.shape[1]),
+        "reversal": 2 * (far_ahead * far_behind).sum(axis=1) / given,
+    }
+
+
+def _shrunk(means: Array, drawn: Array, rng: Any) -> Array:
+    """Draws of the true scores: what formats do to single models counts as far as it is not noise.
+
+    The noise is known from ``drawn``, the resampled ``means``. How much of the interaction of models
+    and formats is real is uncertain by itself, so each draw has its own share of it.
+    """
+    np = numpy()
+    if not len(drawn):
+        return drawn
+    errors = drawn - means
+    of_means, of_errors = _interaction(means), _interaction(errors)
+    df = (means.shape[1] - 1) * (means.shape[2] - 1)
+    noise = float((of_errors**2).sum()) / len(drawn) / df
+    total = float((of_means**2).sum()) / rng.chisquare(df, len(drawn))
+    real = np.divide(total - noise, total, out=np.ones_like(total), where=total > noise)
+    share = np.where(total > noise, real, 0.0 if noise > 0 else 1.0)[:, None, None]
+    return means - of_means + errors - of_errors + share * of_means + np.sqrt(share) * of_errors
+
+
+def _interaction(values: Array) -> Array:
+    """What is left of draws × models × formats without the means of models and of formats."""
+    by_model = values.mean(axis=2, keepdims=True)
+    by_format = values.mean(axis=1, keepdims=True)
+    return values - by_model - by_format + values.mean(axis=(1, 2), keepdims=True)
+
+
+def _taus(first: Array, second: Array) -> Array:
+    """Tau-b of every format's signs in ``first`` with every one's in ``second``."""
+    np = numpy()
+    products = first.transpose(0, 2, 1) @ second
+    lengths = (first**2).sum(axis=1)[:, :, None] * (second**2).sum(axis=1)[:, None, :]
+    return products / np.sqrt(lengths)
+
+
+def _net_wins(ahead: Array, num_models: int) -> Array:
+    """For each model and format, models behind minus models in front: twice the centred rank."""
+    np = numpy()
+    rows, columns = np.triu_indices(num_models, 1)
+    sides = np.zeros((num_models, len(rows)))
+    sides[rows, np.arange(len(rows))] = 1.0
+    sides[columns, np.arange(len(rows))] = -1.0
+    return sides @ ahead
+
+
+def _concordance(net: Array) -> Array:
+    """W: the variance of the models' rank sums over the largest that these ties allow."""
+    np = numpy()
+    together = (net.sum(axis=2) ** 2).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
+
+
+def _half_ranks(
+    units: Array, sizes: Array, shape: tuple[int, int, int], splits: int, rng: Any
+) -> HalfRanks | None:
+    np = numpy()
+    if len(units) < 2 or splits < 1:
+        return None
+    ahead = [signs(side.reshape(shape)) for side in half_means(units, sizes, splits, rng)]
+    nets = [_net_wins(side, shape[1]) for side in ahead]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        taus = _taus(*ahead)
+        squares = [(net**2).sum(axis=1) for net in nets]
+        products = nets[0].transpose(0, 2, 1) @ nets[1]
+        ws = 0.5 + products / (squares[0][:, :, None] + squares[1][:, None, :])
+    is_same = np.eye(shape[2], dtype=bool)
+    values = [
+        _known(float(_mean_of_known(found[:, where].reshape(1, -1))[0]))
+        for found in (taus, ws)
+        for where in (is_same, ~is_same)
+    ]
+    return HalfRanks(values[0], values[1], values[2], values[3], splits)
+
+
+def _mean_of_known(values: Array) -> Array:
+    """The mean of each row without its NaNs; NaN where nothing is left."""
+    np = numpy()
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

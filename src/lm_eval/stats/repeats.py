@@ -1,0 +1,126 @@
+"""Several replies to each item: pass@k and maj@k, with items as what varies.
+
+Replies to one item are no items of their own. So each item first becomes one number (the chance that k
+of its replies hold a right one, or that the majority of k is right), and the interval is over items.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+
+from lm_eval.stats.intervals import Estimate, mean_estimate
+
+Reply = tuple[Hashable | None, float]
+"""The answer that was read (None: none was, so that the reply has no vote) and its score."""
+
+
+def pass_at_k(
+    correct_counts: Sequence[int],
+    n_samples: int | Sequence[int],
+    k: int,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The mean chance that at least one of ``k`` replies is right; unbiased for any k up to n.
+
+    ``n_samples`` replies to every item, or to each.
+    """
+    num = [n_samples] * len(correct_counts) if isinstance(n_samples, int) else list(n_samples)
+    if len(num) != len(correct_counts):
+        raise ValueError(f"{len(correct_counts)} items have {len(num)} numbers of replies.")
+    values = [pass_chance(c, n, k) for c, n in zip(correct_counts, num, strict=True)]
+    return over_items(values, clusters, confidence)
+
+
+def maj_at_k(
+    replies: Sequence[Sequence[Reply]],
+    k: int,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The mean expected score of the answer that most of ``k`` replies give; see ``majority_score``."""
+    return over_items([majority_score(one, k) for one in replies], clusters, confidence)
+
+
+def over_items(
+    values: Sequence[float], clusters: Sequence[Hashable] | None, confidence: float = 0.95
+) -> Estimate:
+    """The mean of one number for each item, with its interval over items or over clusters of them."""
+    if clusters is None:
+        return mean_estimate(values, confidence)
+    from lm_eval.stats.clusters import clustered_estimate
+
+    return clustered_estimate(values, clusters, confidence)
+
+
+def pass_chance(correct: int, n: int, k: int) -> float:
+    """The chance that ``k`` of ``n`` replies hold one of the ``correct``: 1 − C(n−c, k) / C(n, k)."""
+    if not 0 <= correct <= n:
+        raise ValueError(f"Right replies are some of all; got {correct} of {n}.")
+    _check_k(k, n)
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
+
+
+def majority_score(replies: Sequence[Reply], k: int) -> float:
+    """The expected score of the answer that most of ``k`` of an item's replies give.
+
+    The mean over every choice of k replies; answers with equally many votes share the item, as a fair
+    draw between them would. Replies that were not read have no vote; where none of the k was read, the
+    score is 0. Exact: nothing is drawn.
+    """
+    _check_k(k, len(replies))
+    scores: dict[Hashable, list[float]] = defaultdict(list)
+    for answer, score in replies:
+        if answer is not None:
+            scores[answer].append(score)
+    votes = {answer: len(found) for answer, found in scores.items()}
+    silent = len(replies) - sum(votes.values())
+    expected = 0.0
+    for answer, found in scores.items():
+        if any(found):
+            others = [count for other, count in votes.items() if other != answer]
+            chance = _win_chance(votes[answer], others, silent, k)
+            expected += chance * math.fsum(found) / len(found)
+    return expected
+
+
+def _win_chance(own: int, others: Sequence[int], silent: int, k: int) -> float:
+    """How likely an answer with ``own`` votes wins among k votes, ties shared."""
+    if k == own + sum(others) + silent:  # all votes are counted: no chance is left but that of ties
+        most = max(others, default=0)
+        return 0.0 if own < most else 1.0 / (1 + others.count(own))
+    total = 0.0
+    for votes in range(1, min(own, k) + 1):
+        ways = _ways_below(votes, others, silent, k - votes)
+        total += math.comb(own, votes) * math.fsum(w / (1 + ties) for ties, w in ways.items())
+    return total / math.comb(own + sum(others) + silent, k)
+
+
+def _ways_below(most: int, others: Sequence[int], silent: int, left: int) -> dict[int, int]:
+    """How many ways there are to take ``left`` votes with at most ``most`` of any answer.
+
+    By how many answers have exactly ``most``.
+    """
+    ways: dict[tuple[int, int], int] = {
+        (taken, 0): math.comb(silent, taken) for taken in range(min(silent, left) + 1)
+    }
+    for count in others:
+        grown: dict[tuple[int, int], int] = defaultdict(int)
+        for (taken, ties), number in ways.items():
+            for votes in range(min(count, most, left - taken) + 1):
+                grown[taken + votes, ties + (votes == most)] += number * math.comb(count, votes)
+        ways = grown
+    found: dict[int, int] = defaultdict(int)
+    for (taken, ties), number in ways.items():
+        if taken == left:
+            found[ties] += number
+    return found
+
+
+def _check_k(k: int, n: int) -> None:
+    if not 1 <= k <= n:
+        raise ValueError(f"k is a number of replies, 1 to {n} here; got {k}.")

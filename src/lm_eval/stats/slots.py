@@ -1,0 +1,94 @@
+"""Which part of a format matters: how much of the variance between formats goes with each slot.
+
+In: a score of each format, and what stands in each of its slots. Out: a ``SlotEffect`` for each slot,
+tested by permuting its values over the formats. That test holds where slots were sampled
+independently of each other, as the formats of a sweep are, nearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lm_eval.stats.intervals import DEFAULT_SEED
+from lm_eval.stats.multiplicity import holm
+from lm_eval.stats.numeric import Array, numpy
+
+DEFAULT_PERMUTATIONS = 5000
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class SlotEffect:
+    """One slot: what its values score, and whether they differ by more than chance."""
+
+    slot: str
+    means: Mapping[str, float]
+    """Value → the mean score of the formats that have it, highest first."""
+    counts: Mapping[str, int]
+    """Value → how many formats have it."""
+    explained: float
+    """Share of the variance between formats that goes with the slot."""
+    by_chance: float
+    """The share that a slot with as many values and no effect would show on average."""
+    p: float
+    adjusted: float
+    """``p`` adjusted by Holm for the number of slots."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def slot_effects(
+    scores: Sequence[float],
+    slots: Mapping[str, Sequence[str]],
+    *,
+    permutations: int = DEFAULT_PERMUTATIONS,
+    seed: int = DEFAULT_SEED,
+) -> list[SlotEffect]:
+    """The effect of each slot with two values or more, strongest first.
+
+    ``slots`` has one value for each format. Where all formats score alike nothing is explained.
+    """
+    np = numpy()
+    values = np.asarray(scores, dtype=float)
+    drawn = np.random.default_rng(seed).permuted(np.tile(values, (permutations, 1)), axis=1)
+    found = []
+    for slot, given in slots.items():
+        if len(given) != len(values):
+            raise ValueError(f"Slot {slot!r} has {len(given)} values for {len(values)} formats.")
+        if 1 < len(set(given)) < len(values):
+            found.append(_effect(slot, list(given), values, drawn))
+    adjusted = holm([effect.p for effect in found])
+    whole = [replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True)]
+    return sorted(whole, key=lambda one: (one.p, -one.explained))
+
+
+def _effect(slot: str, given: list[str], values: Array, drawn: Array) -> SlotEffect:
+    np = numpy()
+    names = sorted(set(given))
+    member = np.array([[one == name for one in given] for name in names], dtype=float)
+    counts = member.sum(axis=1)
+    total = float(((values - values.mean()) ** 2).sum())
+    seen = _between(values[None, :], member, counts)[0]
+    chance = _between(drawn, member, counts)
+    p = (1 + int((chance >= seen - _TIE).sum())) / (1 + len(chance))
+    means = dict(zip(names, (member @ values / counts).tolist(), strict=True))
+    ordered = sorted(means, key=lambda name: -means[name])
+    return SlotEffect(
+        slot=slot,
+        means={name: means[name] for name in ordered},
+        counts={name: int(counts[names.index(name)]) for name in ordered},
+        explained=float(seen) / total if total > _TIE else 0.0,
+        by_chance=float(chance.mean()) / total if total > _TIE else 0.0,
+        p=p,
+        adjusted=p,
+    )
+
+
+def _between(rows: Array, member: Array, counts: Array) -> Array:
+    """The sum of squares between the groups of each row."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return ((centred @ member.T) ** 2 / counts).sum(axis=1)

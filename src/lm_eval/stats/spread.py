@@ -1,0 +1,181 @@
+"""How far apart formats score on the same items, and how much of that is noise.
+
+In: scores by format and item. Out: a ``Spread``: best minus worst, the spread that formats without
+any effect would show, a test, intervals, and how sure it is which format is best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lm_eval.stats.intervals import DEFAULT_SEED
+from lm_eval.stats.matrices import score_matrix, unit_sums
+from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.resampling import resampled_sums
+from lm_eval.stats.spread_null import TIE, noise_floor
+
+DEFAULT_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The best minus the worst format's score, beside what chance alone would show.
+
+    ``low`` and ``high`` are the percentile interval over resampled items. Resampling adds noise, so it
+    lies too high (``bootstrap_mean`` against ``value`` shows how much) and never holds 0: it is no test.
+    The test is ``p``. ``safe_low`` and ``safe_high`` hold the spread that more items would show in at
+    least 95 % of cases, at the price of width. All four are None where there is nothing to resample:
+    a single item or cluster, or formats that agree on every item.
+    """
+
+    value: float
+    best: int
+    worst: int
+    """Row numbers; the first of several that tie."""
+    num_formats: int
+    num_items: int
+    num_clusters: int | None
+    null_mean: float
+    null_95: float
+    p: float
+    null_method: str
+    null_permutations: int
+    """How many permutations were drawn; 0 for the exact binomial and the normal limit."""
+    low: float | None
+    high: float | None
+    safe_low: float | None
+    safe_high: float | None
+    bootstrap_mean: float | None
+    resamples: int
+    p_best: tuple[float, ...]
+    p_worst: tuple[float, ...]
+    """The share of resamples in which each format is best, or worst; ties are split evenly."""
+
+    @property
+    def excess(self) -> float:
+        """The spread beyond what is to be expected of formats that do not differ."""
+        return self.value - self.null_mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            **asdict(self),
+            "excess": self.excess,
+            "p_best": list(self.p_best),
+            "p_worst": list(self.p_worst),
+        }
+
+
+def spread(
+    scores: Array,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = DEFAULT_SEED,
+) -> Spread:
+    """The spread of ``scores`` (formats × items) with its noise floor, test and intervals.
+
+    ``resamples`` is the number of permutations and that of bootstrap draws. With ``clusters`` (one name
+    for each item) whole clusters are permuted and drawn. The same seed gives the same numbers, in
+    whatever order items and formats come.
+    """
+    np = numpy()
+    table = score_matrix(scores)
+    if len(table) < 2:
+        raise ValueError("A spread needs two formats or more; got one.")
+    if resamples < 2:
+        raise ValueError(f"A spread needs two resamples or more; got {resamples}.")
+    units, sizes = unit_sums(table, clusters)
+    null_rng, draw_rng = (np.random.default_rng([seed, stream]) for stream in (0, 1))
+    num_items = table.shape[1]
+    null = noise_floor(units, resamples, null_rng)
+    totals = units.sum(axis=0)
+    best, worst = int(totals.argmax()), int(totals.argmin())
+    drawn = _resampled(units, sizes, resamples, draw_rng)
+    return Spread(
+        value=float(totals[best] - totals[worst]) / num_items,
+        best=best,
+        worst=worst,
+        num_formats=len(table),
+        num_items=num_items,
+        num_clusters=None if clusters is None else len(units),
+        null_mean=null.mean / num_items,
+        null_95=null.point_95 / num_items,
+        p=null.p,
+        null_method=null.method,
+        null_permutations=null.permutations,
+        resamples=resamples,
+        **_from_draws(
+            totals / num_items, drawn, is_share=bool(((table >= 0) & (table <= 1)).all())
+        ),
+    )
+
+
+def resampled_means(
+    table: Array, clusters: Sequence[Hashable] | None, resamples: int, seed: int
+) -> Array:
+    """Each row's mean in every resample of the items, or of whole clusters: resamples × rows."""
+    units, sizes = unit_sums(table, clusters)
+    return _resampled(units, sizes, resamples, numpy().random.default_rng([seed, 1]))
+
+
+def _resampled(units: Array, sizes: Array, resamples: int, rng: Any) -> Array:
+    np = numpy()
+    order = _format_order(units)
+    columns = units[:, order]
+    if float(sizes.min()) == float(sizes.max()):
+        drawn = resampled_sums(columns, resamples, rng) / sizes.sum()
+    else:
+        sums = resampled_sums(np.column_stack([columns, sizes]), resamples, rng)
+        drawn = sums[:, :-1] / sums[:, -1:]
+    means = np.empty_like(drawn)
+    means[:, order] = drawn
+    return means
+
+
+def _format_order(units: Array) -> Array:
+    """An order of the formats that does not depend on how they came, unless two are very alike."""
+    np = numpy()
+    weights = units.sum(axis=1)
+    keys = [weights**2 @ units, weights @ units, units.sum(axis=0)]
+    return np.lexsort([np.round(key, 6) for key in keys])
+
+
+def _from_draws(means: Array, drawn: Array, *, is_share: bool) -> dict[str, Any]:
+    np = numpy()
+    chances = {"p_best": _shares(drawn), "p_worst": _shares(-drawn)}
+    names = ("low", "high", "safe_low", "safe_high", "bootstrap_mean")
+    ranges = np.ptp(drawn, axis=1)
+    errors = drawn - means
+    if float(np.ptp(errors, axis=1).max()) < TIE:  # formats move together: nothing to resample
+        return {**dict.fromkeys(names, None), **chances}
+    low, high = (float(end) for end in np.quantile(ranges, [0.025, 0.975]))
+    safe_low, safe_high = _safe_interval(float(np.ptp(means)), errors)
+    if is_share:
+        safe_high = min(1.0, safe_high)
+    ends = (low, high, safe_low, safe_high, float(ranges.mean()))
+    return {**dict(zip(names, ends, strict=True)), **chances}
+
+
+def _safe_interval(value: float, errors: Array) -> tuple[float, float]:
+    """Bounds of the true spread that hold whatever the true scores are.
+
+    The spread found differs from the true one by no more than the range of the errors, which bounds it
+    from below. From above: it is the difference of two formats, found to be ``value`` at most.
+    """
+    np = numpy()
+    reach = float(np.quantile(np.ptp(errors, axis=1), 0.975))
+    covariance = np.atleast_2d(np.cov(errors, rowvar=False))
+    variances = np.diag(covariance)
+    of_gaps = variances[:, None] + variances[None, :] - 2 * covariance
+    above = float(special().ndtri(0.975)) * float(np.sqrt(max(0.0, of_gaps.max())))
+    return max(0.0, value - reach), value + above
+
+
+def _shares(drawn: Array) -> tuple[float, ...]:
+    """How often each column is the largest; a tie counts for each of its columns in part."""
+    is_top = drawn >= drawn.max(axis=1, keepdims=True) - TIE
+    shares = (is_top / is_top.sum(axis=1, keepdims=True)).mean(axis=0)
+    return tuple(float(share) for share in shares)

@@ -1,0 +1,197 @@
+"""``lm-eval power``: known answers through the command line, and from runs that were stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean, variance
+from typing import Any
+
+import pytest
+from command_line import Workplace
+
+NINTH, SIXTH = str(1 / 9), str(1 / 6)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def rows(work: Workplace, *argv: str) -> list[dict[str, Any]]:
+    done = work.cli("power", *argv, "--output_path", "plan.json")
+    assert done.code == 0, done.err
+    found: list[dict[str, Any]] = json.loads((work.folder / "plan.json").read_text())["rows"]
+    return found
+
+
+def test_items_for_a_difference(work: Workplace) -> None:
+    done = work.cli("power", "--difference", "0.03", "--variance", NINTH)
+    assert done.code == 0, done.err
+    assert "in 80 % of comparisons at the 5 % level takes 969 items." in done.out
+    (row,) = rows(work, "--difference", "0.03", "--variance", NINTH)
+    assert (row["items"], row["power"]) == (969, 0.8)
+
+
+def test_repeats_save_items(work: Workplace) -> None:
+    noisy = ("--difference", "0.03", "--variance", NINTH, "--within", SIXTH)
+    found = rows(work, *noisy)
+    assert [(row["repeats"], row["items"]) for row in found] == [
+        (1, 3876),
+        (2, 2423),
+        (5, 1551),
+        (10, 1260),
+    ]
+    assert [row["items"] for row in rows(work, *noisy, "--repeats", "10")] == [1260]
+
+
+def test_the_smallest_difference_of_the_items_at_hand(work: Workplace) -> None:
+    noisy = ("--items", "198", "--variance", NINTH, "--within", SIXTH)
+    found = {row["repeats"]: row["difference"] for row in rows(work, *noisy)}
+    assert found[1] == pytest.approx(0.1327, abs=5e-5)
+    assert found[10] == pytest.approx(0.0757, abs=5e-5)
+
+
+def test_repeats_for_a_difference_on_the_items_at_hand(work: Workplace) -> None:
+    noisy = ("--difference", "0.03", "--variance", NINTH, "--within", SIXTH)
+    first, second = rows(work, *noisy, "--items", "1260")
+    assert first["power"] < 0.8
+    assert (second["repeats"], second["power"]) == (10, 0.8)
+    done = work.cli("power", *noisy, "--items", "500")
+    assert "No number of replies per item makes that 80 %" in done.out
+    (enough,) = rows(work, *noisy, "--items", "3877")
+    assert enough["power"] == pytest.approx(0.8, abs=1e-3)
+
+
+def test_other_levels_and_assumptions(work: Workplace) -> None:
+    strict = ("--difference", "0.05", "--discordant", "0.2", "--alpha", "0.01", "--power", "0.9")
+    done = work.cli("power", *strict)
+    assert "in 90 % of comparisons at the 1 % level" in done.out
+    by_rate = rows(work, "--difference", "0.05", "--discordant", "0.21")
+    by_correlation = rows(work, "--difference", "0.05", "--accuracy", ".7", "--correlation", ".5")
+    assert by_rate[0]["items"] == by_correlation[0]["items"] == 660
+    assert [row["difference"] for row in rows(work, "--discordant", "0.04")] == [0.01, 0.02, 0.03]
+
+
+def test_few_items_are_called_rough_and_may_show_nothing(work: Workplace) -> None:
+    done = work.cli("power", "--items", "3", "--discordant", "0.2")
+    assert "no difference that there can be" in done.out
+    assert "Below 30 items" in done.out
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        ([], "How much scores vary is not known"),
+        (["--difference", "0", "--variance", "1"], "--difference is a number above 0"),
+        (["--difference", "-0.1", "--variance", "1"], "--difference is a number above 0"),
+        (["--difference", "x", "--variance", "1"], "'x' is no number"),
+        (["--difference", "nan", "--variance", "1"], "'nan' is no number"),
+        (["--variance", "-1"], "A variance is 0 or more"),
+        (["--variance", "0"], "Give one above 0"),
+        (["--variance", "1", "--within", "-1"], "A variance is 0 or more"),
+        (["--variance", "1", "--power", "1"], "Power lies between 0 and 1"),
+        (["--variance", "1", "--alpha", "2"], "alpha lies between 0 and 1"),
+        (["--variance", "1", "--items", "0"], "At least one item"),
+        (["--variance", "1", "--repeats", "3"], "--repeats changes nothing"),
+        (["--variance", "1", "--within", "1", "--repeats", "0"], "Repeats are 1 or more"),
+        (["--variance", "1", "--discordant", "0.1"], "say the same thing"),
+        (["--discordant", "1.5"], "above 0 and up to 1"),
+        (["--discordant", "0.1", "--difference", "0.2"], "cannot be"),
+        (["--accuracy", "0.7"], "--accuracy needs --correlation"),
+        (["--correlation", "0.7"], "--correlation needs --accuracy"),
+        (["--accuracy", "1", "--correlation", "0"], "An accuracy lies between"),
+        (["nowhere"], "There is no 'nowhere'"),
+        (["nowhere", "--variance", "1"], "Give runs or assumptions, not both"),
+        (["--variance", "1", "--output_path", "no/such/folder.json"], "cannot be written"),
+    ],
+)
+def test_wrong_input_is_one_message(work: Workplace, argv: list[str], text: str) -> None:
+    done = work.cli("power", *argv)
+    assert done.code == 1
+    assert text in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_stored_run_says_what_it_can_show(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}})
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    done = work.cli("power", "out")
+    assert done.code == 0, done.err
+    assert "With 20 items, a true difference below" in done.out
+    assert "for a difference of 0.05;" in done.out.replace("\n", " ")
+    (row,) = rows(work, "out")
+    assert row["label"] == "t@mcqa − t@cloze"
+    scores = [[s["acc"] for s in work.samples(name)] for name in ("t@mcqa", "t@cloze")]
+    discordant = sum(a != b for a, b in zip(*scores, strict=True)) / 20
+    assert row["difference"] == pytest.approx(2.8016 * (discordant / 20) ** 0.5, abs=1e-4)
+    more = work.cli("power", "out", "--difference", "0.05")
+    assert "The run has 20, so" in more.out
+
+
+def test_two_models_under_one_format(work: Workplace) -> None:
+    task = work.task()
+    for seed in ("1", "2"):
+        out = str(work.folder / f"out{seed}")
+        arguments = ("--model", "dummy", "--model_args", f"seed={seed}", "--output_path", out)
+        assert work.cli("run", "--tasks", task, *arguments).code == 0
+    path = next((work.folder / "out2").rglob("results_*.json"))
+    stored = json.loads(path.read_text())
+    stored["model_name"] = "another"
+    path.write_text(json.dumps(stored))
+    (row,) = rows(work, "out1", "out2", "--difference", "0.1")
+    assert row["label"].endswith("t (another)")
+    assert row["items"] > 20
+
+
+def test_a_run_with_one_format_says_how_to_add_one(work: Workplace) -> None:
+    task = work.task()
+    assert work.run("--tasks", task).code == 0
+    done = work.cli("power", "out")
+    assert done.code == 1
+    assert "two formats of one model are needed" in done.err
+    done = work.cli("power", "out", "--tasks", "tt")
+    assert "Did you mean 't'?" in done.err
+
+
+def test_a_run_without_samples_and_one_that_is_there_twice(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}})
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    done = work.cli("power", "out")
+    assert "more than once" in done.err
+    for path in [*work.output.rglob("samples_*"), *work.output.rglob("items_*")]:
+        path.unlink()
+    done = work.cli("power", "out")
+    assert done.code == 1
+    assert "has no samples" in done.err
+
+
+def test_formats_that_never_differ_are_no_basis(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "other": {"type": "mcqa"}})
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    done = work.cli("power", "out")
+    assert done.code == 1
+    assert "both scored the same on all 20 items" in done.err
+
+
+def test_a_run_with_several_replies_tells_what_more_of_them_bring(work: Workplace) -> None:
+    work.task(formats={"generate": {}, "cot": {}}, repeats=4)
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    found = rows(work, "out")
+    assert [row["repeats"] for row in found] == [1, 2, 4, 5, 10]
+    assert found[0]["difference"] > found[2]["difference"] > found[4]["difference"]
+    (said,) = json.loads((work.folder / "plan.json").read_text())["assumptions"]
+    samples = [work.samples(name) for name in ("t@generate", "t@cot")]
+    within = [
+        mean(variance([float(one["right"]) for one in sample["readings"]]) for sample in some)
+        for some in samples
+    ]
+    assert said["within"] == pytest.approx(mean(within))
+    gaps = [a["acc"] - b["acc"] for a, b in zip(*samples, strict=True)]
+    assert said["variance"] == pytest.approx(max(0.0, variance(gaps) - sum(within) / 4))
+    done = work.cli("power", "out")
+    assert "With 20 items with 4 replies each, a true difference below" in done.out.replace(
+        "\n", " "
+    )
+    assert [row["repeats"] for row in rows(work, "out", "--repeats", "8")] == [8]

@@ -1,0 +1,486 @@
+"""``lm-eval sweep``: which cells are asked, what is kept, what comes out, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import logged_model
+import planted_model
+import pytest
+from command_line import SOURCE, Outcome, Workplace
+
+from lm_eval.formats.compile import get_format
+from lm_eval.lab.format_list import FormatList
+from lm_eval.lab.grammar import sample_formats
+
+ITEMS = 40
+FORMATS = 12
+CHOICES = 4
+CELLS = ITEMS * FORMATS
+
+
+@pytest.fixture
+def place(tmp_path: Path, own_registries: None, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    logged_model.register()
+    planted_model.register()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = Workplace(tmp_path)
+    made.rows(count=ITEMS)
+    made.task()
+    return made
+
+
+def sweep(
+    place: Workplace,
+    *more: str,
+    model: str = "dummy",
+    formats: str = str(FORMATS),
+    output: str | None = "out",
+    **arguments: Any,
+) -> Outcome:
+    """A sweep of the task ``t``; model arguments by name."""
+    flags = ["--formats", formats, "--model", model]
+    if arguments:
+        flags += ["--model_args", ",".join(f"{name}={value}" for name, value in arguments.items())]
+    if output is not None:
+        flags += ["--output_path", str(place.folder / output)]
+    tasks = [] if "--tasks" in more else ["--tasks", "t.yaml"]
+    return place.cli("sweep", *tasks, *flags, *more)
+
+
+def logged(place: Workplace, *more: str, **arguments: Any) -> Outcome:
+    return sweep(place, *more, model="logged", log=place.folder / "asked.log", **arguments)
+
+
+def asked(place: Workplace) -> list[str]:
+    """The cells asked since the last look, one for each request: task@format and doc."""
+    log = place.folder / "asked.log"
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return [line.rpartition(" ")[0] for line in lines]
+
+
+def summary(place: Workplace, output: str = "out") -> dict[str, Any]:
+    path = max((place.folder / output).rglob("sweep_*.json"), key=lambda path: path.name)
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
+def words(outcome: Outcome) -> str:
+    """What was printed, on one line; nothing may have gone wrong."""
+    assert outcome.code == 0, outcome.err
+    return " ".join(outcome.out.split())
+
+
+def names(count: int = FORMATS, seed: int = 0) -> list[str]:
+    return [one.name for one in sample_formats(get_format("mcqa"), count, seed=seed)]
+
+
+# All cells
+
+
+def test_a_full_sweep_says_how_much_is_the_format(place: Workplace) -> None:
+    said = words(sweep(place, "--tasks", "t.yaml", model="planted", by_label=0.95, formats="30"))
+    found = summary(place)
+    assert "The format matters here" in said
+    assert "What goes with the differences: numbering" in said
+    result = found["result"]
+    assert result["spread"]["p"] < 0.01
+    assert result["slots"][0]["slot"] == "numbering"
+    assert result["slots"][0]["adjusted"] < 0.01
+    assert result["slots"][1]["adjusted"] > 0.05
+    top = next(iter(result["slots"][0]["means"]))
+    assert top == "numbers"
+    assert found["cells"] == found["all_cells"] == 30 * ITEMS
+
+
+def test_scores_are_those_of_the_results_file(place: Workplace) -> None:
+    words(sweep(place))
+    found, results = summary(place), place.results()["results"]
+    rows = found["formats"]
+    assert [row["name"] for row in rows] == names()
+    scores = {row["name"]: one for row, one in zip(rows, found["result"]["scores"], strict=True)}
+    assert len(results) == FORMATS
+    for name, score in scores.items():
+        assert results[f"t@{name}"]["acc,none"] == pytest.approx(score["value"])
+    best, worst = (rows[found["result"][end]]["name"] for end in ("best", "worst"))
+    values = {name: score["value"] for name, score in scores.items()}
+    assert values[best] == max(values.values())
+    assert values[worst] == min(values.values())
+    assert found["result"]["spread"]["value"] == pytest.approx(values[best] - values[worst])
+    base = values["mcqa"]
+    for name, pair in zip(values, found["result"]["against_base"], strict=True):
+        assert pair is None or pair["difference"]["value"] == pytest.approx(values[name] - base)
+
+
+def test_no_difference_and_nothing_read_are_said(place: Workplace) -> None:
+    said = words(sweep(place, "--base", "generate", reply="?!?"))
+    assert "No difference: every format scores 0.00." in said
+    assert "Nothing was read: no answer under any of these formats" in said
+
+
+def test_a_spread_of_unread_answers_is_called_adherence(place: Workplace) -> None:
+    said = words(sweep(place, "--base", "generate", reply="B"))
+    assert "The format matters here: the score goes from 0.00" in said
+    assert "Format adherence, not ability: 100 % of the answers" in said
+    assert "No difference" not in said
+
+
+def test_the_list_is_saved_and_the_same_for_every_model(place: Workplace) -> None:
+    words(sweep(place, seed=1))
+    words(sweep(place, output="other", seed=2))
+    (first,) = (place.folder / "out").glob("formats_*.yaml")
+    (second,) = (place.folder / "other").glob("formats_*.yaml")
+    assert first.read_text("utf-8") == second.read_text("utf-8")
+    before = [row["fingerprint"] for row in summary(place)["formats"]]
+    words(sweep(place, formats=str(first), output="again", seed=3))
+    assert [row["fingerprint"] for row in summary(place, "again")["formats"]] == before
+    listed = FormatList.load(first)
+    assert [one.format.fingerprint for one in listed] == before
+    assert len(set(before)) == FORMATS
+
+
+def test_another_seed_samples_another_list(place: Workplace) -> None:
+    words(sweep(place, "--seed", "7"))
+    found = [row["name"] for row in summary(place)["formats"]]
+    assert found == names(seed=7) != names()
+
+
+def test_without_an_output_path_the_list_is_in_the_cache(place: Workplace) -> None:
+    said = words(sweep(place, output=None))
+    (path,) = (place.folder / "cache").rglob("formats_*.yaml")
+    assert path.name in said.replace(" ", "")
+
+
+# A few cells, and what was paid for
+
+
+def test_a_budget_asks_so_many_cells_evenly(place: Workplace) -> None:
+    said = words(logged(place, "--budget", "2n"))
+    cells = Counter(asked(place))
+    assert len(cells) == 2 * ITEMS
+    assert set(cells.values()) == {CHOICES}
+    by_format = Counter(cell.split()[0] for cell in cells)
+    by_item = Counter(cell.split()[1] for cell in cells)
+    assert len(by_format) == FORMATS
+    assert len(by_item) == ITEMS
+    assert max(by_format.values()) - min(by_format.values()) <= 1
+    assert set(by_item.values()) == {2}
+    assert f"80 of {CELLS} cells (17 %)" in said
+    assert summary(place)["result"]["cells"] == 2 * ITEMS
+
+
+def test_later_commands_reuse_what_was_paid_for(place: Workplace) -> None:
+    logged(place, "--budget", "2n")
+    first = set(asked(place))
+    said = words(logged(place, "--budget", "4n"))
+    second = set(asked(place))
+    assert len(second) == 2 * ITEMS
+    assert not first & second
+    assert f"{2 * ITEMS * CHOICES} reused" in said
+    said = words(logged(place))
+    third = set(asked(place))
+    assert len(third) == CELLS - 4 * ITEMS
+    assert not third & (first | second)
+    assert f"{4 * ITEMS * CHOICES} reused" in said
+    words(logged(place))
+    assert asked(place) == []
+
+
+def test_answers_are_kept_without_an_output_path_too(place: Workplace) -> None:
+    logged(place, "--budget", "60", output=None)
+    assert len(set(asked(place))) == 60
+    said = words(logged(place, "--budget", "60", output=None))
+    assert asked(place) == []
+    assert f"{60 * CHOICES} reused" in said
+
+
+def test_a_model_does_not_get_the_answers_of_another(place: Workplace) -> None:
+    logged(place, "--budget", "60", seed=1)
+    asked(place)
+    logged(place, "--budget", "60", seed=2)
+    assert len(set(asked(place))) == 60
+
+
+def test_a_doc_keeps_its_examples_whichever_docs_are_asked(place: Workplace) -> None:
+    logged(place, "--budget", "2n", "--num_fewshot", "2")
+    first = set(asked(place))
+    words(logged(place, "--num_fewshot", "2"))
+    assert not first & set(asked(place)), "other examples would be other prompts, asked again"
+
+
+def test_a_whole_run_finds_the_answers_of_a_sweep(place: Workplace) -> None:
+    logged(place, "--num_fewshot", "2")
+    asked(place)
+    outcome = place.run(
+        *("--tasks", "t.yaml@mcqa", "--num_fewshot", "2", "--use_cache", "out/answers.sqlite"),
+        *("--model_args", f"log={place.folder / 'asked.log'}"),
+        model="logged",
+    )
+    assert outcome.code == 0, outcome.err
+    assert asked(place) == [], "the same docs have the same examples in a run"
+
+
+def test_a_sweep_that_was_killed_goes_on(place: Workplace) -> None:
+    log = place.folder / "asked.log"
+    argv = [
+        *("sweep", "--tasks", "t.yaml", "--formats", str(FORMATS), "--model", "logged"),
+        *("--output_path", "out", "--model_args", f"log={log},pause_s=0.002"),
+    ]
+    script = Path(logged_model.__file__)
+    process = subprocess.Popen(
+        [sys.executable, str(script), *argv],
+        cwd=place.folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not log.exists() or len(log.read_text("utf-8").splitlines()) < 200:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    before = len(asked(place))
+    words(logged(place))
+    after = len(asked(place))
+    assert CELLS * CHOICES <= before + after <= CELLS * CHOICES + logged_model.WINDOW
+    went_on = summary(place)["result"]
+    words(sweep(place, output="whole"))
+    assert went_on == summary(place, "whole")["result"], (
+        "the dummy answers as the logged model does"
+    )
+
+
+def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
+    place.rows(count=150)
+    planted = {"model": "planted", "apart": 0.2, "formats": "40"}
+    words(sweep(place, "--budget", "4n", **planted))
+    guess = summary(place)["result"]
+    words(sweep(place, **planted))
+    truth = summary(place)["result"]
+    assert guess["cells"] == 600
+    assert guess["num_items"] == 150
+    for q, value in truth["quantiles"].items():
+        assert guess["quantiles"][q]["low"] <= value <= guess["quantiles"][q]["high"], q
+    assert guess["spread"]["low"] <= truth["spread"]["value"] <= guess["spread"]["high"]
+    mean = truth["components"]["mean"]
+    assert guess["mean"]["low"] <= mean <= guess["mean"]["high"]
+    scores = [one["value"] for one in truth["scores"]]
+    inside = [
+        one["low"] <= score <= one["high"]
+        for one, score in zip(guess["per_format"], scores, strict=True)
+    ]
+    assert sum(inside) >= 36
+
+
+# Searching
+
+
+@pytest.mark.parametrize("what", ["best", "worst", "both"])
+def test_a_search_finds_what_was_planted(place: Workplace, what: str) -> None:
+    best, worst = names()[5], names()[9]
+    said = words(sweep(place, "--search", what, model="planted", best=best, worst=worst))
+    found = summary(place)
+    planted = {"best": best, "worst": worst}
+    for extreme in found["result"]["extremes"]:
+        name = found["formats"][extreme["chosen"]]["name"]
+        assert name == planted[extreme["kind"]]
+        assert f"The {extreme['kind']} format found is {name}" in said
+        assert (extreme["fresh"]["value"] > 0.9) == (extreme["kind"] == "best")
+    kinds = [extreme["kind"] for extreme in found["result"]["extremes"]]
+    assert kinds == (["best", "worst"] if what == "both" else [what])
+    assert found["cells"] < CELLS
+    assert ("Best minus worst on fresh items: +0.9" in said) == (what == "both")
+
+
+def test_fresh_items_took_no_part_in_the_search(place: Workplace) -> None:
+    words(sweep(place, "--search", "both", model="planted", best=names()[5]))
+    found = summary(place)
+    used = set()
+    for extreme in found["result"]["extremes"]:
+        used |= set(extreme["search"]["used_items"])
+    chosen = found["formats"][found["result"]["extremes"][0]["chosen"]]["name"]
+    docs = {sample["doc_id"] for sample in place.samples(f"t@{chosen}")}
+    assert len(docs - used) == found["result"]["fresh_items"] > 0
+    assert found["result"]["extremes"][0]["fresh"]["n"] == found["result"]["fresh_items"]
+    right = [s["acc"] for s in place.samples(f"t@{chosen}") if s["doc_id"] not in used]
+    assert sum(right) / len(right) == pytest.approx(
+        found["result"]["extremes"][0]["fresh"]["value"]
+    )
+
+
+def test_a_sweep_after_a_search_asks_the_rest_alone(place: Workplace) -> None:
+    words(logged(place, "--search", "best"))
+    searched = asked(place)
+    assert set(Counter(searched).values()) == {CHOICES}, "no cell is asked twice"
+    words(logged(place))
+    rest = asked(place)
+    assert not set(searched) & set(rest)
+    assert len(set(searched)) + len(set(rest)) == CELLS
+
+
+def test_a_search_among_equals_says_that_nothing_was_found(place: Workplace) -> None:
+    said = words(sweep(place, "--search", "best"))
+    assert "so nothing shows yet that it differs" in said or "It is the base format itself" in said
+    assert "a figure that the choice itself distorts" in said
+
+
+# Other axes, several tasks, missing answers
+
+
+@pytest.mark.parametrize(
+    ("axis", "flags", "said"),
+    [
+        ("wording", (), "ask in different words"),
+        ("shots", (), "the few-shot examples, not the layout"),
+        ("reasoning", ("--base", "generate"), "whether the model reasons first"),
+    ],
+)
+def test_other_axes_are_not_called_layout(
+    place: Workplace, axis: str, flags: tuple[str, ...], said: str
+) -> None:
+    count = "2" if axis == "reasoning" else "4"
+    printed = words(sweep(place, "--axis", axis, *flags, formats=count))
+    assert said in printed
+    assert f"formats ({axis})" in printed
+    found = summary(place)
+    assert found["axis"] == axis
+    assert len(found["formats"]) == int(count)
+
+
+def test_the_axis_shots_gives_each_format_its_examples(place: Workplace) -> None:
+    words(sweep(place, "--axis", "shots", formats="5"))
+    rows, shots = summary(place)["formats"], place.results()["n-shot"]
+    for row in rows:
+        assert shots[f"t@{row['name']}"] == row["options"].get("num_fewshot", 0)
+
+
+def test_several_tasks_and_bases(place: Workplace) -> None:
+    place.task("u.yaml", task="u")
+    said = words(sweep(place, "--tasks", "t.yaml@mcqa,t.yaml@cloze,u.yaml", formats="3"))
+    for name in ("t@mcqa", "t@cloze", "u@mcqa"):
+        assert f"{name}: 3 formats (layout) × {ITEMS} items" in said
+    found = [json.loads(path.read_text("utf-8")) for path in place.output.rglob("sweep_*.json")]
+    assert sorted(one["task"] for one in found) == ["t@cloze", "t@mcqa", "u@mcqa"]
+    assert len(list(place.output.glob("formats_*.yaml"))) == 2
+
+
+def test_items_without_an_answer_are_left_out_and_counted(place: Workplace) -> None:
+    said = words(logged(place, "--max_failed", "10%", fails="3"))
+    assert "1 of 40 items are left out" in said
+    assert f"{FORMATS} cells got no answer" in said
+    assert summary(place)["result"]["spread"]["num_items"] == ITEMS - 1
+
+
+def test_limit_and_samples_choose_the_items(place: Workplace) -> None:
+    words(logged(place, "--limit", "10", formats="3"))
+    assert {line.split()[1] for line in asked(place)} == {str(doc) for doc in range(10)}
+    words(logged(place, "--samples", '{"t": [3, 5, 8]}', formats="3", output="some"))
+    assert {line.split()[1] for line in asked(place)} == {"3", "5", "8"}
+
+
+def test_results_of_a_sweep_are_read_as_a_run(place: Workplace) -> None:
+    from lm_eval.lab.measured import measurements_of
+    from lm_eval.lab.stored import open_runs
+
+    words(sweep(place))
+    (run,) = open_runs([place.output])
+    assert len(measurements_of(run)) == FORMATS
+
+
+# Before anything is asked
+
+
+def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
+    said = words(logged(place, "--budget", "2n", "--dry_run"))
+    assert f"{FORMATS} formats (layout) × {ITEMS} items = {CELLS} cells; 80 would be asked." in said
+    assert "320" in said, "four requests for each cell"
+    assert asked(place) == []
+    assert not place.output.exists()
+    assert not list(place.folder.rglob("formats_*.yaml"))
+    said = words(logged(place, "--search", "best", "--dry_run"))
+    assert "to choose, at most as many again to score the best on fresh items" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--formats", "1"), "it needs at least 2"),
+        (("--formats", "0"), "it needs at least 2"),
+        (("--formats", "-3"), "it needs at least 2"),
+        (("--formats", "many"), "neither a number of formats, such as 50, nor a file"),
+        (("--formats", "docs.jsonl"), "docs.jsonl"),
+        (("--formats", "99999999", "--axis", "wording"), "distinct formats"),
+        (("--budget", "5"), "12 formats need at least 12"),
+        (("--budget", "481"), "have only 480"),
+        (("--budget", "99n"), "have only 480"),
+        (("--budget", "much"), "neither a number of cells"),
+        (("--budget", "-3"), "neither a number of cells"),
+        (("--search", "best", "--budget", "11"), "12 formats need at least 12"),
+        (("--search", "both", "--budget", "20"), "each of the two searches"),
+        (("--search", "best", "--budget", "full"), "leave --search out"),
+        (("--search", "middle"), "Values: best, worst, both"),
+        (("--search", "best", "--max_failed", "1%"), "needs every answer"),
+        (("--search", "best", "--limit", "2", "--formats", "2"), "at least 3 items"),
+        (("--axis", "colour"), "Values: layout"),
+        (("--axis", "reasoning"), "mcqa"),
+        (("--axis", "shots", "--num_fewshot", "2"), "--num_fewshot cannot be given"),
+        (("--base", "mcqu"), "Did you mean 'mcqa'?"),
+        (("--tasks", "t.yaml@mcqa", "--base", "cloze"), "both name the format"),
+        (("--tasks", "plain.yaml"), "is asked without a format"),
+        (("--tasks", "nowhere.yaml"), "does not exist"),
+        (("--limit", "1"), "a comparison needs at least 2"),
+        (("--predict_only",), "has no option '--predict_only'"),
+        (("--model", "dumy"), "Did you mean 'dummy'?"),
+    ],
+)
+def test_wrong_input_is_one_clear_message(
+    place: Workplace, flags: tuple[str, ...], message: str
+) -> None:
+    place.task("plain.yaml", task="plain", formats=..., output_type="multiple_choice")
+    outcome = sweep(place, *flags)
+    assert outcome.code == 1
+    assert message in " ".join(outcome.err.split()), outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.err.count("lm-eval: error:") == 1
+    assert not list(place.output.rglob("sweep_*")) if place.output.exists() else True
+
+
+def test_missing_arguments_are_said(place: Workplace) -> None:
+    assert "How many formats?" in place.cli("sweep", "--tasks", "t.yaml").err
+    assert "No tasks" in place.cli("sweep", "--formats", "3").err
+
+
+def test_a_list_of_another_base_or_axis_is_refused(place: Workplace) -> None:
+    words(sweep(place))
+    (path,) = place.output.glob("formats_*.yaml")
+    outcome = sweep(place, "--base", "cloze", formats=str(path))
+    assert outcome.code == 1
+    assert "varies the format 'mcqa'" in " ".join(outcome.err.split())
+    outcome = sweep(place, "--axis", "wording", formats=str(path))
+    assert outcome.code == 1
+    assert "varies the axis 'layout', not 'wording'" in outcome.err
+
+
+def test_a_task_without_choices_says_how_many_formats_there_are(place: Workplace) -> None:
+    place.task(
+        "free.yaml", task="free", doc_to_choice=..., doc_to_target="question", formats="cloze"
+    )
+    outcome = sweep(place, "--tasks", "free.yaml")
+    assert outcome.code == 1
+    assert "doc_to_choice" in outcome.err
+    bare = {"type": "cloze", "question_prefix": "", "answer_prompt": None}
+    place.task("bare.yaml", task="bare", formats=bare)
+    outcome = sweep(place, "--tasks", "bare.yaml")
+    assert outcome.code == 1
+    assert "distinct format" in " ".join(outcome.err.split())

@@ -1,0 +1,295 @@
+"""Plots: what a file and a terminal show, and that labels stay what they are."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from lm_eval.errors import OutputError, UsageError
+from lm_eval.lab.plots import Plot, flips_plot, scores_plot, spread_plot
+from lm_eval.lab.plots.spread import p_text
+from lm_eval.lab.plots.text import ticks
+from lm_eval.reports.terminal import visible
+from lm_eval.stats.intervals import Estimate, share_estimate
+from lm_eval.stats.spread import Spread, spread
+
+LABELS = ["mcqa", "cloze", "cot"]
+ROWS = [
+    (label, share_estimate(right, 100)) for label, right in zip(LABELS, (71, 52, 60), strict=True)
+]
+COUNTS = [[0, 31, 18], [12, 0, 9], [7, 17, 0]]
+FOUND = Spread(
+    value=0.19,
+    best=0,
+    worst=1,
+    num_formats=3,
+    num_items=100,
+    num_clusters=None,
+    null_mean=0.064,
+    null_95=0.13,
+    p=0.0062,
+    null_method="permutations",
+    null_permutations=10_000,
+    low=0.08,
+    high=0.31,
+    safe_low=0.05,
+    safe_high=0.32,
+    bootstrap_mean=0.195,
+    resamples=10_000,
+    p_best=(0.97, 0.0, 0.03),
+    p_worst=(0.0, 0.92, 0.08),
+)
+NASTY = ['$x^2$ & <b>"quoted"</b>', "two\nlines\x1b[31m", "中文格式 \u202e turned"]
+
+
+def plots(labels=LABELS) -> dict[str, Plot]:
+    rows = [(label, estimate) for label, (_, estimate) in zip(labels, ROWS, strict=True)]
+    return {
+        "scores": scores_plot(rows),
+        "flips": flips_plot(labels, COUNTS),
+        "spread": spread_plot(FOUND, labels),
+    }
+
+
+def svg_texts(content: bytes) -> list[str]:
+    root = ElementTree.fromstring(content)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    return [
+        "".join(node.itertext()).strip() for node in root.iter("{http://www.w3.org/2000/svg}text")
+    ]
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("scores", [*LABELS, "0.710", "0.520", "0.600", "Score by format, with its 95 % interval"]),
+        ("flips", [*LABELS, "31", "18", "12", "9", "7", "17", "right under this format …"]),
+        (
+            "spread",
+            [
+                *("mcqa", "cloze", "cot", "by chance alone", "found"),
+                "found: 0.190, from cloze up to mcqa; 95 % interval: 0.050 to 0.320",
+                "by chance alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 "
+                "(10,000 permutations)",
+            ],
+        ),
+    ],
+)
+def test_svg_has_labels_and_numbers_as_text(kind, expected, tmp_path):
+    path = plots()[kind].save(tmp_path / f"{kind}.svg")
+    texts = svg_texts(path.read_bytes())
+    assert [text for text in expected if text not in texts] == []
+
+
+@pytest.mark.parametrize("kind", ["scores", "flips", "spread"])
+def test_png_has_the_size_of_the_plot(kind, tmp_path):
+    plot = plots()[kind]
+    content = plot.save(tmp_path / "deep" / "down" / "plot.PNG").read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert (width, height) == pytest.approx([150 * side for side in plot.size()], abs=2)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.parametrize("kind", ["scores", "flips", "spread"])
+def test_the_same_numbers_give_the_same_bytes(kind, suffix):
+    assert plots()[kind].rendered(suffix) == plots()[kind].rendered(suffix)
+
+
+def test_files_say_neither_when_nor_where_they_were_made(tmp_path):
+    content = plots()["scores"].rendered("svg")
+    assert b"dc:date" not in content
+    assert str(Path.home()).encode() not in content
+
+
+@pytest.mark.parametrize("kind", ["scores", "flips", "spread"])
+def test_labels_are_data(kind):
+    texts = "\n".join(svg_texts(plots(NASTY)[kind].rendered("svg")))
+    assert "$x^2$ & <b>" in texts
+    assert r"two\nlines\x1b[31m" in texts
+    assert r"中文格式 \u202e" in texts
+    assert plots(NASTY)[kind].rendered("png")  # a font without these characters is no error
+
+
+def test_the_interval_is_drawn_where_it_lies():
+    """The scores' lines end where the estimates end, on one common scale."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    plots()["scores"].draw(figure)
+    lines = [line.get_xdata() for line in figure.axes[0].lines]
+    ends = [tuple(line) for line in lines if len(line) == 2]
+    assert ends == [(estimate.low, estimate.high) for _, estimate in ROWS]
+
+
+@pytest.mark.parametrize("name", ["plot.pdf", "plot", "plot.svg.txt"])
+def test_other_files_are_refused_by_name(name, tmp_path):
+    with pytest.raises(
+        UsageError, match=rf"saved as \.svg or \.png, and '{name}' ends with neither"
+    ):
+        plots()["scores"].save(tmp_path / name)
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"Cannot write the plot to .*plot\.svg"):
+        plots()["scores"].save(tmp_path / "file" / "plot.svg")
+
+
+def test_without_matplotlib_the_install_line_is_shown():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from lm_eval.lab.plots import flips_plot\n"
+        "from lm_eval.errors import MissingExtraError\n"
+        "plot = flips_plot(['a', 'b'], [[0, 1], [2, 0]])\n"
+        "print(plot.lines(60)[1])\n"
+        "try:\n    plot.save('x.svg')\nexcept MissingExtraError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "    1 2"
+    assert "pip install 'lm-eval-formats[plots]'" in done.stdout
+
+
+def test_importing_plots_imports_no_matplotlib():
+    code = (
+        "import sys, lm_eval.lab.plots; print('matplotlib' in sys.modules, 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+# ---- the terminal
+
+
+def test_scores_as_text():
+    assert plots()["scores"].lines(72) == [
+        "Score by format, with its 95 % interval",
+        "mcqa   0.710                                ├────────────●───────────┤",
+        "cloze  0.520    ├─────────────●─────────────┤",
+        "cot    0.600               ├──────────────●────────────┤",
+        "                          0.5            0.6           0.7           0.8",
+    ]
+
+
+def test_scores_as_ascii():
+    lines = plots()["scores"].lines(72, "ascii")
+    assert lines[1] == "mcqa   0.710                                |------------o-----------|"
+    assert all(line.isascii() for line in lines)
+
+
+def test_flips_as_text():
+    assert plots()["flips"].lines(60) == [
+        "Items right under one format and wrong under another",
+        "         1  2  3",
+        "1 mcqa   · 31 18",
+        "2 cloze 12  ·  9",
+        "3 cot    7 17  ·",
+    ]
+
+
+def test_spread_as_text():
+    assert plots()["spread"].lines(80) == [
+        "Spread between the formats",
+        "by chance alone  ├───────────●───────────┤",
+        "found                     ├─────────────────────────◆────────────────────────┤",
+        "                 0                 0.1               0.2                0.3",
+        "found: 0.190, from cloze up to mcqa; 95 % interval: 0.050 to 0.320",
+        "by chance alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 (10,000",
+        "permutations)",
+    ]
+
+
+def test_many_formats_become_shades():
+    counts = np.arange(900).reshape(30, 30) % 100
+    lines = flips_plot([f"sweep-{k:04}" for k in range(30)], counts).lines(60)
+    assert len(lines) == 31
+    assert lines[1].startswith("1 sweep-0000")
+    assert set(lines[1][14:]) <= set("·░▒▓█ ")
+    assert lines[1][14] == "·"
+    narrow = flips_plot([f"sweep-{k:04}" for k in range(90)], np.ones((90, 90))).lines(60)
+    assert narrow[1] == "The first 46 of 90 columns:"
+
+
+def test_of_many_scores_the_middle_is_left_out():
+    rows = [(f"sweep-{k:04}", share_estimate(200 - k, 200)) for k in range(200)]
+    plot = scores_plot(rows, most_rows=10)
+    lines = plot.lines(80)
+    assert lines[6] == "… 190 between not shown"
+    assert lines[1].startswith("sweep-0000")
+    assert lines[-2].startswith("sweep-0199")
+    texts = svg_texts(plot.rendered("svg"))
+    assert "dotted line: 190 between not shown" in texts
+
+
+def test_estimates_without_interval_are_points():
+    plot = scores_plot([("a", Estimate(0.5, None, None, None, 1, "none"))])
+    assert "●" in plot.lines(60)[1]
+    assert "├" not in "".join(plot.lines(60))
+    assert "0.500" in svg_texts(plot.rendered("svg"))
+
+
+def test_formats_that_agree_have_nothing_to_test():
+    found = spread(np.ones((2, 5)), resamples=10)
+    plot = spread_plot(found, ["a", "b"])
+    assert plot.lines(80)[-1] == "The formats agree on every item: there is nothing to test."
+    assert "The formats agree on every item: there is nothing to test." in svg_texts(
+        plot.rendered("svg")
+    )
+
+
+def test_the_way_of_the_noise_floor_is_named():
+    rng = np.random.default_rng(0)
+    two = spread_plot(spread(rng.integers(0, 2, (2, 60)), resamples=50), ["a", "b"])
+    assert two.lines(100)[-1].endswith("(exact binomial)")
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.text(max_size=50), min_size=3, max_size=3),
+    st.integers(40, 160),
+    st.sampled_from(["utf-8", "ascii", "latin-1", "cp437", "gb18030", "no-such-encoding"]),
+)
+def test_no_line_is_too_wide_or_cannot_be_printed(labels, width, encoding):
+    for plot in plots(labels).values():
+        lines = plot.lines(width, encoding)
+        assert max(map(cell_len, lines)) <= width
+        for line in lines:
+            assert visible(line) == line
+            line.encode("ascii" if encoding.startswith("no") else encoding)
+
+
+def test_p_values_in_words():
+    assert [p_text(p) for p in (0.5, 0.031, 0.0062, 0.00005)] == [
+        *("p = 0.500", "p = 0.031", "p = 0.0062", "p < 0.0001"),
+    ]
+
+
+@given(st.floats(-5, 5), st.floats(0.001, 10), st.integers(2, 12))
+def test_ticks_are_round_and_inside(low, length, most):
+    found = ticks(low, low + length, most)
+    assert len(found) <= most + 1
+    assert all(low - 1e-6 <= value <= low + length + 1e-6 for value in found)
+
+
+# ---- odd input
+
+
+def test_labels_must_fit():
+    with pytest.raises(ValueError, match="2 labels need as many rows and columns"):
+        flips_plot(["a", "b"], [[0, 1]])
+    with pytest.raises(ValueError, match="3 formats need as many labels; got 2"):
+        spread_plot(FOUND, ["a", "b"])
+    with pytest.raises(ValueError, match="one score or more; got none"):
+        scores_plot([])

@@ -1,0 +1,171 @@
+"""Searching the best or worst format with a budget of cells."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lm_eval.errors import DataError, UsageError
+from lm_eval.stats.halving import halving
+from lm_eval.stats.thompson import prior_a, thompson, thompson_both
+
+
+class Bench:
+    """Formats with known chances; remembers every cell that was asked."""
+
+    def __init__(self, chances: Sequence[float], seed: int, num_items: int = 20_000) -> None:
+        rng = np.random.default_rng((seed, 7))
+        # One uniform number per item: the formats agree as far as their chances allow.
+        self.scores = (rng.random(num_items) < np.asarray(chances)[:, None]).astype(float)
+        self.asked: list[tuple[int, int]] = []
+
+    def __call__(self, formats: Sequence[int], items: Sequence[int]) -> np.ndarray:
+        self.asked += [(f, i) for f in formats for i in items]
+        return self.scores[np.ix_(formats, items)]
+
+
+@given(st.integers(2, 40), st.integers(0, 400), st.integers(0, 50), st.booleans())
+@settings(max_examples=60)
+def test_no_cell_is_asked_twice_and_all_are_counted(
+    formats: int, more: int, seed: int, worst: bool
+) -> None:
+    for search in (halving, thompson):
+        bench = Bench(np.linspace(0.2, 0.8, formats), seed, num_items=30)
+        found = search(formats, formats + more, bench, worst=worst, seed=seed, num_items=30)
+        assert len(bench.asked) == len(set(bench.asked)) == found.cells <= formats + more
+        assert found.used_items == {item for _, item in bench.asked}
+        assert not found.used_items & set(found.fresh_items(30))
+        assert found.cells == sum(r.cells for r in found.rounds)
+
+
+def test_halving_keeps_the_better_half_of_each_round_on_shared_new_items() -> None:
+    bench = Bench(np.linspace(0.1, 0.9, 20), seed=1)
+    found = halving(20, 2000, bench, seed=1, num_items=20_000)
+    assert [len(r.formats) for r in found.rounds] == [20, 10, 5, 3, 2]
+    assert all(1800 / 5 <= r.cells <= 2000 / 5 + 20 for r in found.rounds)
+    seen: set[int] = set()
+    for before, after in zip(found.rounds, found.rounds[1:], strict=False):
+        seen |= set(before.items)
+        assert not seen & set(after.items)
+        assert after.formats == before.survivors
+        kept = [before.means[before.formats.index(f)] for f in before.survivors]
+        dropped = [
+            m
+            for f, m in zip(before.formats, before.means, strict=True)
+            if f not in before.survivors
+        ]
+        assert min(kept) >= max(dropped)
+    assert found.chosen == found.rounds[-1].survivors[0]
+    assert found.reason is None
+
+
+@pytest.mark.parametrize("search", [halving, thompson])
+@pytest.mark.parametrize("worst", [False, True])
+def test_the_extreme_format_is_found(search, worst: bool) -> None:
+    chances = np.full(32, 0.5)
+    chances[[3, 17]] = 0.2, 0.8
+    found = [
+        search(32, 3200, Bench(chances, s), worst=worst, seed=s, num_items=20_000).chosen
+        for s in range(20)
+    ]
+    assert found.count(3 if worst else 17) >= 19
+
+
+def test_fresh_items_take_away_the_winners_luck() -> None:
+    """Sixteen equal formats at 0.5: the search flatters its choice, fresh items do not."""
+    flattery, fair, halves = [], [], []
+    for seed in range(200):
+        bench = Bench([0.5] * 16, seed)
+        rng = np.random.default_rng(seed)
+        bench.scores = (rng.random((16, 400)) < 0.5).astype(float)
+        found = halving(16, 640, bench, seed=seed, num_items=400)
+        again = found.rescored(bench.scores[found.chosen, found.fresh_items(100)])
+        flattery.append(found.while_choosing.value - 0.5)
+        assert again.optimism == pytest.approx(found.while_choosing.value - again.fresh.value)
+        fair.append(again.fresh.value - 0.5)
+        halves.append(found.split_half - 0.5)
+    assert np.mean(flattery) > 0.05
+    assert abs(np.mean(fair)) < 0.015
+    assert abs(np.mean(halves)) < 0.02
+
+
+def test_a_search_for_the_worst_reads_its_luck_downwards() -> None:
+    bench = Bench(np.linspace(0.1, 0.9, 8), seed=2)
+    found = halving(8, 400, bench, worst=True, seed=2, num_items=20_000)
+    again = found.rescored([1.0, 1.0, 1.0, 1.0])
+    assert again.optimism == pytest.approx(1.0 - found.while_choosing.value)
+
+
+def test_items_that_run_out_are_named_and_leave_the_split_half_score() -> None:
+    bench = Bench(np.linspace(0.1, 0.9, 8), seed=3)
+    found = halving(8, 10_000, bench, seed=3, num_items=60)
+    assert "items ran out in round 1" in found.reason
+    assert found.cells == 8 * 60
+    assert found.fresh_items(10) == []
+    assert found.split_half == pytest.approx(0.9, abs=0.12)
+    less = halving(8, 700, Bench(np.linspace(0.1, 0.9, 8), seed=3), seed=3, num_items=150)
+    assert "ran out in round 3" in less.reason
+    assert 0.0 <= less.split_half <= 1.0
+
+
+def test_a_reserve_stays_fresh() -> None:
+    found = halving(8, 10_000, Bench([0.5] * 8, seed=4), seed=4, num_items=60, reserve=20)
+    assert len(found.fresh_items(100)) == 20
+    assert found.cells == 8 * 40
+
+
+def test_items_without_end_are_counted_upwards() -> None:
+    found = halving(4, 40, lambda formats, items: np.eye(4, 100)[np.ix_(formats, items)])
+    assert found.used_items == frozenset(range(len(found.used_items)))
+    assert found.fresh_items(2) == [len(found.used_items), len(found.used_items) + 1]
+
+
+def test_thompson_has_the_published_prior_without_its_division_by_zero() -> None:
+    assert prior_a(0.5) == 5.0
+    assert prior_a(0.1) == 1.1
+    assert prior_a(1.0) == prior_a(0.99) == pytest.approx(495.0)
+
+
+def test_thompson_spends_half_on_each_end_and_remembers() -> None:
+    chances = np.linspace(0.1, 0.9, 10)
+    bench = Bench(chances, seed=5)
+    best, worst = thompson_both(10, 2000, bench, seed=5, num_items=20_000)
+    assert (best.chosen, worst.chosen) == (9, 0)
+    assert best.cells == worst.cells == 1000
+    assert len(bench.asked) == len(set(bench.asked)) == 2000
+
+
+def test_thompson_stops_when_every_cell_is_asked() -> None:
+    found = thompson(3, 1000, Bench([0.2, 0.5, 0.9], seed=6), seed=6, num_items=50)
+    assert found.cells == 150
+    assert "Every format was asked on every item" in found.reason
+    assert found.chosen == 2
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    for search in (halving, thompson):
+        runs = [search(9, 300, Bench([0.5] * 9, 8), seed=8, num_items=500) for _ in range(2)]
+        assert runs[0] == runs[1]
+        assert runs[0].to_dict()["used_items"] == sorted(runs[0].used_items)
+
+
+@pytest.mark.parametrize("search", [halving, thompson])
+def test_what_cannot_be_searched_is_refused(search) -> None:
+    ask = Bench([0.5] * 4, seed=9)
+    with pytest.raises(UsageError, match="at least 2 formats"):
+        search(1, 100, ask)
+    with pytest.raises(UsageError, match="at least 4 cells"):
+        search(4, 3, ask)
+    with pytest.raises(UsageError, match="besides the 5 kept fresh"):
+        search(4, 30, ask, num_items=5, reserve=5)
+    with pytest.raises(UsageError, match=r"scores of shape \(1,\)"):
+        search(4, 30, lambda formats, items: [0.5])
+    with pytest.raises(DataError, match="the score is nan"):
+        search(4, 30, lambda formats, items: np.full((len(formats), len(items)), np.nan))
+
+
+def test_thompson_refuses_scores_that_are_no_shares() -> None:
+    with pytest.raises(DataError, match="successive halving instead"):
+        thompson(4, 30, lambda formats, items: np.full((len(formats), len(items)), 3.0))

@@ -1,0 +1,114 @@
+"""pass@k and maj@k against every choice of k replies, and their intervals by simulation."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.intervals import mean_estimate, share_estimate
+from lm_eval.stats.repeats import maj_at_k, majority_score, pass_at_k, pass_chance
+
+RIGHT = "b"
+ANSWERS = st.lists(st.sampled_from(["a", RIGHT, "c", None]), min_size=1, max_size=7)
+
+
+def replies(answers: list[str | None]) -> list[tuple[str | None, float]]:
+    return [(answer, float(answer == RIGHT)) for answer in answers]
+
+
+def majority_by_hand(answers: tuple[str | None, ...]) -> float:
+    votes = Counter(answer for answer in answers if answer is not None)
+    best = [answer for answer, count in votes.items() if count == max(votes.values())]
+    return best.count(RIGHT) / len(best) if best else 0.0
+
+
+@given(ANSWERS, st.data())
+def test_majority_is_the_mean_over_every_choice(answers: list[str | None], data: object) -> None:
+    k = data.draw(st.integers(1, len(answers)))  # type: ignore[attr-defined]
+    choices = list(itertools.combinations(answers, k))
+    expected = sum(map(majority_by_hand, choices)) / len(choices)
+    assert majority_score(replies(answers), k) == pytest.approx(expected)
+
+
+@given(ANSWERS, st.data())
+def test_pass_is_the_mean_over_every_choice(answers: list[str | None], data: object) -> None:
+    k = data.draw(st.integers(1, len(answers)))  # type: ignore[attr-defined]
+    choices = list(itertools.combinations(answers, k))
+    expected = sum(RIGHT in choice for choice in choices) / len(choices)
+    assert pass_chance(answers.count(RIGHT), len(answers), k) == pytest.approx(expected)
+
+
+def test_known_answers() -> None:
+    assert pass_chance(1, 4, 2) == 0.5
+    assert pass_chance(3, 10, 5) == pytest.approx(1 - 21 / 252)
+    assert majority_score(replies(["a", "b"]), 2) == 0.5  # a tie: half
+    assert majority_score(replies(["a", "a", "b", "b", "c", "c"]), 6) == pytest.approx(1 / 3)
+    assert majority_score(replies([None, None, "b"]), 3) == 1.0  # who is silent has no vote
+    assert majority_score(replies([None, None]), 2) == 0.0
+    assert majority_score(replies(["a", "b", "b"]), 1) == pytest.approx(2 / 3)
+
+
+def test_an_answer_that_is_partly_right_counts_as_such() -> None:
+    assert majority_score([("x", 0.25), ("x", 0.25), ("y", 1.0)], 3) == 0.25
+
+
+def test_pass_at_1_is_the_mean_of_items_and_pass_at_all_a_share() -> None:
+    counts = [0, 1, 2, 4, 4, 0]
+    first = pass_at_k(counts, 4, 1)
+    assert first == mean_estimate([c / 4 for c in counts])
+    assert (first.n, first.method) == (6, "normal, small n")  # items, not replies
+    assert pass_at_k(counts, 4, 4) == share_estimate(4, 6)
+
+
+def test_items_may_have_different_numbers_of_replies() -> None:
+    assert pass_at_k([1, 1], [2, 4], 2).value == pytest.approx((1 + 0.5) / 2)
+
+
+def test_clusters_of_items() -> None:
+    counts, clusters = [0, 1, 2, 2, 0, 1], list("aabbcc")
+    expected = clustered_estimate([0, 0.5, 1, 1, 0, 0.5], clusters)
+    assert pass_at_k(counts, 2, 1, clusters=clusters) == expected
+    votes = [replies(["b"] * c + ["a"] * (2 - c)) for c in counts]
+    assert maj_at_k(votes, 2, clusters=clusters) == expected
+
+
+def test_many_replies_take_no_long_time() -> None:
+    many = [(str(i % 20), float(i % 20 == 3)) for i in range(64)]
+    assert 0.03 < majority_score(many, 16) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: pass_at_k([1], 4, 5), "1 to 4 here; got 5"),
+        (lambda: pass_at_k([1], 4, 0), "got 0"),
+        (lambda: pass_at_k([5], 4, 1), "5 of 4"),
+        (lambda: pass_at_k([1, 2], [4], 1), "2 items have 1"),
+        (lambda: maj_at_k([[("a", 1.0)]], 2), "1 to 1 here"),
+        (lambda: pass_at_k([], 4, 1), "at least one value"),
+    ],
+)
+def test_wrong_input(call: object, text: str) -> None:
+    assert callable(call)
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_interval_over_items_covers(k: int) -> None:
+    rng = np.random.default_rng(21)
+    chances = rng.beta(1, 1, (400, 80))
+    truth = 1 - 1 / (k + 1)  # the mean of 1 − (1 − p)^k over uniform p
+    covered = 0
+    for counts in rng.binomial(5, chances).tolist():
+        found = pass_at_k(counts, 5, k)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    assert 0.91 <= covered / 400 <= 0.98
