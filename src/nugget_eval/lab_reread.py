@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lm_eval.errors import UsageError
@@ -37,9 +38,7 @@ def _items(folder: JudgedFolder, reader: BoundReader) -> Iterator[ReadAgain]:
             if label is not None:
                 votes[key].setdefault(voter, label)
             if key not in found or not found[key].is_read:
-                found[key] = Verdict(
-                    0.0, label, how.rule, how.span, None if label is not None else how.reason
-                )
+                found[key] = how if label is None else replace(how, answer=label, reason=None)
     after = _combined(folder, asked, votes)
     for nugget in folder.nuggets():
         how = found.get(nugget.key, Verdict(0.0, None, reason="missing"))
@@ -66,8 +65,8 @@ def _item(
         Verdict(
             folder.score(label, nugget.gold),
             label,
-            how.rule,
-            how.span,
+            None if label is None else how.rule,
+            None if label is None else how.span,
             None if label is not None else how.reason or "missing",
         ),
         nugget.qid,

@@ -18,7 +18,7 @@ from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.items import AnswerKind, Item
 from lm_eval.formats.labels import LabelStyle, joined, labels_for
-from lm_eval.formats.readers import BoundReader, Reading, read
+from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
 OutputType = Literal["multiple_choice", "generate_until"]
 
@@ -163,14 +163,11 @@ class PromptFormat:
         prefix = None
         if is_prefilled and self.gen_prefix is not None:
             prefix = self._said("gen_prefix", item, labels)
-        return read(
-            reply,
-            (self.scorer,),
-            labels=labels,
-            choices=item.choices[: len(labels)] if labels else item.choices,
-            prefix=prefix,
-            finish=finish,
+        choices = item.choices[: len(labels)] if labels else item.choices
+        reading = read(
+            reply, (self.scorer,), labels=labels, choices=choices, prefix=prefix, finish=finish
         )
+        return fitted(reading, self.answers, labels, choices)
 
     # Identity
 

@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval.errors import ComparisonError, listing
 from lm_eval.lab.chosen import check_names, chosen_names, format_name
 from lm_eval.lab.diff_facts import Finding, result_findings, run_findings
-from lm_eval.lab.diff_items import STAGES, ItemDiff, compare_items
+from lm_eval.lab.diff_items import COUNTED, STAGES, ItemDiff, compare_items
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
@@ -54,7 +54,7 @@ class ResultDiff:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; samples stay in their files."""
-        counts = {} if self.items is None else dict(self.items.counts)
+        counts = {} if self.items is None else {one: self.items.counts[one] for one in COUNTED}
         flips = ((), ()) if self.items is None else self.items.flips
         return {
             "names": list(self.names),

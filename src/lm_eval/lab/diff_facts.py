@@ -217,13 +217,18 @@ def _changes(
     found = []
     for key in keys:
         ours, theirs = first.get(key), second.get(key)
-        if ours == theirs:
+        if ours == theirs or (not ours and not theirs and not _says_no(ours, theirs)):
             continue
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
             found += [Change(f"{key}.{c.key}", c.first, c.second) for c in _inner(ours, theirs)]
         else:
             found.append(Change(key, ours, theirs))
     return found
+
+
+def _says_no(*values: Any) -> bool:
+    """Whether 0 or false stands there, which is more than nothing."""
+    return any(value is False or value == 0 for value in values)
 
 
 def _both_say(

@@ -20,6 +20,12 @@ from lm_eval.reports.encode import doc_hash
 Stage = Literal["prompt", "answer", "reading", "score", "nothing"]
 STAGES: tuple[Stage, ...] = ("prompt", "answer", "reading", "score")
 Sample = dict[str, Any]
+COUNTED = (
+    *("shared", "only_a", "only_b", "changed", "moved", "unscored", "flips", "shots", "no_shots"),
+    *("targets", "prompts", "no_prompts", "same_prompts", "tokens", "answers", "same_answers"),
+    *("readings", "with_reading", "read_a", "read_b"),
+)
+"""``changed``: same number, other content; ``moved``: the reverse; ``no_…``: not stored."""
 
 
 @dataclass
@@ -38,9 +44,11 @@ class ItemDiff:
     """What each of ``scores`` belongs to, where that is known."""
     clusters: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    """``shared``, ``only_a``, ``only_b``, ``changed`` (content), ``moved``, ``prompts``, …"""
+    """``COUNTED``: how many items are shared, and how many pairs differ in what."""
     parts: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     """Stage → sum of score differences of the pairs that first differ there."""
+    flipped: Counter[Stage] = field(default_factory=Counter)
+    """Stage → pairs with another score that first differ there."""
     examples: dict[str, list[tuple[Sample, Sample]]] = field(default_factory=dict)
     flips: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
     """Docs with a higher score in the first and in the second."""
@@ -166,6 +174,7 @@ class _Tally:
             self._example("changed", one, other)
             return
         found.counts["shared"] += 1
+        self._count_read(one, other)
         stage = self._stage(one, other)
         if None in scores:
             found.counts["unscored"] += 1
@@ -179,11 +188,20 @@ class _Tally:
             found.counts["flips"] += 1
             self._example("flips", one, other)
             found.flips[0 if difference > 0 else 1].append(_doc_id(one))
-            found.parts["score" if stage == "nothing" else stage] += difference
+            stage = "score" if stage == "nothing" else stage
+            found.parts[stage] += difference
+            found.flipped[stage] += 1
 
     def done(self) -> ItemDiff:
         self._found.counts["moved"] = len(self._unpaired[0] & self._unpaired[1])
         return self._found
+
+    def _count_read(self, one: Sample, other: Sample) -> None:
+        ours, theirs = one.get("reading"), other.get("reading")
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            self._found.counts["with_reading"] += 1
+            self._found.counts["read_a"] += ours.get("no_answer") is None
+            self._found.counts["read_b"] += theirs.get("no_answer") is None
 
     def _score(self, sample: Sample, side: int) -> float | None:
         value = sample.get(self._metrics[side])
@@ -205,7 +223,9 @@ class _Tally:
 
     def _stage(self, one: Sample, other: Sample) -> Stage:
         """Where this pair begins to differ; what is beside the way is counted too."""
-        if _shots(one) != _shots(other):
+        if "fewshot_docs" not in one or "fewshot_docs" not in other:
+            self._found.counts["no_shots"] += 1
+        elif one["fewshot_docs"] != other["fewshot_docs"]:
             self._differs("shots", one, other)
         if str(one.get("target")) != str(other.get("target")):
             self._differs("targets", one, other)
@@ -243,10 +263,6 @@ def _content(sample: Mapping[str, Any]) -> str:
 def _prompt(sample: Mapping[str, Any]) -> Any:
     """What was sent; where that is not stored, what it was made from."""
     return prompt_texts(sample) or sample.get("prompt_key")
-
-
-def _shots(sample: Mapping[str, Any]) -> Any:
-    return sample.get("fewshot_docs") or []
 
 
 def _reading(sample: Mapping[str, Any]) -> Any:

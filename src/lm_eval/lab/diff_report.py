@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.errors import listing
 from lm_eval.lab.diff import ResultDiff, RunDiff
-from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, verdict_line
+from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
 from lm_eval.lab.reread_report import difference_words, p_words, signed
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import NOTHING, interval, number
@@ -73,7 +73,8 @@ def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: in
     console.print()
     lines: list[Line] = list(fact_lines([*found.findings, *result.findings], show))
     if result.items is not None:
-        lines += [*item_lines(result.items), ("verdicts", verdict_line(result.items))]
+        lines += [*item_lines(result.items), *read_line(result.items)]
+        lines.append(("verdicts", verdict_line(result.items)))
     _print_lines(lines, console)
     console.print()
     for sentence in conclusion(result, found.findings):

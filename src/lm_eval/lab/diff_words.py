@@ -11,7 +11,7 @@ from lm_eval.lab.diff_facts import Finding
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
 from lm_eval.lab.reread_report import p_words, signed
-from lm_eval.reports.table import number
+from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
 
@@ -39,7 +39,8 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     yield from _items(items)
     if not counts["shared"]:
         return
-    yield "examples", _of(counts["shots"], counts["shared"], "have other ones")
+    shots = _of(counts["shots"], counts["shared"], "have other ones")
+    yield "examples", "not stored by themselves" if counts["no_shots"] else shots
     yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
@@ -66,6 +67,14 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
         yield "", f"read as {_reading(one)} → {_reading(other)}"
 
 
+def read_line(items: ItemDiff) -> Iterator[Line]:
+    """How many answers could be read in each run."""
+    total = items.counts["with_reading"]
+    if total:
+        shares = [percent(items.counts[f"read_{side}"], total) for side in "ab"]
+        yield "read", shares[0] if shares[0] == shares[1] else f"{shares[0]} → {shares[1]}"
+
+
 def verdict_line(items: ItemDiff) -> str:
     """Which docs score higher in which run."""
     first, second = items.flips
@@ -86,6 +95,7 @@ def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     equal += _equal_items(found.items)
     if found.paired is not None and any(found.parts.values()):
         said.append(_chance(found.paired))
+        said += _adherence(found)
     if equal:
         said.append(f"Found equal: {listing(equal)}.")
     return said
@@ -97,6 +107,21 @@ def _chance(found: Paired) -> str:
     needed = found.smallest_detectable
     hint = "" if needed is None else f"; so many items show differences from {number(needed)} on"
     return f"On the items of both, chance alone may give as much (p {p_words(found.p)}){hint}."
+
+
+def _adherence(found: ResultDiff) -> list[str]:
+    """Said where a difference is no larger than that in the answers read."""
+    if found.items is None or found.paired is None or not found.items.counts["with_reading"]:
+        return []
+    counts = found.items.counts
+    gap = (counts["read_a"] - counts["read_b"]) / counts["with_reading"]
+    difference = found.paired.difference.value
+    if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
+        return []
+    return [
+        f"It is no larger than the gap in answers read ({signed(gap)}): format adherence, not "
+        "ability, may explain it."
+    ]
 
 
 def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
@@ -137,18 +162,18 @@ def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
         said.append(
             f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
         )
-    if items.parts["prompt"]:
+    if items.flipped["prompt"]:
         topics = ["few-shot examples"] if items.counts["shots"] else []
         topics += [topic for topic in ("settings", "task", "format") if topic in changed]
         said.append(
             f"Behind the prompts: {listing(topics) if topics else 'nothing that is stored'}."
         )
-    if items.parts["answer"]:
+    if items.flipped["answer"]:
         said.append(_behind_answers(facts))
-    if items.parts["reading"]:
+    if items.flipped["reading"]:
         what = "the reader" if "reader" in changed else "the code of the reader (versions)"
         said.append(f"Behind the readings: {what}.")
-    if items.parts["score"]:
+    if items.flipped["score"]:
         what = "the targets" if items.counts["targets"] else "the metric, or its code"
         said.append(f"Behind the scoring: {what}.")
     return "".join(f" {one}" for one in said)
@@ -175,9 +200,10 @@ def _equal_items(items: ItemDiff | None) -> list[str]:
     found = []
     if not counts["only_a"] and not counts["only_b"] and not counts["changed"]:
         found.append("items")
-    for name, key in (("examples", "shots"), ("prompts", "prompts")):
-        if not counts[key]:
-            found.append(name)
+    if not counts["shots"] and not counts["no_shots"]:
+        found.append("examples")
+    if not counts["prompts"] and not counts["no_prompts"]:
+        found.append("prompts")
     if not counts["answers"] and not counts["prompts"]:
         found.append("answers")
         if not counts["readings"]:

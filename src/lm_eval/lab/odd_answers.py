@@ -15,8 +15,8 @@ from typing import Any, Literal
 import yaml
 
 from lm_eval.formats.items import AnswerKind
-from lm_eval.formats.readers import BoundReader, Reading, read
-from lm_eval.lab.reread_items import fitted, in_words
+from lm_eval.formats.readers import BoundReader, Reading, fitted, read
+from lm_eval.lab.reread_items import in_words
 from lm_eval.scoring.answers import same_answer
 
 Outcome = Literal["as expected", "otherwise", "not read"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from lm_eval.errors import ComparisonError
 from lm_eval.formats.items import AnswerKind
-from lm_eval.formats.readers import BoundReader, Reading, read
+from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.reader_spec import stored_reader
 from lm_eval.lab.reread_items import (
@@ -20,7 +20,6 @@ from lm_eval.lab.reread_items import (
     Verdict,
     answered_samples,
     first_reply,
-    fitted,
     in_words,
 )
 from lm_eval.lab.reread_tasks import lacking, loaded_task
@@ -120,7 +119,10 @@ class UnderFormat:
 
 def _item_metric(run: StoredRun, name: str) -> Metric:
     """The metric shown as the score, if it has a value for each reply; else ``acc``."""
-    metric, _ = primary_metric(run.results, name, str(run.path))
+    try:
+        metric, _ = primary_metric(run.results, name, str(run.path))
+    except ComparisonError:  # answers alone were saved, with --predict_only
+        metric = FALLBACK_METRIC
     found: Metric = METRICS.get(metric if metric in METRICS else FALLBACK_METRIC)
     empty = TextOutcome("", Reading(0, "", (0, 0)), (0,), "choice", ("",))
     is_number = found.of_text is not None and isinstance(found.value(empty), float)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from lm_eval.formats.items import AnswerKind
-from lm_eval.formats.readers import NO_ANSWER, BoundReader, Reading, as_choice
+from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.stored import StoredRun
 
 
@@ -87,34 +87,6 @@ class RereadsItself(Protocol):
     def reread(self, name: str, reader: BoundReader) -> Rereading:
         """The items of a result, read with ``reader``."""
         ...
-
-
-def fitted(
-    reading: Reading, answers: AnswerKind, labels: Sequence[str], choices: Sequence[str]
-) -> Reading:
-    """A reading as the kind of answer that was asked for: a place, a text, an order.
-
-    A text that names no choice is no answer where a choice was asked for.
-    """
-    value = reading.value
-    if not reading.is_answer:
-        return reading
-    if answers == "choice":
-        return reading if isinstance(value, int) else _named_choice(reading, labels, choices)
-    if answers == "order":
-        return reading if isinstance(value, list | tuple) else NO_ANSWER
-    if isinstance(value, int) and choices:
-        return Reading(choices[value], reading.rule, reading.span)
-    if isinstance(value, list | tuple):
-        texts = [choices[one] if isinstance(one, int) and choices else str(one) for one in value]
-        return Reading(", ".join(texts), reading.rule, reading.span)
-    return reading
-
-
-def _named_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
-    if isinstance(reading.value, list | tuple):
-        return NO_ANSWER
-    return as_choice(reading, labels, choices)
 
 
 def first_reply(sample: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lm_eval.errors import ComparisonError
 from lm_eval.formats.labels import labels_for
-from lm_eval.formats.readers import BoundReader, read
+from lm_eval.formats.readers import BoundReader, fitted, read
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.reread_items import (
     ReadAgain,
@@ -19,7 +19,6 @@ from lm_eval.lab.reread_items import (
     Verdict,
     answered_samples,
     first_reply,
-    fitted,
 )
 from lm_eval.lab.reread_tasks import built_task
 from lm_eval.lab.stored import StoredRun

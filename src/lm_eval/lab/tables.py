@@ -190,7 +190,7 @@ def pair_table(block: Block) -> FittingTable:
         Column("verdict", "Verdict", wraps=True, stays=True),
     )
     lines = [_pair_line(block, pair, shows_probability=shows_probability) for pair in block.pairs]
-    return FittingTable(columns, [lines], ("detects", "probability"))
+    return FittingTable(columns, [lines], ("detects", "probability"), by_column=True)
 
 
 def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
@@ -201,7 +201,7 @@ def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
         name=f"{visible(pair.first)} − {visible(pair.second)}",
         difference=f"{size(block, result.difference.value)} {interval(result.difference)}",
         p=_p(pair.p_adjusted),
-        probability="" if known is None else chance(known),
+        probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(block, pair),
         detects="" if detectable is None else size(block, detectable),
@@ -209,6 +209,8 @@ def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
     )
 
 
+_NEARLY_SURE = 1 - 1e-9
+"""No number of items makes it certain which of two is better; rounding would."""
 _VERDICTS = {ADHERENCE: "adherence"}
 
 

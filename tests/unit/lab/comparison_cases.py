@@ -70,6 +70,11 @@ def clear() -> list[Measurement]:
 
 def noise() -> list[Measurement]:
     """Four formats without any effect on 60 items."""
+    return [row(name, right(60, 0.5, seed)) for seed, name in enumerate(("a", "b", "c", "d"), 1)]
+
+
+def unclear() -> list[Measurement]:
+    """Formats that differ, though no two of them stand out."""
     return [row(name, right(60, 0.5, seed)) for seed, name in enumerate(("a", "b", "c", "d"), 11)]
 
 
@@ -164,7 +169,18 @@ def grid() -> list[Measurement]:
 CASES: dict[str, Callable[[], list[Measurement]]] = {
     case.__name__: case
     for case in (
-        *(clear, noise, two, two_alike, equal, constant, one_unread, all_unread, three_items),
+        *(
+            clear,
+            noise,
+            unclear,
+            two,
+            two_alike,
+            equal,
+            constant,
+            one_unread,
+            all_unread,
+            three_items,
+        ),
         *(clustered, losses, many, models, grid),
     )
 }

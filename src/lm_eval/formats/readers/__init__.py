@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lm_eval.formats.readers.bound import BoundReader, bind_reader
 from lm_eval.formats.readers.choice import choice, first_label, label_after, marked_label
+from lm_eval.formats.readers.fitted import fitted
 from lm_eval.formats.readers.free_text import after_last, as_choice, regex
 from lm_eval.formats.readers.json_field import json_field
 from lm_eval.formats.readers.mentions import choice_text, label_text
@@ -28,6 +29,7 @@ __all__ = [
     "choice",
     "choice_text",
     "first_label",
+    "fitted",
     "json_field",
     "label_after",
     "label_text",

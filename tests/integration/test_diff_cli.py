@@ -1,0 +1,335 @@
+"""``lm-eval diff``: two real runs that differ in one thing, which is found and named."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import peer_files
+import pytest
+from command_line import Outcome, Workplace
+
+SCREENS = Path(__file__).parents[1] / "golden" / "lab"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def run(place: Workplace, out: str, *argv: str, fmt: str = "generate", **task: Any) -> None:
+    """A run of the task ``t`` whose files go to the folder ``out``."""
+    name = place.task(**{"formats": ..., **task})
+    tasks = ",".join(f"{name}@{one}" for one in fmt.split(","))
+    done = place.cli("run", "--model", "dummy", "--output_path", out, "--tasks", tasks, *argv)
+    assert done.code == 0, done.err
+
+
+def diff(place: Workplace, *argv: str) -> tuple[Outcome, dict[str, Any]]:
+    """What is printed, and the first result of the JSON."""
+    done = place.cli("diff", "a", "b", "--output_path", "diff.json", *argv)
+    assert done.code == 0, done.err
+    found = json.loads((place.folder / "diff.json").read_text("utf-8"))
+    result = found["results"][0]
+    facts = [*found["findings"], *result["findings"]]
+    result["changes"] = {one["topic"]: one["changes"] for one in facts if one["changes"]}
+    result["said"] = " ".join(done.out.split())
+    return done, result
+
+
+def samples_of(place: Workplace, out: str) -> Path:
+    (path,) = (place.folder / out).rglob("samples_*.jsonl")
+    return path
+
+
+def stored_samples(place: Workplace, out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in samples_of(place, out).read_text("utf-8").splitlines()]
+
+
+def rewrite(path: Path, change: Any) -> None:
+    """Apply ``change`` to the list of stored samples."""
+    samples = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    path.write_text("".join(json.dumps(one) + "\n" for one in change(samples)), "utf-8")
+
+
+def test_a_run_and_its_repetition(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b")
+    done, found = diff(place)
+    assert found["changes"] == {}
+    assert found["counts"]["same_answers"] == 20
+    assert set(found["parts"].values()) == {0.0}
+    assert "There is no difference to explain" in done.out
+    assert "answers, readings." in found["said"]
+
+
+def test_another_seed_of_the_model(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b", "--model_args", "seed=7")
+    _, found = diff(place)
+    assert found["changes"] == {
+        "model": {"model_seed": [1234, 7]},
+        "arguments": {"seed": [None, 7]},
+    }
+    assert found["counts"]["prompts"] == 0
+    assert found["counts"]["answers"] > 0
+    assert "Behind the answers: model, arguments." in found["said"]
+    first, second = stored_samples(place, "a"), stored_samples(place, "b")
+    higher = [a["doc_id"] for a, b in zip(first, second, strict=True) if a["acc"] > b["acc"]]
+    assert found["higher_in_a"] == higher
+    assert found["parts"]["answers"] == pytest.approx(found["difference"])
+
+
+def test_few_shot_examples(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b", "--num_fewshot", "2")
+    done, found = diff(place)
+    assert found["changes"] == {"settings": {"num_fewshot": [0, 2]}}
+    assert (found["counts"]["shots"], found["counts"]["prompts"]) == (20, 20)
+    assert "20 of 20 differ" in done.out
+    assert "doc 0, from character" in done.out
+    assert "Behind the prompts: few-shot examples, settings." in found["said"]
+
+
+def test_items_that_one_run_lacks(place: Workplace) -> None:
+    run(place, "a", "--model_args", "reply=C")  # right on docs 2, 6, …
+    run(place, "b", "--model_args", "reply=C", "--limit", "3")
+    _, found = diff(place)
+    assert found["counts"]["only_a"] == 17
+    assert [one["value"] for one in found["scores"]] == [0.25, pytest.approx(1 / 3)]
+    assert found["parts"]["items"] == pytest.approx(0.25 - 1 / 3)
+    assert sum(found["parts"].values()) == pytest.approx(found["difference"])
+    assert "−0.083 from items that only one run has. Behind the items: limit." in found["said"]
+
+
+def test_parts_add_up_where_everything_differs(place: Workplace) -> None:
+    run(place, "a", "--limit", "16")
+    run(place, "b", "--model_args", "seed=3", "--num_fewshot", "1")
+    rewrite(samples_of(place, "b"), lambda samples: samples[5:])
+    _, found = diff(place)
+    assert found["counts"]["only_a"] == 5
+    assert found["counts"]["only_b"] == 4
+    assert sum(found["parts"].values()) == pytest.approx(
+        _mean(stored_samples(place, "a")) - _mean(stored_samples(place, "b"))
+    )
+
+
+def _mean(samples: list[dict[str, Any]]) -> float:
+    return sum(one["acc"] for one in samples) / len(samples)
+
+
+def test_a_doc_with_other_content(place: Workplace) -> None:
+    run(place, "a")
+    place.rows(doc=3, question="Q3, really?")
+    run(place, "b")
+    done, found = diff(place)
+    assert found["counts"]["changed"] == 1
+    assert found["counts"]["shared"] == 19
+    assert "doc 3, question: “Q3?” → “Q3, really?”" in done.out
+
+
+def test_docs_that_moved(place: Workplace) -> None:
+    run(place, "a")
+    rows = (place.folder / "docs.jsonl").read_text().splitlines()
+    place.write("docs.jsonl", "\n".join([*rows[1:], rows[0]]) + "\n")
+    run(place, "b")
+    done, found = diff(place)
+    assert found["counts"]["moved"] == 20
+    assert "20 of these stand in the other run under another number" in " ".join(done.out.split())
+
+
+def test_the_same_answers_read_otherwise(place: Workplace) -> None:
+    reply = ("--model_args", json.dumps({"reply": "Hm. <<C>>"}))
+    run(place, "a", *reply, fmt="mine", formats={"mine": {"type": "generate"}})
+    own = {"type": "generate", "scorer": {"reader": "regex", "pattern": "<<(.)>>"}}
+    run(place, "b", *reply, fmt="mine", formats={"mine": own})
+    done, found = diff(place)
+    assert list(found["changes"]) == ["reader"]
+    assert found["counts"]["readings"] == 20
+    assert found["parts"]["readings"] == pytest.approx(-0.25)
+    assert "Behind the readings: the reader." in found["said"]
+    assert "read as nothing (unreadable) → “y” by regex" in done.out
+
+
+def test_an_invisible_character_in_a_prompt(place: Workplace) -> None:
+    run(place, "a", fmt="mine", formats={"mine": {"type": "generate", "question_prefix": "Q: "}})
+    changed = {"type": "generate", "question_prefix": "Q:\u200b "}
+    run(place, "b", fmt="mine", formats={"mine": changed})
+    done, found = diff(place)
+    assert found["changes"]["format"] == {"question_prefix": ["Q: ", "Q:\u200b "]}
+    assert "»\\u200b" in done.out
+    assert "\u200b" not in done.out
+    assert found["parts"]["prompts"] == pytest.approx(found["difference"])
+
+
+def test_the_same_prompts_answered_otherwise_by_the_same_model(place: Workplace) -> None:
+    """What a run on other hardware, or with sampling, leaves behind."""
+    run(place, "a", "--model_args", "reply=A")
+    run(place, "b", "--model_args", "reply=A")
+
+    def changed(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for one in samples[:2]:
+            one |= {"resps": [["B"]], "acc": 1.0 - one["acc"]}
+        return samples
+
+    rewrite(samples_of(place, "b"), changed)
+    _, found = diff(place)
+    assert found["counts"]["answers"] == 2
+    assert "are not repeatable: sampling, batching or hardware" in found["said"]
+
+
+def test_log_likelihoods(place: Workplace) -> None:
+    run(place, "a", fmt="mcqa")
+    run(place, "b", fmt="mcqa")
+
+    def shifted(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for one in samples:
+            one["resps"][0][0][0] = str(float(one["resps"][0][0][0]) - 0.25)
+        return samples
+
+    rewrite(samples_of(place, "b"), shifted)
+    done, found = diff(place)
+    assert found["counts"]["answers"] == 20
+    assert "log-likelihoods are at most 0.250 apart" in done.out
+
+
+def test_scores_of_the_same_readings(place: Workplace) -> None:
+    run(place, "a", "--model_args", "reply=A")
+    run(place, "b", "--model_args", "reply=A")
+    rewrite(
+        samples_of(place, "b"),
+        lambda samples: [one | {"acc": 1.0, "target": "A"} for one in samples],
+    )
+    _, found = diff(place)
+    assert found["parts"]["scoring"] == pytest.approx(-0.75)
+    assert "Behind the scoring: the targets." in found["said"]
+
+
+def test_screens(place: Workplace) -> None:
+    """The whole screen, as plain text. To change it: read what is printed, and copy it."""
+    run(place, "a", fmt="generate,mcqa")
+    run(place, "b", "--num_fewshot", "1", "--limit", "15", fmt="generate,mcqa")
+    done = place.cli("diff", "a", "b")
+    assert SCREENS.joinpath("diff.txt").read_text("utf-8") == plain(done.out)
+    again = place.cli("reread", "a", "--scorer", "first_label", "--show", "2")
+    assert SCREENS.joinpath("reread.txt").read_text("utf-8") == plain(again.out)
+
+
+def plain(screen: str) -> str:
+    """Without what differs between machines and moments: times, versions, fingerprints."""
+    screen = re.sub(r"results_\S+\.json", "results_TIME.json", screen)
+    screen = re.sub(r"same: lm_eval \S+", "same: lm_eval VERSION", screen)
+    screen = re.sub(r"fingerprint [0-9a-f]{12}", "fingerprint 0123456789ab", screen)
+    return "".join(f"{line.rstrip()}\n" for line in screen.splitlines())
+
+
+def test_files_in_any_order(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b", "--model_args", "seed=7")
+    _, before = diff(place)
+    rewrite(samples_of(place, "b"), lambda samples: samples[::-1])
+    _, after = diff(place)
+    assert after == before
+
+
+def test_a_gap_in_answers_read_is_told(place: Workplace) -> None:
+    """Right where it is read, but read only in one run: not a matter of ability."""
+    run(place, "a", "--model_args", "reply=C")
+    run(place, "b", "--model_args", json.dumps({"reply": "Hm. <<C>>"}))
+    done, found = diff(place)
+    assert (found["counts"]["read_a"], found["counts"]["read_b"]) == (20, 0)
+    assert "read         100 % → 0 %" in done.out
+    assert (
+        "It is no larger than the gap in answers read (+1.000): format adherence" in found["said"]
+    )
+
+
+def test_two_formats(place: Workplace) -> None:
+    run(place, "a", fmt="generate,mcqa")
+    run(place, "b", fmt="cot,mcqa")
+    _, found = diff(place, "--formats", "generate,cot")
+    assert found["names"] == ["t@generate", "t@cot"]
+    assert set(found["changes"]) == {"format", "reader"}
+    assert found["changes"]["format"]["name"] == ["generate", "cot"]
+
+
+def test_many_results_fit_one_screen(place: Workplace) -> None:
+    run(place, "a", fmt="generate,cot,mcqa,cloze")
+    run(place, "b", "--num_fewshot", "2", fmt="generate,cot,mcqa,cloze")
+    done, _ = diff(place)
+    assert "In full: " in done.out
+    assert len(done.out.splitlines()) <= 48
+    assert max(map(len, done.out.splitlines()[2:])) <= 100
+
+
+def test_results_of_one_run_alone_are_named(place: Workplace) -> None:
+    run(place, "a", fmt="generate,mcqa")
+    run(place, "b", fmt="generate")
+    done, _ = diff(place)
+    assert "Only in A: t@mcqa." in done.out
+
+
+def test_without_samples_the_settings_are_compared(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b", "--num_fewshot", "2")
+    samples_of(place, "b").unlink()
+    _, found = diff(place)
+    assert found["changes"] == {"settings": {"num_fewshot": [0, 2]}}
+    assert found["paired"] is None
+    assert "Item by item nothing is known" in found["said"]
+
+
+def test_a_run_of_the_harness_and_one_of_ours(place: Workplace) -> None:
+    peer_files.write_peer_run(place.folder / "a", replies=["#### 2", "#### 3", "4", "#### 5"])
+    data = place.write("g.jsonl", "".join(json.dumps(doc) + "\n" for doc in peer_files.docs(4)))
+    name = place.write("g.yaml", json.dumps(peer_files.task(data)))
+    reply = json.dumps({"reply": "#### 3"})
+    ours = place.cli(
+        *("run", "--model", "dummy", "--model_args", reply, "--tasks", name, "--output_path", "b")
+    )
+    assert ours.code == 0, ours.err
+    done, found = diff(place)
+    assert [one["value"] for one in found["scores"]] == [0.75, 0.25]
+    assert found["counts"]["prompts"] == 0
+    assert found["counts"]["answers"] == 3
+    assert found["parts"]["answers"] == pytest.approx(0.5)
+    assert found["changes"]["versions"]["lm_eval_version"][0] == "0.4.13"
+    assert "examples     not stored by themselves" in done.out
+
+
+# ------------------------------------------------------------------------------- wrong input
+
+
+def wrong() -> Iterator[tuple[list[str], list[str]]]:
+    yield ["a"], ["RUN_B"]
+    yield ["a", "nowhere"], ["There is no 'nowhere'"]
+    yield ["a", "b", "--formats", "generate"], ["give two names"]
+    yield ["a", "b", "--formats", "generat,mcqa"], ["Did you mean 'generate'"]
+    yield ["a", "b"], ["share tasks (t) but no result", "--formats generate,mcqa"]
+    yield ["a", "b", "--tasks", "u"], ["no result 'u'", "t@generate"]
+    yield ["a", "other"], ["runs of different tasks"]
+    yield ["a", "a", "--show", "-2"], ["below zero"]
+    yield ["a", "a", "--output_path", "t.yaml/x.json"], ["cannot be written"]
+    yield ["t.yaml", "a"], ["is no results file"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    place = Workplace(tmp_path_factory.mktemp("stored"))
+    run(place, "a", "--limit", "4")
+    run(place, "b", "--limit", "4", fmt="mcqa,cloze")
+    run(place, "other", "--limit", "4", task="u")
+    return place
+
+
+@pytest.mark.parametrize(("argv", "said"), list(wrong()), ids=lambda value: " ".join(value)[:60])
+def test_wrong_input(stored: Workplace, argv: list[str], said: list[str]) -> None:
+    done = stored.cli("diff", *argv)
+    assert done.code == 1
+    assert done.err.startswith("lm-eval: error: ")
+    assert "Traceback" not in done.err
+    for part in said:
+        assert part in done.err

@@ -1,0 +1,293 @@
+"""``lm-eval reread``: stored answers of real runs, read again; known numbers, odd files, wrong input."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Outcome, Workplace
+from peer_files import write_peer_run
+
+from lm_eval.formats.readers import bind_reader
+from lm_eval.lab.odd_answers import corpus, read_corpus
+
+BRACKETS = "regex,pattern=<<(\\w)>>"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def run(place: Workplace, reply: str, fmt: str = "generate", **task: Any) -> None:
+    """Twenty questions, all answered with ``reply``; C is right five times."""
+    name = place.task(**{"formats": ..., **task})
+    done = place.run("--tasks", f"{name}@{fmt}", "--model_args", json.dumps({"reply": reply}))
+    assert done.code == 0, done.err
+
+
+def reread(place: Workplace, *argv: str) -> tuple[Outcome, list[dict[str, Any]]]:
+    """What is printed, and the readings."""
+    done = place.cli("reread", "out", "--output_path", "again.jsonl", *argv)
+    assert done.code == 0, done.err
+    text = (place.folder / "again.jsonl").read_text("utf-8")
+    return done, [json.loads(line) for line in text.splitlines()]
+
+
+def rewrite(place: Workplace, change: Any) -> None:
+    """Apply ``change`` to every stored sample."""
+    (path,) = place.output.rglob("samples_*.jsonl")
+    samples = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    path.write_text("".join(json.dumps(change(one)) + "\n" for one in samples), "utf-8")
+
+
+def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
+    run(place, "Hm. <<C>>, as it were.")
+    done, rows = reread(place, "--scorer", BRACKETS)
+    assert len(rows) == 20
+    assert {row["before"]["no_answer"] for row in rows} == {"unreadable"}
+    assert [row["after"]["score"] for row in rows] == [0, 0, 1, 0] * 5
+    assert all(row["after"]["answer"] == "y" and row["after"]["span"] == [6, 7] for row in rows)
+    # five discordant pairs on one side: 2 × 2⁻⁵
+    assert "+0.250" in done.out
+    assert "5 higher, 0 lower, 15 the same; p = 0.062 (exact McNemar)" in " ".join(done.out.split())
+    assert "doc 2: wrong → right (right: y)" in done.out
+    assert "“Hm. <<«C»>>, as it were.”" in done.out
+    assert "not read: unreadable 20" in done.out
+
+
+def test_the_reader_of_another_format(place: Workplace) -> None:
+    run(place, "The best answer is y", fmt="cot")
+    done, rows = reread(place, "--format", "cot", "--as", "generate")
+    assert sum(row["before"]["score"] for row in rows) == 0
+    assert sum(row["after"]["score"] for row in rows) == 5
+    assert "choice (phrase: 'The best answer is')" in done.out
+    assert "after_last (phrase: 'The final answer is')" in done.out  # how it was read before
+
+
+def test_what_the_model_continued_is_read_with_the_reply(place: Workplace) -> None:
+    """The reply is ``C`` alone; the phrase before it stands in the prompt."""
+    run(place, " C")
+    _, rows = reread(place, "--scorer", "label_after,phrase=The best answer is")
+    assert [row["after"]["answer"] for row in rows] == ["y"] * 20
+
+
+def test_several_readers_are_tried_in_order(place: Workplace) -> None:
+    run(place, "<<C>>")
+    _, rows = reread(place, "--scorer", "marked_label", "--scorer", BRACKETS)
+    assert {row["after"]["rule"] for row in rows} == {"regex"}
+
+
+def test_yaml_as_in_a_format(place: Workplace) -> None:
+    run(place, "Take this: C")
+    _, rows = reread(place, "--scorer", "{reader: label_after, phrase: 'Take this:'}")
+    assert {row["after"]["answer"] for row in rows} == {"y"}
+
+
+def test_the_same_reader_flips_nothing(place: Workplace) -> None:
+    """Over all kinds of replies that the dummy model gives."""
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate,{name}@cot").code == 0
+    for fmt in ("generate", "cot"):
+        done, rows = reread(place, "--format", fmt, "--as", fmt)
+        stored = place.samples(f"t@{fmt}")
+        assert [row["after"]["score"] for row in rows] == [one["acc"] for one in stored]
+        assert [row["after"]["rule"] for row in rows] == [one["reading"]["rule"] for one in stored]
+        assert [row["after"]["no_answer"] for row in rows] == [
+            one["reading"]["no_answer"] for one in stored
+        ]
+        assert "Verdicts that flip" not in done.out
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"reader": "regex", "pattern": r"\b([A-D]|[w-z])\b"},
+        {"reader": "after_last", "phrase": "The best answer is"},
+        "number",
+        "choice_text",
+        "ranking",
+        ["marked_label", "first_label"],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["generate", "cot"])
+def test_rereading_gives_what_a_run_with_that_reader_gives(
+    place: Workplace, kind: str, spec: Any
+) -> None:
+    name = place.task(formats={"old": {"type": kind}, "new": {"type": kind, "scorer": spec}})
+    assert place.run("--tasks", f"{name}@old,{name}@new").code == 0
+    _, rows = reread(place, "--format", "old", "--scorer", json.dumps([spec]))
+    real = place.samples("t@new")
+    assert [row["after"]["score"] for row in rows] == [one["acc"] for one in real]
+    assert [row["after"]["rule"] for row in rows] == [one["reading"]["rule"] for one in real]
+
+
+def test_samples_without_what_a_reader_needs_ask_the_task(place: Workplace) -> None:
+    name = place.task(formats=...)
+    reply = json.dumps({"reply": "<<C>>"})
+    assert place.run("--tasks", f"{name}@generate", "--model_args", reply).code == 0
+    rewrite(place, lambda one: {k: v for k, v in one.items() if k != "read_with"})
+    failed = place.cli("reread", "out", "--scorer", BRACKETS)
+    assert failed.code == 1
+    assert "--include_path" in failed.err
+    _, rows = reread(place, "--scorer", BRACKETS, "--include_path", str(place.folder))
+    assert sum(row["after"]["score"] for row in rows) == 5
+
+
+def test_answers_that_were_only_saved(place: Workplace) -> None:
+    """With ``--predict_only`` there is no score; both readings get one now."""
+    name = place.task(formats=...)
+    reply = json.dumps({"reply": "The best answer is C"})
+    argv = ("--tasks", f"{name}@generate", "--model_args", reply, "--predict_only")
+    assert place.run(*argv).code == 0
+    _, rows = reread(place, "--as", "generate")
+    assert [row["before"]["score"] for row in rows] == [0, 0, 1, 0] * 5
+    assert [row["after"]["score"] for row in rows] == [0, 0, 1, 0] * 5
+
+
+def test_text_is_data(place: Workplace) -> None:
+    run(place, "\x1b[31m[bold]\u202e<<C>>")
+    done, _ = reread(place, "--scorer", BRACKETS)
+    assert r"\x1b[31m[bold]\u202e<<«C»>>" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_flips_are_limited_and_counted(place: Workplace) -> None:
+    run(place, "<<C>>")
+    done, _ = reread(place, "--scorer", BRACKETS, "--show", "2")
+    assert done.out.count("wrong → right") == 2
+    assert "… and 3 more: --show 5." in done.out
+
+
+def test_clusters_are_kept_together(place: Workplace) -> None:
+    run(place, "<<C>>")
+    rewrite(place, lambda one: one | {"cluster": f"c{one['doc_id'] // 4}"})
+    done, _ = reread(place, "--scorer", BRACKETS)
+    assert "p = 0.062 (exact sign flips)" in " ".join(done.out.split())  # five clusters: 2 × 2⁻⁵
+
+
+def test_a_run_of_the_harness(place: Workplace) -> None:
+    """Its own metric scores what the reader leaves, in the place of its filter."""
+    write_peer_run(place.folder / "peer", replies=["It is 3.", "#### 3", "no", "So 5"])
+    done = place.cli("reread", "peer", "--scorer", "number", "--output_path", "again.jsonl")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in (place.folder / "again.jsonl").read_text().splitlines()]
+    assert [row["before"]["score"] for row in rows] == [0, 1, 0, 0]
+    assert [row["after"]["score"] for row in rows] == [0, 1, 0, 1]  # the targets are 2, 3, 4, 5
+    assert [row["before"]["no_answer"] for row in rows] == [
+        "unreadable",
+        None,
+        "unreadable",
+        "unreadable",
+    ]
+    assert "filter strict" in done.out
+
+
+def test_a_run_of_the_harness_with_code_needs_its_task(place: Workplace) -> None:
+    code = "def target(doc):\n    return doc['answer']\n"
+    write_peer_run(place.folder / "peer", replies=["It is 3."], doc_to_target=code)
+    done = place.cli("reread", "peer", "--scorer", "number")
+    assert done.code == 1
+    assert "cannot be asked" in done.err
+    assert "--include_path" in done.err
+
+
+# ------------------------------------------------------------------------------- odd answers
+
+
+@pytest.mark.parametrize("name", [name for name in corpus() if name != "reply"])
+def test_a_table_is_read_as_expected_by_its_own_reader(name: str) -> None:
+    table = corpus()[name]
+    read = [row for row in read_corpus(bind_reader(table["reader"])) if row.table == name]
+    own = [row for row, given in zip(read, table["rows"], strict=True) if "reader" not in given]
+    assert own
+    assert [row for row in own if row.outcome != "as expected"] == []
+
+
+def test_corpus(place: Workplace) -> None:
+    done = place.cli("reread", "--corpus", "--scorer", "first_label", "--output_path", "c.jsonl")
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in (place.folder / "c.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) == sum(len(table["rows"]) for table in corpus().values())
+    by_text = {(row["table"], row["text"]): row["outcome"] for row in rows}
+    assert by_text["choice", "(C)"] == "as expected"
+    assert by_text["choice", "The best answer is: C"] == "not read"
+    assert by_text["choice", "A good question"] == "as expected"  # nothing to be read, nothing read
+    outcomes = Counter(row["outcome"] for row in rows)
+    shown = [line for line in done.out.splitlines() if line.startswith("all ")]
+    numbers = [len(rows), *(outcomes[one] for one in ("as expected", "otherwise", "not read"))]
+    assert shown[0].split()[1:] == list(map(str, numbers))
+    assert f"{len(rows)} odd answers, read by first_label" in done.out
+    assert "Not read" in done.out
+
+
+# ------------------------------------------------------------------------------- wrong input
+
+
+def wrong() -> Iterator[tuple[list[str], list[str]]]:
+    yield ["out"], ["Name one way of reading", "--as"]
+    yield ["out", "--scorer", "choice", "--as", "cot"], ["Name one way of reading"]
+    yield ["out", "--scorer", "choise"], ["Unknown reader 'choise'", "Did you mean 'choice'"]
+    yield ["out", "--scorer", "after_last"], ["--scorer", "needs 'phrase'"]
+    yield (
+        ["out", "--scorer", "after_last,prase=x"],
+        ["no option 'prase'", "Did you mean 'phrase'"],
+    )
+    yield ["out", "--scorer", "after_last,The answer"], ["has no '='"]
+    yield ["out", "--scorer", "regex,pattern=("], ["--scorer"]
+    yield ["out", "--scorer", "{reader: choice"], ["is no YAML"]
+    yield ["out", "--as", "mcqa"], ["scores choices and reads no text"]
+    yield ["out", "--as", "generat"], ["Did you mean 'generate'"]
+    yield ["out", "--scorer", "choice", "--format", "mcqa"], ["read no text", "t@generate"]
+    yield ["out", "--scorer", "choice", "--format", "generat"], ["Did you mean 'generate'"]
+    yield ["out", "--scorer", "choice", "--tasks", "t@generato"], ["Did you mean 't@generate'"]
+    yield ["nowhere", "--scorer", "choice"], ["There is no 'nowhere'"]
+    yield ["--scorer", "choice"], ["Give a run", "--corpus"]
+    yield ["out", "--corpus", "--scorer", "choice"], ["Give a run"]
+    yield ["out", "--scorer", "choice", "--show", "-1"], ["below zero"]
+    yield ["out", "--scorer", "choice", "--output_path", "x.csv"], [".jsonl"]
+    yield ["out", "--scorer", "choice", "--output_path", "t.yaml/x.jsonl"], ["cannot be written"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    place = Workplace(tmp_path_factory.mktemp("stored"))
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate,{name}@mcqa", "--limit", "4").code == 0
+    return place
+
+
+@pytest.mark.parametrize(("argv", "said"), list(wrong()), ids=lambda value: " ".join(value)[:60])
+def test_wrong_input(stored: Workplace, argv: list[str], said: list[str]) -> None:
+    done = stored.cli("reread", *argv)
+    assert done.code == 1
+    assert done.err.startswith("lm-eval: error: ")
+    assert "Traceback" not in done.err
+    for part in said:
+        assert part in done.err
+
+
+def test_a_run_without_samples(place: Workplace) -> None:
+    run(place, "C")
+    for path in place.output.rglob("samples_*.jsonl"):
+        path.unlink()
+    done = place.cli("reread", "out", "--scorer", "choice")
+    assert done.code == 1
+    assert "has no samples of 't@generate'" in done.err
+
+
+def test_two_runs_in_one_folder(place: Workplace) -> None:
+    run(place, "C")
+    run(place, "D")
+    done = place.cli("reread", "out", "--scorer", "choice")
+    assert done.code == 1
+    assert "holds 2 runs" in done.err
+    newest = max(place.output.rglob("results_*.json"), key=lambda path: path.name)
+    assert str(newest.relative_to(place.folder)) in done.err
+    again = place.cli("reread", str(newest), "--scorer", "choice")
+    assert again.code == 0, again.err

@@ -1,0 +1,264 @@
+"""Runs of judges in the format lab: nuggets as items, topics as clusters, prompt types as formats."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty import FaultyServer
+from test_compare import better_with_reasoning, gold
+from toy_judge import Question, ToyJudge, plain
+from workplace import DATA, TOPICS, Outcome, Workplace
+
+from lm_eval.cli import main
+from lm_eval.lab.measured import align, measurements_of
+from lm_eval.lab.stored import StoredRun, open_runs
+from lm_eval.registry import RUN_READERS
+from nugget_eval.lab_runs import READER
+
+pytest.importorskip("aiohttp")
+IS_INSTALLED = bool(metadata.entry_points(group="lm_eval.runs"))
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if "nugget_eval" not in RUN_READERS:  # an installation from before the reader was added
+        RUN_READERS.register("nugget_eval", READER)
+    return Workplace(tmp_path)
+
+
+def lab(work: Workplace, *argv: str) -> Outcome:
+    """``lm-eval`` in the folder of the run."""
+    out, err = io.StringIO(), io.StringIO()
+    here = os.getcwd()
+    os.chdir(work.folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(list(argv))
+    finally:
+        os.chdir(here)
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def compared(work: Workplace, *argv: str, style: Any = better_with_reasoning) -> None:
+    """``nugget-eval compare`` over two prompt types and two format types."""
+    with FaultyServer(ToyJudge(style)) as server:
+        model = work.model(server.url)[:-2]
+        done = work.cli(
+            *("compare", *DATA, *model, *argv),
+            *("--prompt_types", "short_cot,no_reasoning", "--format_types", "json,adaptive"),
+        )
+    assert done.code == 0, done.err
+
+
+def opened(work: Workplace, folder: str = "out") -> StoredRun:
+    (run,) = open_runs([work.folder / folder])
+    return run
+
+
+def test_a_comparison_is_one_run_with_a_result_for_each_trial(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    run = opened(work)
+    assert run.model == "toy"
+    assert sorted(run.names) == [
+        "nuggets@no_reasoning×adaptive",
+        "nuggets@no_reasoning×json",
+        "nuggets@short_cot×adaptive",
+        "nuggets@short_cot×json",
+    ]
+    found = {one.format: one for one in measurements_of(run)}
+    one = found["short_cot×json"]
+    assert (one.task, one.metric, len(one.items)) == ("nuggets", "accuracy", 7)
+    assert one.clusters == ("t1",) * 4 + ("t2",) * 3
+    assert one.scores.tolist() == [1.0] * 7
+    assert one.is_read is not None
+    assert one.is_read.all()
+    assert found["no_reasoning×json"].scores.mean() == pytest.approx(3 / 7)
+    assert align(list(found.values())).scores.shape == (4, 7)
+    comparison = json.loads((work.folder / "out/comparison.json").read_text())
+    for name, trial in comparison["trials"].items():
+        accuracy = trial["agreement"]["measures"]["accuracy"]["value"]
+        assert found[name].scores.mean() == pytest.approx(accuracy)
+
+
+def test_without_gold_the_gain_of_a_label_is_its_score(work: Workplace) -> None:
+    compared(work)
+    run = opened(work)
+    found = {one.format: one for one in measurements_of(run)}["short_cot×json"]
+    assert found.metric == "gain"
+    assert found.scores.tolist() == [1.0, 1.0, 0.0, 0.5, 1.0, 0.5, 0.0]
+    assert "no gold labels" in run.results["notes"]["nuggets@short_cot×json"][0]
+
+
+def test_a_missing_label_is_not_read_and_not_right(work: Workplace) -> None:
+    def silent_on_t2(question: Question) -> str:
+        return "I'd rather not." if "Ice" in question.prompt else plain(question)
+
+    with FaultyServer(ToyJudge(silent_on_t2)) as server:
+        done = work.run(server.url, "--gold", gold(work))
+    assert done.code == 0, done.err
+    (found,) = measurements_of(opened(work))
+    assert found.scores.tolist() == [1.0] * 4 + [0.0] * 3
+    assert found.is_read is not None
+    assert found.is_read.tolist() == [True] * 4 + [False] * 3
+
+
+def test_diff_of_two_prompt_types(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    formats = "short_cot×json,no_reasoning×json"
+    done = lab(work, "diff", "out", "out", "--formats", formats, "--output_path", "diff.json")
+    assert done.code == 0, done.err
+    (result,) = json.loads((work.folder / "diff.json").read_text())["results"]
+    assert result["difference"] == pytest.approx(4 / 7)
+    assert result["parts"]["prompts"] == pytest.approx(4 / 7)
+    assert result["paired"]["test"] == "exact sign flips"  # over two topics
+    assert result["paired"]["p"] == 0.5
+    assert "prompts      not stored" in done.out
+    assert "Behind the prompts: format." in " ".join(done.out.split())
+
+
+def test_diff_of_two_folders(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    done = lab(work, "diff", "out/short_cot_json", "out/no_reasoning_json")
+    assert done.code == 0, done.err
+    assert "A − B +0.571" in " ".join(done.out.split())
+
+
+def test_stored_prompts_are_compared(work: Workplace) -> None:
+    compared(work, "--gold", gold(work), "--log_prompts")
+    done = lab(work, "diff", "out", "out", "--formats", "no_reasoning×json,no_reasoning×adaptive")
+    assert done.code == 0, done.err
+    assert "prompts      7 of 7 differ" in done.out
+    assert "doc 0, from character" in done.out
+
+
+def test_reread_with_another_format_type(work: Workplace) -> None:
+    """Two answers in one reply: the one in the format that was asked for counts."""
+
+    def twice(question: Question) -> str:
+        right, wrong = list(question.labels), ["partial_support"] * len(question.labels)
+        return f"{','.join(wrong)}\n\n{json.dumps(right)}"
+
+    with FaultyServer(ToyJudge(twice)) as server:
+        done = work.run(server.url, "--gold", gold(work), "--format_type", "json")
+    assert done.code == 0, done.err
+    again = lab(
+        work, "reread", "out", "--scorer", "nugget_labels,format_type=csv", "-o", "again.jsonl"
+    )
+    assert again.code == 0, again.err
+    rows = [json.loads(line) for line in (work.folder / "again.jsonl").read_text().splitlines()]
+    assert len(rows) == 7
+    assert {row["item"] for row in rows[:2]} == {
+        "topic t1, r1 nugget 1",
+        "topic t1, r1 nugget 2",
+    }
+    stored = [label for labels in work.labels().values() for label in labels]
+    assert [row["before"]["answer"] for row in rows] == stored
+    assert None not in stored
+    assert [row["after"]["no_answer"] for row in rows] == ["ambiguous"] * 7  # none is in CSV alone
+    assert "7 lower" in " ".join(again.out.split())
+    same = lab(work, "reread", "out", "--scorer", "nugget_labels,format_type=json")
+    assert "Verdicts that flip" not in same.out
+
+
+def test_reread_puts_labels_together_as_the_judge_did(work: Workplace) -> None:
+    """Several orders, questions asked again, canaries: the same reader changes nothing."""
+    count = iter(range(1000))
+
+    def forgetful(question: Question) -> str:
+        labels = list(question.labels)
+        return json.dumps(labels if next(count) % 3 else labels[:-1])
+
+    with FaultyServer(ToyJudge(forgetful)) as server:
+        options = ("--permutations", "3", "--canary", "absent", "--gold", gold(work))
+        done = work.run(server.url, *options)
+    assert done.code == 0, done.err
+    config = work.summary()["config"]["model"]["format_type"]
+    again = lab(
+        *(work, "reread", "out", "--scorer", f"nugget_labels,format_type={config}"),
+        *("-o", "again.jsonl"),
+    )
+    assert again.code == 0, again.err
+    rows = [json.loads(line) for line in (work.folder / "again.jsonl").read_text().splitlines()]
+    assert [row["after"]["answer"] for row in rows] == [row["before"]["answer"] for row in rows]
+
+
+def test_replies_of_an_older_version_are_matched_by_topic(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    for path in work.folder.rglob("replies.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        old = [{k: v for k, v in row.items() if k not in ("item", "gold")} for row in rows]
+        path.write_text("".join(json.dumps(row) + "\n" for row in old))
+    (found, *_) = measurements_of(opened(work))
+    assert (found.metric, len(found.items)) == ("gain", 7)  # gold is not known without the replies
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["reread", "out", "--scorer", "number"], "is no list of labels"),
+        (["reread", "out", "--scorer", "nugget_labels", "--format", "cot"], "Formats: "),
+        (["diff", "out", "out", "--formats", "short_cot×json,x"], "no result under format 'x'"),
+        (["reread", "out/nowhere", "--scorer", "nugget_labels"], "There is no"),
+    ],
+)
+def test_wrong_input(work: Workplace, argv: list[str], said: str) -> None:
+    def seven(question: Question) -> str:
+        return f"7 {plain(question)}"
+
+    compared(work, "--gold", gold(work), style=seven)
+    done = lab(work, *argv)
+    assert done.code == 1
+    assert said in done.err
+
+
+def test_a_folder_of_something_else_is_left_to_others(work: Workplace) -> None:
+    (work.folder / "else").mkdir()
+    (work.folder / "else/summary.json").write_text("{}")
+    assert not READER.reads(work.folder / "else")
+    done = lab(work, "diff", "else", "else")
+    assert done.code == 1
+    assert "holds no results files" in done.err
+
+
+def test_a_damaged_summary_is_told(work: Workplace) -> None:
+    compared(work)
+    (work.folder / "out/short_cot_json/summary.json").write_text("{}")
+    done = lab(work, "diff", "out", "out")
+    assert done.code == 1
+    assert "is no summary of `nugget-eval`" in done.err
+
+
+@pytest.mark.skipif(not IS_INSTALLED, reason="installed before the entry point was added")
+def test_the_installed_program_finds_the_reader(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    done = subprocess.run(
+        [sys.executable, "-m", "lm_eval", "diff", "out/short_cot_json", "out/no_reasoning_json"],
+        cwd=work.folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "accuracy" in done.stdout
+
+
+def test_topics_are_the_clusters_of_the_interval(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    formats = "no_reasoning×json,short_cot×json"
+    done = lab(work, "diff", "out", "out", "--formats", formats, "--output_path", "diff.json")
+    assert done.code == 0, done.err
+    (result,) = json.loads((work.folder / "diff.json").read_text())["results"]
+    assert len(TOPICS) == 2
+    assert result["scores"][0]["method"] == "t over 2 clusters, few clusters"
