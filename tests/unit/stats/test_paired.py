@@ -311,5 +311,7 @@ def test_selections_of_items_are_compared_as_if_alone() -> None:
             for (i, j), mask, one in zip(pairs, kept, found, strict=True):
                 some = None if names is None else [names[k] for k in np.flatnonzero(mask)]
                 alone = paired(scores[i][mask], scores[j][mask], clusters=some)
-                assert dataclasses.replace(one, p=alone.p) == alone
+                same = dataclasses.replace(one, p=alone.p, correlation=alone.correlation)
+                assert same == alone
+                assert one.correlation == pytest.approx(alone.correlation)
                 assert one.p == pytest.approx(alone.p, abs=0.03)
