@@ -453,6 +453,8 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--tasks", "plain.yaml"), "is asked without a format"),
         (("--tasks", "nowhere.yaml"), "does not exist"),
         (("--limit", "1"), "a comparison needs at least 2"),
+        (("--seed=-1",), "must be 0 or more"),
+        (("--samples", '{"u": [1, 2]}'), "not among the tasks of this run"),
         (("--plots", "docs.jsonl"), "is no folder"),
         (("--predict_only",), "has no option '--predict_only'"),
         (("--model", "dumy"), "Did you mean 'dummy'?"),
