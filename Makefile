@@ -42,13 +42,9 @@ help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS= BENCH_ARGS= DEMO_TASKS= DEMO_ARGS="
 
-demo: $(DEMO_IN)  ## evaluate the embedded model on the demo tasks, in every format
+demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what differs
 	@echo "demo     $(DEMO_TASKS)"
 	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
-	@echo
-	@echo "One model answered the same questions in four formats: the demo_mcq rows differ because the"
-	@echo "question was put differently, not because the model knows more or less. Where an answer is read"
-	@echo "from text, Read is the share that could be read and acc_read the score on those answers alone."
 
 test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@$(if $(TESTS_HF),,echo "left out tests of hf: torch is installed for them on Python $(HF_PYTHON) only")

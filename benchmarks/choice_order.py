@@ -1,6 +1,6 @@
 """How often the intervals of ``--permute`` hold the truth, and what debiasing gives back.
 
-    python benchmarks/choice_order.py [--tasks 1000] [--docs 100 300]
+    python benchmarks/choice_order.py [--tasks 2000] [--docs 100 300]
 
 Simulated docs have four choices. The log-probability of a position is its prior, plus what the model
 thinks of the choice that stands there (the gold is ahead by a normal amount), plus noise of that order.
@@ -25,7 +25,7 @@ from lm_eval.stats.orders import best, content, mean_prior, position_prior, with
 PRIOR = (0.4, 0.25, 0.2, 0.15)
 AHEAD, SPREAD, NOISE = 0.6, 1.0, 0.4
 ORDERS = orders(4, "cyclic")
-TRUTH_DOCS = 100_000
+TRUTH_DOCS = 400_000
 
 Rows = list[list[float]]
 """One doc: the log-probabilities of the positions in each order. Its gold is choice 0."""
@@ -105,7 +105,7 @@ def covers(estimate: Estimate, truth: float) -> bool:
 
 def simulated(tasks: int, size: int, truth: dict[str, float]) -> Iterator[tuple[str, str, int]]:
     """Each measure with how its interval was made, and how many tasks it covered the truth in."""
-    rng = random.Random(size)
+    rng = random.Random(f"{size} docs")
     hits = dict.fromkeys(MEASURES, 0)
     methods = dict.fromkeys(MEASURES, "")
     for _ in range(tasks):
@@ -120,7 +120,7 @@ def simulated(tasks: int, size: int, truth: dict[str, float]) -> Iterator[tuple[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=1000)
+    parser.add_argument("--tasks", type=int, default=2000)
     parser.add_argument("--docs", type=int, nargs="+", default=[100, 300])
     args = parser.parse_args()
     truth = truths(random.Random(0))

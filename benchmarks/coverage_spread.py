@@ -121,7 +121,7 @@ def cases() -> Iterator[Callable]:
     for num_formats, num_items in ((3, 100), (4, 300), (10, 300), (20, 1000)):
         for sd in (0.1, 0.5):
             yield components_case(num_formats, num_items, sd)
-    for num_models, num_items in ((3, 100), (4, 200), (4, 1000), (6, 1000)):
+    for num_models, num_items in ((3, 100), (4, 200), (4, 1000), (5, 100), (5, 1000), (6, 1000)):
         for mixed in (0.0, 0.1, 0.3, 0.8):
             yield ranks_case(num_models, num_items, 0.3, mixed)
 

@@ -59,9 +59,9 @@ class PlantedLM(DummyLM):
         return 1 - self.by_label if set(label.upper()) <= set("IVX") else USUAL
 
     def _ease(self, request: LoglikelihoodRequest) -> float:
-        """Between 0 and 1: mostly the doc's own, a little the format's."""
+        """Between 0 and 1: half of it the doc's own, half the doc's under this format."""
         own = self._share_of(f"{request.doc_id}")
-        return 0.8 * own + 0.2 * self._share_of(f"{request.doc_id} {request.task}")
+        return (own + self._share_of(f"{request.doc_id} {request.task}")) / 2
 
     def _share_of(self, text: str) -> float:
         digest = blake2b(f"{self.seed} {text}".encode(), digest_size=8).digest()

@@ -280,7 +280,7 @@ def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
         one["low"] <= score <= one["high"]
         for one, score in zip(guess["per_format"], scores, strict=True)
     ]
-    assert sum(inside) >= 36
+    assert sum(inside) >= 34, "a nominal 38 of 40"
 
 
 # Searching
@@ -300,7 +300,9 @@ def test_a_search_finds_what_was_planted(place: Workplace, what: str) -> None:
     kinds = [extreme["kind"] for extreme in found["result"]["extremes"]]
     assert kinds == (["best", "worst"] if what == "both" else [what])
     assert found["cells"] < CELLS
-    assert ("Best minus worst on fresh items: +0.9" in said) == (what == "both")
+    apart = found["result"]["best_minus_worst"]
+    assert (apart is not None) == (what == "both")
+    assert apart is None or apart["difference"]["value"] > 0.8
 
 
 def test_fresh_items_took_no_part_in_the_search(place: Workplace) -> None:
@@ -398,6 +400,17 @@ def test_results_of_a_sweep_are_read_as_a_run(place: Workplace) -> None:
     assert len(measurements_of(run)) == FORMATS
 
 
+@pytest.mark.parametrize(
+    ("flags", "count"), [((), 4), (("--search", "best"), 2), (("--budget", "60"), 2)]
+)
+def test_plots_are_files(place: Workplace, flags: tuple[str, ...], count: int) -> None:
+    said = words(sweep(place, "--plots", "plots", *flags))
+    files = sorted((place.folder / "plots").iterdir())
+    assert len(files) == count
+    assert all(file.stat().st_size > 1000 and file.name in said for file in files)
+    assert b"<svg" in files[-1].read_bytes()
+
+
 # Before anything is asked
 
 
@@ -440,6 +453,9 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--tasks", "plain.yaml"), "is asked without a format"),
         (("--tasks", "nowhere.yaml"), "does not exist"),
         (("--limit", "1"), "a comparison needs at least 2"),
+        (("--seed=-1",), "must be 0 or more"),
+        (("--samples", '{"u": [1, 2]}'), "not among the tasks of this run"),
+        (("--plots", "docs.jsonl"), "is no folder"),
         (("--predict_only",), "has no option '--predict_only'"),
         (("--model", "dumy"), "Did you mean 'dummy'?"),
     ],

@@ -21,7 +21,7 @@ from lm_eval.cli.program import (
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
+COMMANDS = ("run", "compare", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -73,6 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Evaluate language models: score = task × format × model.",
         epilog=(
             "Try:  lm-eval run --tasks 'demo_mcq@*' --limit 20   one row per format\n"
+            "      lm-eval compare DIR                           which differences are real\n"
             "      lm-eval preview demo_mcq@generate             the exact prompt, no model\n"
             "      lm-eval ls formats                            what @format can be"
         ),
@@ -81,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_run(commands)
+    _add_compare(commands)
     _add_sweep(commands)
     _add_ls(commands)
     _add_validate(commands)
@@ -271,6 +273,16 @@ def _add_run(commands: Any) -> None:
         "--write_out", "-w", action="store_true", help="print the first prompt of each task"
     )
     _add_harness_flags(parser)
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        const="true",
+        type=one_of("true", "false"),
+        default="true",
+        metavar="true|false",
+        help="where a task is asked under several formats, end with what their differences mean "
+        "(default: true); see `lm-eval compare`",
+    )
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -387,6 +399,72 @@ def _add_sweep(commands: Any) -> None:
     _add_asking(parser)
     _add_loading(parser)
     parser.set_defaults(predict_only=False, log_samples=False)
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="say which differences between formats or models are real",
+        description="Compare stored runs item by item: the formats of a model, or models under a "
+        "format. Needs no model.",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results files, or folders that --output_path named; all results in them are used",
+    )
+    parser.add_argument(
+        "--tasks", "-t", nargs="+", metavar="NAME", help="only these tasks (or task@format)"
+    )
+    parser.add_argument("--formats", nargs="+", metavar="NAME", help="only these formats")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="compare this metric; of several, as in acc_norm,acc, the first that a result has "
+        "(default: the one shown as the score)",
+    )
+    parser.add_argument(
+        "--default",
+        metavar="FORMAT",
+        help="set each format against this one alone (default: every two up to 6 formats, beyond "
+        "that each against the first)",
+    )
+    parser.add_argument(
+        "--intersect",
+        action="store_true",
+        help="where runs are not about the same items, compare on those that all have",
+    )
+    parser.add_argument(
+        "--method",
+        type=one_of("holm", "bh", "by"),
+        default="holm",
+        metavar="holm|bh|by",
+        help="how p-values are adjusted for being several (default: holm; bh suits large sweeps)",
+    )
+    parser.add_argument(
+        "--flips",
+        nargs="?",
+        const=10,
+        type=whole_number,
+        metavar="N",
+        help="list the docs that are right under one and wrong under the other (default: 10 each)",
+    )
+    parser.add_argument(
+        "--resamples",
+        type=whole_number,
+        default=10_000,
+        metavar="N",
+        help="permutations and draws of the items (default: 10000)",
+    )
+    parser.add_argument(
+        "--seed", type=whole_number, default=1234, metavar="N", help="of these (default: 1234)"
+    )
+    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
+    parser.add_argument(
+        "--output_path", "-o", metavar="FILE", help="write the comparison, as .json or .md"
+    )
 
 
 def _add_ls(commands: Any) -> None:

@@ -31,6 +31,7 @@ from lm_eval.tasks.loader import TaskManager
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
+    from lm_eval.lab.ending import print_formats
     from lm_eval.reports.forecasts import print_forecasts
     from lm_eval.reports.orders import print_orders
     from lm_eval.reports.table import print_costs, print_results
@@ -67,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
         print_orders(outcome.results, console())
+        if args.compare == "true":
+            print_formats(outcome, console())
     warn_about_prices(outcome)
     if outcome.path is not None:
         console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)

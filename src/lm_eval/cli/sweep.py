@@ -12,7 +12,9 @@ from lm_eval.errors import UsageError
 from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
+from lm_eval.lab.sweep_plots import check_folder, save_plots
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
+from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.reports.redact import is_secret_name
 from lm_eval.runs import Run, add_formats, hiding, secrets_in
@@ -29,12 +31,13 @@ def sweep(args: argparse.Namespace) -> int:
     run = with_answers(run_of(args))
     with hiding(secrets_in(run.model_args)):
         tasks = load_tasks(args, run)
+        check_samples(tasks, run.options)
         wanted = Wanted(
             formats=args.formats,
             axis=args.axis,
             budget=args.budget,
             search=args.search,
-            seed=parse_seeds(args.seed)["random_seed"] or 0,
+            seed=seed_of(args.seed),
             saves=not args.dry_run,
         )
         with OpenedModel(run) as opened:
@@ -63,7 +66,19 @@ def check(args: argparse.Namespace) -> None:
             "--search compares formats on the same items and needs every answer, so --max_failed cannot "
             "be given with it."
         )
+    if args.plots is not None:
+        check_folder(args.plots)
     check_output(args)
+
+
+def seed_of(text: str) -> int:
+    """The seed that draws formats and cells: the first of those given."""
+    seed = parse_seeds(text)["random_seed"] or 0
+    if seed < 0:
+        raise UsageError(
+            f"--seed {text}: the first number draws the formats, and must be 0 or more."
+        )
+    return seed
 
 
 def load_tasks(args: argparse.Namespace, run: Run) -> list[ConfigurableTask]:
@@ -111,7 +126,9 @@ def show(found: Sweep, plots: str | None) -> None:
         if name in found.files:
             line = f"{title}: {found.files[name]}"
             console().print(line, markup=False, highlight=False, soft_wrap=True)
-    del plots
+    if plots is not None:
+        for path in save_plots(found, plots):
+            console().print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
@@ -121,12 +138,12 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
 
     forecasts = []
     for one in ready:
-        plan, cells = one.plan, one.plan.cells()
-        tasks, asked = one.asker.tasks_of(cells)
-        forecasts.append(_together(one, forecast(asked, tasks), len(cells)))
+        plan, num_cells = one.plan, one.plan.budget or one.plan.all_cells
+        tasks, asked = one.asker.tasks_of(plan.cells())
+        forecasts.append(_together(one, forecast(asked, tasks), num_cells))
         text = (
             f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
-            f"{plan.all_cells:,} cells; {len(cells):,} would be asked"
+            f"{plan.all_cells:,} cells; {num_cells:,} would be asked"
         )
         if plan.search is not None:
             text += f" to choose, at most as many again to score the {plan.search} on fresh items"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,37 +25,43 @@ from lm_eval.usage import Usage
 
 Cell = tuple[int, int]
 """Number of a format and number of an item, both from 0."""
+UNKNOWN = -1
 
 
-@dataclass
 class CellScores:
-    """What is known of each cell that was asked."""
+    """What is known of each cell of ``num_formats`` × ``num_items``."""
 
-    metric: str = ""
-    higher_is_better: bool = True
-    scores: dict[Cell, float] = field(default_factory=dict)
-    is_read: dict[Cell, bool] = field(default_factory=dict)
-    """Empty where nothing is read from text."""
-    clusters: dict[int, str] = field(default_factory=dict)
-    """Item → what it belongs to, where the task says so."""
-    missing: int = 0
-    """Cells whose request failed for good."""
-    reused: int = 0
-    """Answers that were kept from before."""
-    asked: int = 0
-    """Answers that the model gave for this command."""
-    usage: Usage = field(default_factory=Usage)
+    def __init__(self, num_formats: int, num_items: int) -> None:
+        np = numpy()
+        self.scores: Array = np.full((num_formats, num_items), np.nan)
+        """NaN where a cell was not asked or got no answer."""
+        self.read: Array = np.full((num_formats, num_items), UNKNOWN, dtype=np.int8)
+        """Whether an answer could be read; ``UNKNOWN`` too where nothing is read from text."""
+        self.clusters: dict[int, str] = {}
+        """Item → what it belongs to, where the task says so."""
+        self.metric = ""
+        self.higher_is_better = True
+        self.missing = 0
+        """Cells whose request failed for good."""
+        self.reused = 0
+        """Answers that were kept from before."""
+        self.asked = 0
+        """Answers that the model gave for this command, where they are kept."""
+        self.usage = Usage()
 
-    def matrix(self, formats: Sequence[int], items: Sequence[int]) -> Array:
-        """Scores, formats × items; NaN where a cell was not asked or got no answer."""
-        nan = float("nan")
-        rows = [[self.scores.get((row, item), nan) for item in items] for row in formats]
-        return numpy().array(rows, dtype=float).reshape(len(formats), len(items))
+    @property
+    def is_known(self) -> Array:
+        """Formats × items: which cells have a score."""
+        return ~numpy().isnan(self.scores)
 
-    def share_read(self, row: int, items: Iterable[int]) -> float | None:
-        """Of a format's answers to these items, how many could be read; None where nothing is read."""
-        known = [self.is_read[row, item] for item in items if (row, item) in self.is_read]
-        return sum(known) / len(known) if known else None
+    def cells(self) -> list[Cell]:
+        """The cells that have a score, format by format."""
+        return [(row, item) for row, item in numpy().argwhere(self.is_known).tolist()]
+
+    def share_read(self, row: int) -> float | None:
+        """Of a format's answers, how many could be read; None where nothing is read."""
+        known = self.read[row][self.read[row] != UNKNOWN]
+        return float(known.mean()) if len(known) else None
 
 
 class Asker:
@@ -67,32 +73,29 @@ class Asker:
         self.run = run
         self.tasks = tasks
         self.doc_ids = doc_ids
-        self.known = CellScores()
+        self.known = CellScores(len(tasks), len(doc_ids))
         self._opened = opened
         self._number = {task.name: place for place, task in enumerate(tasks)}
         self._item = {doc_id: place for place, doc_id in enumerate(doc_ids)}
 
     def scores(self, formats: Sequence[int], items: Sequence[int]) -> Array:
         """The scores of these formats on these items, asked where they are not known."""
-        self.ask((row, item) for row in formats for item in items)
-        return self.known.matrix(formats, items)
-
-    def ask(self, cells: Iterable[Cell]) -> None:
-        """Have the scores of these cells."""
-        new = [cell for cell in cells if cell not in self.known.scores]
+        known = self.known.is_known
+        new = [(row, item) for row in formats for item in items if not known[row, item]]
         if new:
-            self._execute(new, None)
+            self._execute(self._docs_of(new), None)
+        return self.known.scores[numpy().ix_(formats, items)]
 
-    def write(self, cells: Iterable[Cell], output_path: str | None) -> Path | None:
-        """Have the scores of these cells, and the files of a run that asked exactly them."""
-        return self._execute(list(cells), output_path).path
+    def write(self, cells: Iterable[Cell] | None, output_path: str | None) -> Path | None:
+        """Have the scores of these cells (None: of all), and the files of a run that asked them."""
+        return self._execute(self._docs_of(cells), output_path).path
 
     def rewrite(self, output_path: str) -> Path | None:
         """The files of a run that asked all cells known so far; nothing is counted again."""
         before = self.known
-        self.known = CellScores()
+        self.known = CellScores(len(self.tasks), len(self.doc_ids))
         try:
-            return self._execute(list(before.scores), output_path).path
+            return self.write(before.cells(), output_path)
         finally:
             self.known = before
 
@@ -101,17 +104,26 @@ class Asker:
         """Whether more is better, of the metric that is shown as the score."""
         return bool(task_metrics(self.tasks[0])[0].higher_is_better)
 
-    def tasks_of(self, cells: Iterable[Cell]) -> tuple[list[SweptTask], Run]:
+    def tasks_of(self, cells: Iterable[Cell] | None) -> tuple[list[SweptTask], Run]:
         """What a run of these cells asks: the tasks, and the run with the docs of each."""
-        chosen: dict[str, list[int]] = {}
+        return self._asking(self._docs_of(cells))
+
+    def _docs_of(self, cells: Iterable[Cell] | None) -> dict[str, Sequence[int]]:
+        """Name of a task → its docs."""
+        if cells is None:
+            return {task.name: self.doc_ids for task in self.tasks}
+        chosen: dict[int, list[int]] = {}
         for row, item in cells:
-            chosen.setdefault(self.tasks[row].name, []).append(self.doc_ids[item])
-        tasks = [task for task in self.tasks if task.name in chosen]
-        options = replace(self.run.options, limit=None, samples=chosen)
+            chosen.setdefault(row, []).append(self.doc_ids[item])
+        return {self.tasks[row].name: docs for row, docs in chosen.items()}
+
+    def _asking(self, docs: Mapping[str, Sequence[int]]) -> tuple[list[SweptTask], Run]:
+        tasks = [task for task in self.tasks if task.name in docs]
+        options = replace(self.run.options, limit=None, samples=docs)
         return tasks, replace(self.run, options=options, output_path=None)
 
-    def _execute(self, cells: Sequence[Cell], output_path: str | None) -> Outcome:
-        tasks, run = self.tasks_of(cells)
+    def _execute(self, docs: Mapping[str, Sequence[int]], output_path: str | None) -> Outcome:
+        tasks, run = self._asking(docs)
         items = RunItems()
         with one_warning_for_all([task.name for task in tasks]):
             outcome = execute(
@@ -143,7 +155,7 @@ class Asker:
             item = self._item[doc_id]
             known.scores[row, item] = _number_of(result, columns, place)
             if columns.read is not None:
-                known.is_read[row, item] = columns.read[place]
+                known.read[row, item] = columns.read[place]
             if columns.clusters is not None:
                 known.clusters[item] = columns.clusters[place]
 

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import prod
 from typing import Any, overload
 
@@ -26,6 +27,8 @@ MOST_CHOICES = 9
 DUPLICATE = "duplicate"
 """The reason of a sample that looks like one that is there already, as plain text or in chat."""
 _NAME_DIGITS = 8
+_MOST_DRAWS = 5_000
+"""How many combinations are tried at least; where nearly all are rejected, more would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,13 @@ def sample_formats(
     _check_count(count, most_choices)
     axis = axis_of(_one_axis(axes), base)
     sampler = _Sampler(base, axis, most_choices)
-    for place in _shuffled(sampler.total, random.Random(seed)):
+    draws = islice(_shuffled(sampler.total, random.Random(seed)), max(_MOST_DRAWS, 100 * count))
+    for place in draws:
         if len(sampler.found) >= count:
             break
         sampler.try_sample(place)
     if len(sampler.found) < count and not allow_fewer:
-        raise _too_few(base, axis, count, len(sampler.found))
+        raise _too_few(sampler, count)
     return SampledFormats(
         base=base,
         axis=axis.name,
@@ -228,10 +232,16 @@ def _check_count(count: int, most_choices: int) -> None:
         raise UsageError(f"The number of choices must be 2 or more, not {most_choices}.")
 
 
-def _too_few(base: PromptFormat, axis: Axis, count: int, there_are: int) -> UsageError:
+def _too_few(sampler: _Sampler, count: int) -> UsageError:
+    axis, there_are, name = sampler.axis, len(sampler.found), sampler.base.name
     lack = f" ({axis.lack})" if not axis.slots and axis.lack else ""
+    tried = there_are + sampler.rejected.total()
+    found = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
+    if tried < sampler.total:
+        found += f" in {tried} of {sampler.total} combinations"
+        reasons = ", ".join(f"{reason}: {number}" for reason, number in sampler.rejected.items())
+        lack = f" (left out: {reasons})"
     return UsageError(
-        f"Format {base.name!r} has {there_are} distinct format{'s' if there_are > 1 else ''} on the "
-        f"axis {axis.name!r}{lack}, the base included; {count} are asked for. Ask for at most "
-        f"{there_are}, or start from another format."
+        f"Format {name!r} has {found}{lack}, the base included; {count} are asked for. Ask for at "
+        f"most {there_are}, or start from another format."
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lm_eval.errors import ComparisonError, listing
+from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.items import ItemColumns
 from lm_eval.stats.numeric import Array, numpy
@@ -82,10 +82,18 @@ def measurements_of(run: StoredRun) -> list[Measurement]:
 
 
 def measurement(
-    results: Mapping[str, Any], items: Any, name: str, run: str, model: str
+    results: Mapping[str, Any],
+    items: Any,
+    name: str,
+    run: str,
+    model: str,
+    metrics: Sequence[str] = (),
 ) -> Measurement:
-    """One result; ``items`` gives the columns of a name under a filter."""
-    metric, filter_name = primary_metric(results, name, run)
+    """One result; ``items`` gives the columns of a name under a filter.
+
+    ``metrics`` name those to take instead of the one shown as the score: the first that it has.
+    """
+    metric, filter_name = primary_metric(results, name, run, metrics)
     columns: ItemColumns = items(name, filter_name)
     known = results.get("formats", {}).get(name)
     return Measurement(
@@ -205,14 +213,19 @@ def _title(one: Measurement) -> str:
     return f"{one.name} ({one.model})"
 
 
-def primary_metric(results: Mapping[str, Any], name: str, run: str) -> tuple[str, str]:
-    """The metric shown as the score, and its filter."""
+def primary_metric(
+    results: Mapping[str, Any], name: str, run: str, wanted: Sequence[str] = ()
+) -> tuple[str, str]:
+    """The metric shown as the score, or the one that is wanted, and its filter."""
     known = list(results.get("primary_metrics", {}).get(name, {}))
-    entries = known or [
+    others = [
         key
         for key, value in results["results"][name].items()
         if "," in key and "_stderr," not in key and isinstance(value, int | float)
     ]
+    if wanted:
+        return _wanted(wanted, [*known, *others], f"{run or 'This run'}, {name}")
+    entries = known or others
     if not entries:
         raise ComparisonError(
             f"{run or 'This run'} has no score of {name!r}: it was run with --predict_only, or nothing "
@@ -220,6 +233,20 @@ def primary_metric(results: Mapping[str, Any], name: str, run: str) -> tuple[str
         )
     metric, _, filter_name = entries[0].partition(",")
     return metric, filter_name
+
+
+def _wanted(metrics: Sequence[str], entries: Sequence[str], where: str) -> tuple[str, str]:
+    """The first of the metrics that is there; ``metric,filter`` under the first filter that has it."""
+    for metric in metrics:
+        for entry in entries:
+            name, _, filter_name = entry.partition(",")
+            if name == metric:
+                return name, filter_name
+    names = sorted({entry.partition(",")[0] for entry in entries})
+    raise ComparisonError(
+        f"{where}: there is no metric {listing(metrics)}.{did_you_mean(metrics[0], names)} Metrics: "
+        f"{listing(names)}. Of several, as in --metric acc_norm,acc, the first that a result has counts."
+    )
 
 
 def _keys(columns: ItemColumns) -> tuple[str, ...]:

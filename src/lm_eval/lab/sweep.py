@@ -18,6 +18,7 @@ from lm_eval.lab.grammar import SampledFormats, features
 from lm_eval.lab.sweep_search import Found, search
 from lm_eval.lab.sweep_whole import Whole, whole
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
+from lm_eval.stats.numeric import numpy
 
 SEARCHES = ("best", "worst", "both")
 FIRST_ITEMS = 4
@@ -46,11 +47,10 @@ class Plan:
     def all_cells(self) -> int:
         return self.num_formats * self.num_items
 
-    def cells(self) -> list[Cell]:
-        """The cells to ask; of a search, as many as it may ask, spread evenly."""
+    def cells(self) -> list[Cell] | None:
+        """The cells to ask, None for all; of a search, as many as it may ask, spread evenly."""
         if self.budget is None:
-            rows, items = range(self.num_formats), range(self.num_items)
-            return [(row, item) for row in rows for item in items]
+            return None
         return balanced_cells(self.num_formats, self.num_items, self.budget, self.seed)
 
 
@@ -136,20 +136,19 @@ def sweep(
         path = asker.rewrite(output_path) if output_path is not None else None
     else:
         path = asker.write(plan.cells(), output_path)
-        result = _few(plan, asker.known) if _is_partial(plan) else _whole(plan, asker.known, notes)
+        find = _few if _is_partial(plan) else _whole
+        result = find(plan, asker.known, notes)
     known = asker.known
     return Sweep(
         plan=plan,
         metric=known.metric,
         higher_is_better=known.higher_is_better,
-        cells=len(known.scores),
+        cells=int(known.is_known.sum()),
         reused=known.reused,
         asked=known.asked,
         missing=known.missing,
         usage=known.usage.as_dict(),
-        shares_read=tuple(
-            known.share_read(row, range(plan.num_items)) for row in range(plan.num_formats)
-        ),
+        shares_read=tuple(known.share_read(row) for row in range(plan.num_formats)),
         result=result,
         notes=tuple(notes),
         files={**files, **({} if path is None else {"results": str(path)})},
@@ -160,14 +159,19 @@ def _is_partial(plan: Plan) -> bool:
     return plan.budget is not None and plan.budget < plan.all_cells
 
 
-def _few(plan: Plan, known: CellScores) -> Few:
-    cells = sorted(known.scores)
+def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
+    if known.clusters:
+        notes.append(
+            "The items come in clusters, which this estimate takes for independent items: its intervals "
+            "are too narrow. The full sweep takes clusters into account."
+        )
+    cells = known.cells()
     if not cells:
         raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
     rows, _ = features(plan.formats)
     distribution = estimate_distribution(
         cells,
-        [known.scores[cell] for cell in cells],
+        known.scores[known.is_known].tolist(),
         plan.num_formats,
         plan.num_items,
         features=rows if rows and rows[0] else None,
@@ -180,10 +184,7 @@ def _few(plan: Plan, known: CellScores) -> Few:
 
 
 def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
-    rows = range(plan.num_formats)
-    items = [
-        item for item in range(plan.num_items) if all((row, item) in known.scores for row in rows)
-    ]
+    items = numpy().flatnonzero(known.is_known.all(axis=0)).tolist()
     if len(items) < MIN_ITEMS:
         raise DataError(
             f"{plan.name}: {len(items)} of {plan.num_items} items have an answer under every format, "
@@ -197,7 +198,7 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
     clusters = [known.clusters[item] for item in items] if known.clusters else None
     slots = [one.slots for one in plan.formats]
     return whole(
-        known.matrix(rows, items),
+        known.scores[:, items],
         clusters,
         slots,
         higher_is_better=known.higher_is_better,

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from lm_eval.errors import UsageError
 from lm_eval.lab.cells import Asker
+from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.halving import Search, halving
 from lm_eval.stats.intervals import Estimate, mean_estimate
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired, paired
 
 KEPT_FRESH = 3
@@ -48,11 +49,6 @@ class Extreme:
     """Its score on fresh items."""
     against_base: Paired | None
     """It minus the base on the same fresh items; None where it is the base."""
-
-    @property
-    def optimism(self) -> float:
-        """How far the score while choosing lies above the fresh one."""
-        return self.search.while_choosing.value - self.fresh.value
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -104,13 +100,37 @@ def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
     chosen = {kind: one.chosen for kind, one in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
     items = _fresh(plan, list(searches.values()), budget // len(rows))
-    scores = dict(zip(rows, asker.scores(rows, items), strict=True))
+    fresh = _Fresh(asker, rows, items, plan.seed)
     return Found(
-        extremes=tuple(_extreme(kind, one, scores, plan.seed) for kind, one in searches.items()),
-        base=mean_estimate(scores[BASE].tolist()),
+        extremes=tuple(_extreme(kind, one, fresh) for kind, one in searches.items()),
+        base=fresh.score(BASE),
         fresh_items=len(items),
-        apart=_apart(chosen, scores, plan.seed),
+        apart=_apart(chosen, fresh),
     )
+
+
+class _Fresh:
+    """Formats on items that no search asked about."""
+
+    def __init__(self, asker: Asker, rows: Sequence[int], items: Sequence[int], seed: int) -> None:
+        self._scores = dict(zip(rows, asker.scores(rows, items).tolist(), strict=True))
+        known = asker.known.clusters
+        self._clusters = [known[item] for item in items] if known else None
+        self._seed = seed
+
+    def score(self, row: int) -> Estimate:
+        """A format's score."""
+        scores = self._scores[row]
+        if self._clusters is None:
+            return mean_estimate(scores)
+        return clustered_estimate(scores, self._clusters)
+
+    def apart(self, first: int, second: int) -> Paired | None:
+        """One format minus another; None where they are the same."""
+        if first == second:
+            return None
+        scores = (self._scores[row] for row in (first, second))
+        return paired(*scores, clusters=self._clusters, seed=self._seed)
 
 
 def _search(plan: SearchPlan, asker: Asker, kind: str, budget: int, reserve: int) -> Search:
@@ -133,20 +153,10 @@ def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]
     return fresh[: max(most, FEW_FRESH)]
 
 
-def _extreme(kind: str, search: Search, scores: dict[int, Array], seed: int) -> Extreme:
-    found = scores[search.chosen].tolist()
-    is_base = search.chosen == BASE
-    return Extreme(
-        kind=kind,
-        chosen=search.chosen,
-        search=search,
-        fresh=mean_estimate(found),
-        against_base=None if is_base else paired(found, scores[BASE].tolist(), seed=seed),
-    )
+def _extreme(kind: str, search: Search, fresh: _Fresh) -> Extreme:
+    chosen = search.chosen
+    return Extreme(kind, chosen, search, fresh.score(chosen), fresh.apart(chosen, BASE))
 
 
-def _apart(chosen: dict[str, int], scores: dict[int, Array], seed: int) -> Paired | None:
-    if len(chosen) < 2 or chosen["best"] == chosen["worst"]:
-        return None
-    best, worst = (scores[chosen[kind]].tolist() for kind in ("best", "worst"))
-    return paired(best, worst, seed=seed)
+def _apart(chosen: dict[str, int], fresh: _Fresh) -> Paired | None:
+    return fresh.apart(chosen["best"], chosen["worst"]) if len(chosen) > 1 else None

@@ -181,6 +181,9 @@ def _differing(plan: Plan, result: Whole) -> str:
 
 
 def _slots(result: Whole) -> str:
+    """Asked only where there is something to explain: with many slots, one would often seem to."""
+    if result.spread.p >= LEVEL:
+        return ""
     clear = [one for one in result.slots if one.adjusted < LEVEL]
     if clear:
         return f"What goes with the differences: {'; '.join(map(_slot, clear))}."

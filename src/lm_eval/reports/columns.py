@@ -34,7 +34,8 @@ class FittingTable:
     """A Rich renderable that drops to fewer columns, and lines below, where space is short.
 
     Rows are objects with an attribute for each column and a ``name``, which begins such a line.
-    ``movable`` names the columns that become lines, in the order in which they leave.
+    ``movable`` names the columns that become lines, in the order in which they leave: a line for each
+    row, or with ``by_column`` one for each column.
     """
 
     def __init__(
@@ -42,11 +43,14 @@ class FittingTable:
         columns: Sequence[Column],
         sections: Sequence[Sequence[Any]],
         movable: Sequence[str] = (),
+        *,
+        by_column: bool = False,
     ) -> None:
         self.sections = [section for section in sections if section]
         self.rows = [row for section in self.sections for row in section]
         self._columns = columns
         self._movable = movable
+        self._by_column = by_column
 
     def columns(self, without: Iterable[str] = ()) -> list[Column]:
         """The columns that hold anything, less ``without``."""
@@ -98,6 +102,8 @@ class FittingTable:
     def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
         """For each row, what its moved columns hold."""
         columns = [column for column in self._columns if column.field in moved]
+        if self._by_column:
+            return [Paragraph("  ", line) for column in columns if (line := self._line(column))]
         lines: list[RenderableType] = []
         for row in self.rows:
             cells = [(c.heading.lower(), getattr(row, c.field)) for c in columns]
@@ -105,6 +111,12 @@ class FittingTable:
             if text:
                 lines.append(Paragraph("  ", f"{row.name}  {text}"))
         return lines
+
+    def _line(self, column: Column) -> str:
+        """``Detects: 0.19 (mcqa − cot), 0.20 (mcqa − cloze)``, or nothing."""
+        cells = [(getattr(row, column.field), row.name) for row in self.rows]
+        text = ", ".join(f"{cell} ({name})" for cell, name in cells if cell)
+        return f"{column.heading}: {text}" if text else ""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,12 @@ from lm_eval.stats.intervals import DEFAULT_SEED, SMALL_N, Estimate
 from lm_eval.stats.numeric import Array, numpy, special
 from lm_eval.stats.power import factor
 from lm_eval.stats.score_interval import paired_share_interval
-from lm_eval.stats.sign_flips import NO_SIGN, PValue, pair_sign_flip_p_values
+from lm_eval.stats.sign_flips import (
+    NO_SIGN,
+    PValue,
+    pair_sign_flip_p_values,
+    sign_flip_p_values,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,40 @@ def paired_many(
     tests = pair_sign_flip_p_values(table.sums.T, flipped, seed=seed) if flipped else []
     p_values = dict(zip(flipped, tests, strict=True))
     return [(i, j, _compared(table, i, j, p_values.get((i, j)))) for i, j in pairs]
+
+
+def paired_where(
+    scores: Array,
+    pairs: Sequence[tuple[int, int]],
+    kept: Array,
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    seed: int = DEFAULT_SEED,
+    confidence: float = 0.95,
+) -> list[Paired]:
+    """Row i against row j for each of ``pairs``, on the items that its row of ``kept`` holds true for.
+
+    As ``paired`` on each selection; those that are tested by sign flips share their draws.
+    """
+    np = numpy()
+    tables = [
+        _checked(
+            np.asarray(scores, dtype=float)[[i, j]][:, mask],
+            None if clusters is None else [clusters[place] for place in np.flatnonzero(mask)],
+            confidence,
+        )
+        for (i, j), mask in zip(pairs, kept, strict=True)
+    ]
+    flipped = [place for place, table in enumerate(tables) if not _is_mcnemar(table, 0, 1)]
+    tests: list[PValue] = []
+    if flipped:
+        gaps = np.stack([scores[i] - scores[j] for i, j in pairs])[flipped]
+        gaps = gaps * np.asarray(kept)[flipped]  # what is left out has no sign to flip
+        codes = None if clusters is None else cluster_codes(clusters, gaps.shape[1])
+        sums = gaps if codes is None else [np.bincount(codes, weights=gap) for gap in gaps]
+        tests = sign_flip_p_values(np.asarray(sums).T, seed=seed)
+    p_values = dict(zip(flipped, tests, strict=True))
+    return [_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables)]
 
 
 def mcnemar(wins: int, losses: int) -> tuple[float, float]:

@@ -48,6 +48,8 @@ class RankStability:
     Noise alone makes models change places, so the figures found lie on the unstable side of the truth.
     Their intervals are for the scores that endless items would give: from resampled items, with what
     formats do to single models shrunk by as much of it as is noise. They reach to the figure found.
+    They are approximate: in simulations they hold the truth in 78 to 100 % of tables, by the setting
+    (``benchmarks/coverage_spread.py``), so that they should not be called 95 % intervals.
     ``halves`` shows in another way how much of the instability is noise.
     """
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.program import logging_from
 from lm_eval.errors import DataError, UsageError
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import Measured
-from nugget_eval.cli.cells import Cells
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from lm_eval.cli.program import logging_from
 from lm_eval.errors import LmEvalWarning
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import amount, cost_digits, count, duration
 from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
 from lm_eval.runs import hidden, secrets_in
-from nugget_eval.cli.cells import Cells
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (

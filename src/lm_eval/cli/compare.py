@@ -1,0 +1,94 @@
+"""``lm-eval compare``: stored runs → which differences between formats or models are real."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from lm_eval.cli.arguments import split_list
+from lm_eval.errors import OutputError, UsageError
+from lm_eval.lab.choosing import Choice, chosen
+from lm_eval.lab.compared import Comparison
+from lm_eval.lab.comparing import Options
+from lm_eval.lab.comparing import compare as compared
+from lm_eval.lab.stored import open_runs
+
+FEWEST_RESAMPLES = 100
+WRITTEN = (".json", ".md")
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Compare, print the report, and write what was asked for."""
+    from lm_eval.lab.pictures import write_plots
+    from lm_eval.lab.tables import print_comparison
+    from lm_eval.reports.terminal import console
+
+    _check(args)
+    measurements, notes = chosen(open_runs(args.runs), choice_of(args))
+    found = compared(measurements, options_of(args))
+    found = replace(found, notes=(*notes, *found.notes))
+    print_comparison(found, console(), flips=args.flips)
+    paths = [] if args.plots is None else write_plots(found, Path(args.plots).expanduser())
+    if args.output_path is not None:
+        paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
+    for path in paths:
+        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def choice_of(args: argparse.Namespace) -> Choice:
+    """Which results the flags ask for."""
+    return Choice(
+        tasks=split_list(args.tasks),
+        formats=split_list(args.formats),
+        models=split_list(args.models),
+        metrics=split_list(args.metric),
+    )
+
+
+def options_of(args: argparse.Namespace) -> Options:
+    """How the flags want them compared."""
+    return Options(
+        intersect=args.intersect,
+        resamples=args.resamples,
+        seed=args.seed,
+        default=args.default,
+        method=args.method,
+        flips=args.flips is not None,
+    )
+
+
+def write(found: Comparison, path: Path, *, flips: int | None = None) -> Path:
+    """Write the comparison as JSON or Markdown, by the file's suffix."""
+    from lm_eval.lab.tables import comparison_markdown
+    from lm_eval.reports.encode import to_json
+
+    text = (
+        comparison_markdown(found, flips=flips)
+        if path.suffix == ".md"
+        else to_json(found.to_dict(), indent=1) + "\n"
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}.") from None
+    return path
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse flags that cannot be followed before any work is done."""
+    if args.resamples < FEWEST_RESAMPLES:
+        raise UsageError(
+            f"--resamples {args.resamples} is too few for an interval. Give {FEWEST_RESAMPLES} or more."
+        )
+    if args.flips is not None and args.flips < 1:
+        raise UsageError(f"--flips {args.flips}: give how many docs to list, from 1 up.")
+    if args.seed < 0:
+        raise UsageError(f"--seed {args.seed} is below zero. Give 0 or more.")
+    path = args.output_path
+    if path is not None and Path(path).suffix not in WRITTEN:
+        raise UsageError(
+            f"--output_path {path!r}: name a file that ends in .json (everything) or .md (the report)."
+        )

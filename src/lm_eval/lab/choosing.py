@@ -1,0 +1,117 @@
+"""Stored runs → the measurements to compare: by task, format and model, each once, the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.lab.measured import Measurement, measurement
+from lm_eval.lab.stored import StoredRun
+
+PLAIN = "plain"
+"""What a task without a format is called beside formats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which results of the runs are wanted; empty: all of them."""
+
+    tasks: Sequence[str] = ()
+    """Task names, or ``task@format``."""
+    formats: Sequence[str] = ()
+    models: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    """The first of these that a result has; empty: the metric that it shows as its score."""
+
+
+@dataclass(frozen=True)
+class _Result:
+    """One result of one run, not read yet."""
+
+    run: StoredRun
+    name: str
+
+    @property
+    def task(self) -> str:
+        return self.run.task_of(self.name)
+
+    @property
+    def format(self) -> str:
+        return self.run.format_of(self.name) or PLAIN
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.run.model, self.task, self.format
+
+    @property
+    def time(self) -> tuple[float, str]:
+        """When the run was made; where that is not known, its file's name decides."""
+        date = self.run.results.get("date")
+        return (float(date) if isinstance(date, int | float) else 0.0), self.run.path.name
+
+
+def chosen(
+    runs: Sequence[StoredRun], choice: Choice | None = None
+) -> tuple[list[Measurement], list[str]]:
+    """The measurements that are wanted, in the order of the runs, and notes on what was left out.
+
+    Of several results of the same model, task and format the newest counts. Only what is wanted is read.
+    """
+    choice = choice or Choice()
+    results = [_Result(run, name) for run in runs for name in run.names]
+    wanted = [
+        one
+        for one in results
+        if _is_among(choice.tasks, one.task, one.name)
+        and _is_among(choice.formats, one.format)
+        and _is_among(choice.models, one.run.model)
+    ]
+    _check(choice.tasks, "--tasks", [name for one in results for name in (one.task, one.name)])
+    _check(choice.formats, "--formats", [one.format for one in results])
+    _check(choice.models, "--models", [one.run.model for one in results])
+    kept, notes = _newest(wanted)
+    return [
+        measurement(
+            one.run.results,
+            one.run.items,
+            one.name,
+            str(one.run.path),
+            one.run.model,
+            choice.metrics,
+        )
+        for one in kept
+    ], notes
+
+
+def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
+    kept: dict[tuple[str, str, str], _Result] = {}
+    older: dict[tuple[str, str, str], int] = {}
+    for one in results:
+        known = kept.get(one.key)
+        if known is None:
+            kept[one.key] = one
+            continue
+        older[one.key] = older.get(one.key, 0) + 1
+        if one.time >= known.time:
+            kept[one.key] = one  # at the place of the first, so that the order stays
+    notes = [
+        f"{kept[key].name} ({key[0]}) is there {count + 1} times. The newest counts, "
+        f"{kept[key].run.path}; give the results file of another to take that."
+        for key, count in older.items()
+    ]
+    return list(kept.values()), notes
+
+
+def _is_among(names: Sequence[str], *known: str) -> bool:
+    return not names or any(name in names for name in known)
+
+
+def _check(names: Sequence[str], flag: str, known: Iterable[str]) -> None:
+    there = list(dict.fromkeys(known))
+    for name in names:
+        if name not in there:
+            raise UsageError(
+                f"{flag} {name!r} is in none of these runs.{did_you_mean(name, there)} There: "
+                f"{listing(there)}."
+            )

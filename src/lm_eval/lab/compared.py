@@ -1,0 +1,231 @@
+"""What a comparison says, as values: one ``Block`` for each set of rows asked about the same items.
+
+The rows of a block differ in one thing alone: the format (of one model) or the model (under one format).
+``lab.comparing`` makes these values, ``lab.words`` and ``lab.tables`` show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lm_eval.stats.components import Components
+from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.multiplicity import CochranQ
+from lm_eval.stats.paired import Paired
+from lm_eval.stats.ranks import RankStability
+from lm_eval.stats.spread import Spread
+
+ALPHA = 0.05
+"""A difference is called real where its adjusted p lies below."""
+REAL = "real"
+ADHERENCE = "format adherence, not ability"
+CHANCE = "may be luck"
+EQUAL = "no difference"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: its score, what could be read of its answers, and what they cost."""
+
+    label: str
+    """The format's name, or the model's where models are compared."""
+    model: str
+    format: str
+    metric: str
+    score: Estimate
+    num_read: int | None
+    """Answers that could be read; None where nothing is read from text."""
+    score_read: Estimate | None
+    """Among the answers that could be read; None where none could, or where all count anyway."""
+    bounds: tuple[float, float] | None
+    """The score if no unread answer were right, and if all were; None where the score is no share."""
+    missing: int
+    usage: Mapping[str, Any] | None
+
+    @property
+    def share_read(self) -> float | None:
+        return None if self.num_read is None else self.num_read / self.score.n
+
+    @property
+    def num_unread(self) -> int:
+        return 0 if self.num_read is None else self.score.n - self.num_read
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "share_read": self.share_read}
+
+
+@dataclass(frozen=True)
+class Flips:
+    """Items on which two rows differ, as doc ids."""
+
+    first: tuple[str, ...]
+    """Better under the first."""
+    second: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two rows on the same items, the better one first."""
+
+    first: str
+    second: str
+    result: Paired
+    """With answers that were not read as not right."""
+    p_adjusted: float
+    both_read: Paired | None
+    """On the items read under both; None where that is all of them, or none."""
+    p_both_read: float | None
+    """Of ``both_read``, adjusted like ``p_adjusted``."""
+    gap_read: float
+    """The first's share of answers read less the second's."""
+    is_adherence: bool
+    """Whether unread answers alone can make the difference: it is no larger than ``gap_read``."""
+    counts: tuple[int, int]
+    """Items on which the first is better, and those on which the second is."""
+    probability: float | None
+    """That the first is truly better; None where scores are not 0 and 1, or come in clusters."""
+    flips: Flips | None = None
+
+    @property
+    def is_significant(self) -> bool:
+        return self.p_adjusted < ALPHA
+
+    @property
+    def verdict(self) -> str:
+        """What the difference is, in a few words."""
+        if not self.is_significant:
+            return CHANCE if any(self.counts) else EQUAL
+        return ADHERENCE if self.is_adherence else REAL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows that differ in one thing, on the same items, and what their differences amount to."""
+
+    task: str
+    compares: str
+    """``formats`` or ``models``."""
+    within: str
+    """What all rows share: the model's name, or the format's."""
+    rows: tuple[Row, ...]
+    default: str
+    """The row that counts as the usual one: the first, unless another was named."""
+    pairs: tuple[Pair, ...]
+    family: str
+    """``every two``, or ``each against mcqa``."""
+    method: str
+    """How p-values are adjusted for being several: ``holm``, ``bh`` or ``by``."""
+    num_items: int
+    num_clusters: int | None
+    is_binary: bool
+    is_share: bool
+    """Whether every score lies between 0 and 1."""
+    higher_is_better: bool
+    steady: tuple[int, int] | None
+    """Items that are right under every row, and under none; None where scores are not 0 and 1."""
+    flip_counts: tuple[tuple[int, ...], ...]
+    """[i][j]: items on which row i is better than row j."""
+    omnibus: CochranQ | None = None
+    spread: Spread | None = None
+    components: Components | None = None
+    left_out: Mapping[str, int] | None = None
+    """Result → its items that others lack, where only common ones were asked for."""
+
+    def row(self, label: str) -> Row:
+        """The row of that label."""
+        return next(row for row in self.rows if row.label == label)
+
+    @property
+    def best(self) -> Row:
+        """The row with the best score, the first of several."""
+        sign = 1 if self.higher_is_better else -1
+        return max(self.rows, key=lambda row: sign * row.score.value)
+
+    @property
+    def worst(self) -> Row:
+        """The row with the worst score, the last of several."""
+        sign = 1 if self.higher_is_better else -1
+        return min(reversed(self.rows), key=lambda row: sign * row.score.value)
+
+    @property
+    def num_units(self) -> int:
+        """What the luck of the draw is over: clusters where there are any, else items."""
+        return self.num_clusters or self.num_items
+
+    def chances(self, label: str) -> tuple[float, float] | None:
+        """How often the row is best, and worst, when the items are drawn anew."""
+        if self.spread is None:
+            return None
+        place = [row.label for row in self.rows].index(label)
+        found = self.spread.p_best[place], self.spread.p_worst[place]
+        return found if self.higher_is_better else found[::-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        shown = ("task", "compares", "within", "default", "family", "method", "num_items")
+        more = (
+            "num_clusters",
+            "is_binary",
+            "higher_is_better",
+            "steady",
+            "flip_counts",
+            "left_out",
+        )
+        parts = {"omnibus": self.omnibus, "spread": self.spread, "components": self.components}
+        return {
+            **{name: getattr(self, name) for name in (*shown, *more)},
+            "rows": [row.to_dict() for row in self.rows],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            **{name: part and part.to_dict() for name, part in parts.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Several models under several formats of one task: do the formats rank the models alike?"""
+
+    task: str
+    models: tuple[str, ...]
+    formats: tuple[str, ...]
+    scores: tuple[tuple[float, ...], ...]
+    """Models × formats."""
+    stability: RankStability
+    higher_is_better: bool
+    num_items: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        shown = ("task", "models", "formats", "scores", "higher_is_better", "num_items")
+        return {
+            **{name: getattr(self, name) for name in shown},
+            "stability": self.stability.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that was compared, task by task, and what has to be said about the choice of results."""
+
+    blocks: tuple[Block, ...]
+    rankings: tuple[Ranking, ...] = ()
+    notes: tuple[str, ...] = ()
+    resamples: int = 0
+    seed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "comparisons": [block.to_dict() for block in self.blocks],
+            "rankings": [ranking.to_dict() for ranking in self.rankings],
+            "notes": list(self.notes),
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "alpha": ALPHA,
+        }

@@ -1,0 +1,71 @@
+"""The end of a run: where a task was asked under several formats, what their differences mean.
+
+The results are there and written by then. So nothing here makes a run fail: what cannot be compared is
+said in one line.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
+from lm_eval.lab.compared import Comparison
+from lm_eval.lab.comparing import compare
+from lm_eval.lab.measured import measurement
+from lm_eval.lab.tables import print_comparison
+from lm_eval.reports.items import ItemColumns
+from lm_eval.runs import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_formats(outcome: Outcome, console: Console) -> None:
+    """Print the comparison of the run's formats; a warning where that cannot be done."""
+    if not _several(outcome):
+        return
+    try:
+        found = compared_formats(outcome)
+    except MissingExtraError as error:
+        _warn(f"The formats were not compared. {error.what} Install it: {error.install}.", outcome)
+    except LmEvalError as error:
+        _warn(f"The formats were not compared: {error}", outcome)
+    except Exception as error:  # a defect here must not cost anybody a run
+        _warn(f"The formats were not compared ({type(error).__name__}: {error}).", outcome)
+    else:
+        console.print()
+        print_comparison(found, console, is_ending=True)
+        if outcome.path is not None:
+            text = f"More numbers, the docs that flip, plots: `lm-eval compare {outcome.path}`"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def compared_formats(outcome: Outcome) -> Comparison:
+    """The comparison of every task of the run that was asked under several formats."""
+    results = outcome.as_dict()
+    columns = {(one.name, one.filter): one for one in outcome.items.columns()}
+
+    def items(name: str, filter_name: str) -> ItemColumns:
+        return columns[name, filter_name]
+
+    model = str(results["model_name"])
+    return compare([measurement(results, items, name, "", model) for name in _several(outcome)])
+
+
+def _several(outcome: Outcome) -> list[str]:
+    """The results of tasks that were asked under more than one format."""
+    tasks = {result.name: result.task for result in outcome.results}
+    counts = Counter(tasks.values())
+    return [name for name, task in tasks.items() if counts[task] > 1]
+
+
+def _warn(text: str, outcome: Outcome) -> None:
+    where = str(outcome.path or "DIR")
+    after = "" if outcome.path else ", after a run with --output_path DIR"
+    warnings.warn(
+        f"{text} To compare them later{after}: `lm-eval compare {where}`.",
+        LmEvalWarning,
+        stacklevel=3,
+    )

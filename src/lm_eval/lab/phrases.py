@@ -1,0 +1,79 @@
+"""Pieces of sentences about comparisons. Names are data and go through ``visible``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lm_eval.lab.compared import Block, Pair, Row
+from lm_eval.reports.table import number, percent
+from lm_eval.reports.terminal import visible
+from lm_eval.stats.intervals import Estimate
+
+MANY_ITEMS = 1000
+"""From so many items on, a third digit of a score means something."""
+
+
+def size(block: Block, value: float) -> str:
+    """A score or difference in as many digits as the number of items is worth."""
+    return number(value, 2 if block.num_items < MANY_ITEMS else 3)
+
+
+def p_words(p: float) -> str:
+    """``p = 0.012``, ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.9995 else "p = 1"
+
+
+def items(block: Block) -> str:
+    """``32 items``, ``200 items in 40 clusters``."""
+    text = f"{block.num_items:,} item{'' if block.num_items == 1 else 's'}"
+    return f"{text} in {block.num_clusters:,} clusters" if block.num_clusters else text
+
+
+def lead(block: Block, pair: Pair) -> str:
+    """``mcqa is 0.25 better than cloze (between 0.10 and 0.38)``."""
+    found = pair.result.difference
+    first, second = visible(pair.first), visible(pair.second)
+    text = f"{first} is {size(block, abs(found.value))} better than {second}"
+    if found.value == 0:
+        text = f"{first} and {second} have the same score"
+    if found.low is None or found.high is None:
+        return text
+    low, high = (found.low, found.high) if found.value >= 0 else (-found.high, -found.low)
+    return f"{text} (between {size(block, low)} and {size(block, high)})"
+
+
+def ends(block: Block, found: Estimate) -> str:
+    """``0.10 and 0.38``: an interval after *between*."""
+    return " and ".join(size(block, end) for end in (found.low, found.high) if end is not None)
+
+
+def scored(block: Block, row: Row) -> str:
+    """``mcqa, 0.53``."""
+    return f"{visible(row.label)}, {size(block, row.score.value)}"
+
+
+def read_share(row: Row) -> str:
+    """``64 %``, ``all`` or ``none`` of its answers could be read."""
+    if row.num_read == 0:
+        return "none"
+    return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
+
+
+def chance(value: float) -> str:
+    """A chance in percent; only what is certain is 0 or 100."""
+    tenths = round(value * 1000)
+    if 0 < value < 1:
+        tenths = min(999, max(1, tenths))
+    return percent(tenths, 1000)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def round_up(count: float) -> int:
+    """A number of items to plan with: two digits, upwards."""
+    whole = max(1, -int(-count // 1))
+    step = int(10 ** max(0, len(str(whole)) - 2))
+    return -(-whole // step) * step

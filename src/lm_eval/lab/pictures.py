@@ -1,0 +1,47 @@
+"""The plots of a comparison: scores with intervals, the flip matrix, the spread and its noise floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lm_eval.lab.compared import Block, Comparison
+from lm_eval.lab.plots import Plot, ScoresPlot, flips_plot, scores_plot, spread_plot
+from lm_eval.lab.words import title
+from lm_eval.reports.names import unique_name
+
+SUFFIXES = ("svg", "png")
+
+
+def write_plots(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write every plot as SVG and PNG; where they are."""
+    return [
+        plot.save(folder / f"{name}.{suffix}")
+        for name, plot in pictures(comparison)
+        for suffix in SUFFIXES
+    ]
+
+
+def pictures(comparison: Comparison) -> Iterator[tuple[str, Plot]]:
+    """Each plot with a name for its file: ``demo_mcq_dummy_scores``."""
+    taken: list[str] = []
+    for block in comparison.blocks:
+        start = unique_name(f"{block.task}_{block.within}", taken)
+        taken.append(start)
+        labels = [row.label for row in block.rows]
+        yield f"{start}_scores", scores_picture(block, _titled(block, "scores with 95 % intervals"))
+        yield f"{start}_flips", flips_plot(labels, block.flip_counts, title=_titled(block, "flips"))
+        if block.spread is not None:
+            yield (
+                f"{start}_spread",
+                spread_plot(block.spread, labels, title=_titled(block, "spread")),
+            )
+
+
+def scores_picture(block: Block, heading: str = "") -> ScoresPlot:
+    """The scores of a block with their intervals."""
+    return scores_plot([(row.label, row.score) for row in block.rows], title=heading)
+
+
+def _titled(block: Block, what: str) -> str:
+    return f"{title(block)}: {what}"

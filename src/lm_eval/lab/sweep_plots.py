@@ -1,0 +1,74 @@
+"""A sweep as plots: the formats' scores with their intervals, and the spread against its noise floor.
+
+In: a ``Sweep``. Out: SVG and PNG files. What the labels say is data, and the plots treat it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from lm_eval.errors import MissingExtraError, UsageError
+from lm_eval.lab.plots import Plot, scores_plot, spread_plot
+from lm_eval.lab.sweep import Few, Sweep
+from lm_eval.lab.sweep_search import Found
+from lm_eval.lab.sweep_whole import Whole
+from lm_eval.reports.names import safe_task_name
+from lm_eval.stats.intervals import Estimate
+
+SUFFIXES = (".svg", ".png")
+
+
+def check_folder(folder: str) -> None:
+    """Refuse a folder that cannot be one, and say what is missing, before anything is asked."""
+    path = Path(folder).expanduser()
+    if not folder.strip() or path.is_file():
+        raise UsageError(
+            f"--plots {folder!r} is no folder. Name one; it is made where it is not there."
+        )
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError(
+            "Plots as files need the package matplotlib.",
+            install="pip install 'lm-eval-formats[plots]'",
+        )
+
+
+def plots(sweep: Sweep) -> dict[str, Plot]:
+    """The plots of a sweep by name: ``scores``, and of a full sweep ``spread``."""
+    result, names = sweep.result, [one.name for one in sweep.plan.formats]
+    if isinstance(result, Found):
+        rows = [(f"{one.kind}: {names[one.chosen]}", one.fresh) for one in result.extremes]
+        rows.append((f"base: {names[0]}", result.base))
+        title = f"{sweep.plan.name}: scores on {result.fresh_items} fresh items"
+        return {"scores": scores_plot(rows, title=title)}
+    whole = result.scores if isinstance(result, Whole) else _estimated(result)
+    rows = _best_first(sweep, names, whole)
+    title = f"{sweep.plan.name}: score by format, with its 95 % interval"
+    found: dict[str, Plot] = {"scores": scores_plot(rows, title=title)}
+    if isinstance(result, Whole):
+        title = f"{sweep.plan.name}: spread between {len(names)} formats"
+        found["spread"] = spread_plot(result.spread, names, title=title)
+    return found
+
+
+def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
+    """Write every plot as SVG and PNG; where they are."""
+    start = f"sweep_{safe_task_name(sweep.plan.name)}"
+    return [
+        plot.save(Path(folder) / f"{start}_{name}{suffix}")
+        for name, plot in plots(sweep).items()
+        for suffix in SUFFIXES
+    ]
+
+
+def _estimated(result: Few) -> Sequence[Estimate]:
+    return result.distribution.per_format
+
+
+def _best_first(
+    sweep: Sweep, names: Sequence[str], scores: Sequence[Estimate]
+) -> list[tuple[str, Estimate]]:
+    sign = -1 if sweep.higher_is_better else 1
+    rows = list(zip(names, scores, strict=True))
+    return sorted(rows, key=lambda row: sign * row[1].value)

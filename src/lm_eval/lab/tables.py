@@ -1,0 +1,336 @@
+"""A comparison → what is printed: words first, then tables, the same for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lm_eval.lab.compared import ADHERENCE, Block, Comparison, Pair, Ranking, Row
+from lm_eval.lab.phrases import chance, p_words, size
+from lm_eval.lab.pictures import scores_picture
+from lm_eval.lab.plots import Plot
+from lm_eval.lab.rankings import (
+    ranking_notes,
+    ranking_sentences,
+    ranking_table,
+    ranking_title,
+)
+from lm_eval.lab.words import sentences, title
+from lm_eval.reports.cells import Cells
+from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.reports.costs import count, duration
+from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HEADING = "What this says"
+SMALL_N = 300
+"""Below so many items the probability that one row is truly better is shown as well."""
+FLIPS_SHOWN = 10
+
+_METHODS = {
+    "holm": "Holm",
+    "bh": "Benjamini and Hochberg (of those below 0.05, about 1 in 20 is false)",
+    "by": "Benjamini and Yekutieli (of those below 0.05, about 1 in 20 is false)",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a report: a title, sentences, tables and the notes that explain them."""
+
+    title: str
+    says: Sequence[str]
+    tables: Sequence[FittingTable]
+    notes: Sequence[str] = ()
+    plot: Plot | None = None
+    """Shown below the first table, in a terminal."""
+
+
+def sections(
+    comparison: Comparison, *, flips: int | None = None, is_ending: bool = False
+) -> list[Section]:
+    """The parts of the report, in order.
+
+    ``flips`` is how many flipped items are listed at most. ``is_ending`` leaves out what the table of a
+    run has just shown, and numbers for those who ask for them.
+    """
+    found = [_block_section(block, flips, is_ending=is_ending) for block in comparison.blocks]
+    return found + [_ranking_section(ranking) for ranking in comparison.rankings]
+
+
+def print_comparison(
+    comparison: Comparison, console: Console, *, flips: int | None = None, is_ending: bool = False
+) -> None:
+    """Print the whole report, or its end-of-run form."""
+    said: set[str] = set()
+    for place, section in enumerate(sections(comparison, flips=flips, is_ending=is_ending)):
+        if place:
+            console.print()
+        _print_section(section, console, said)
+    for note in comparison.notes:
+        console.print()
+        console.print(Paragraph("Note: ", visible(note)))
+
+
+def comparison_markdown(comparison: Comparison, *, flips: int | None = None) -> str:
+    """The whole report as Markdown."""
+    lines: list[str] = []
+    for section in sections(comparison, flips=flips):
+        lines += [f"## {markdown(section.title)}", "", f"**{HEADING}**", ""]
+        lines += [f"- {markdown(sentence)}" for sentence in section.says]
+        for table in section.tables:
+            lines += ["", *table.markdown()]
+        for note in section.notes:
+            lines += ["", markdown(note)]
+        lines.append("")
+    lines += [f"> {markdown(visible(note))}\n" for note in comparison.notes]
+    return "\n".join(lines)
+
+
+def _print_section(section: Section, console: Console, said: set[str]) -> None:
+    """``said``: notes that need not be said again."""
+    console.print(Paragraph("", section.title, "bold"))
+    console.print()
+    console.print(Paragraph("", f"{HEADING}:"))
+    for sentence in section.says:
+        console.print(Paragraph("• ", sentence))
+    for place, table in enumerate(section.tables):
+        console.print()
+        console.print(table)
+        if section.plot is not None and place == 0:
+            console.print()
+            lines = section.plot.lines(console.width, console.encoding)
+            console.print("\n".join(lines), markup=False, highlight=False, no_wrap=True)
+    new = [note for note in section.notes if note not in said]
+    said.update(new)
+    if new:
+        console.print()
+    for note in new:
+        console.print(Paragraph("  ", note))
+
+
+# One model's formats, or one format's models
+
+
+def _block_section(block: Block, flips: int | None, *, is_ending: bool) -> Section:
+    if is_ending:
+        return Section(title(block), sentences(block), [pair_table(block)], [*_pair_notes(block)])
+    tables = [score_table(block), pair_table(block)]
+    notes = [*_pair_notes(block), *_block_notes(block)]
+    if flips is not None:
+        notes += _flip_lines(block, flips)
+    return Section(title(block), sentences(block), tables, notes, scores_picture(block))
+
+
+def score_table(block: Block) -> FittingTable:
+    """A line for each row: score, interval, what was read, how often it is best, what it cost."""
+    metrics = {row.metric for row in block.rows}
+    columns = (
+        Column("name", block.compares[:-1].capitalize(), wraps=True, stays=True),
+        Column("metric", "Metric", wraps=True),
+        Column("score", "Score" if len(metrics) > 1 else visible(metrics.pop()), is_number=True),
+        Column("interval", "95 % interval", is_number=True, stays=True),
+        Column("read", "Read", is_number=True),
+        Column("score_read", "If read", is_number=True),
+        Column("bounds", "Bounds", is_number=True),
+        Column("best", "Best", is_number=True),
+        Column("requests", "Requests", is_number=True),
+        Column("tokens", "Tokens", is_number=True),
+        Column("time", "Time", is_number=True),
+        Column("cost", "Cost", is_number=True),
+    )
+    has_metrics = len({row.metric for row in block.rows}) > 1
+    lines = [_score_line(block, row, has_metrics=has_metrics) for row in block.rows]
+    return FittingTable(columns, [lines], ("requests", "tokens", "time", "cost", "metric"))
+
+
+def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
+    chances = block.chances(row.label)
+    usage = row.usage or {}
+    tokens_in, tokens_out = int(usage.get("tokens_in", 0)), int(usage.get("tokens_out", 0))
+    return Cells(
+        name=visible(row.label),
+        metric=visible(row.metric) if has_metrics else "",
+        score=number(row.score.value),
+        interval=interval(row.score),
+        read="" if row.num_read is None else percent(row.num_read, row.score.n),
+        score_read=_read_score(row),
+        bounds=""
+        if row.bounds is None or not row.num_unread
+        else f"{number(row.bounds[0], 2)}–{number(row.bounds[1], 2)}",
+        best="" if chances is None or len(block.rows) < 3 else chance(chances[0]),
+        requests=count(int(usage["requests"])) if usage.get("requests") else "",
+        tokens=f"{count(tokens_in)} + {count(tokens_out)}" if tokens_in or tokens_out else "",
+        time=duration(float(usage["wall_s"])) if usage.get("requests") or tokens_in else "",
+        cost=f"{usage['cost']:.4f}" if "cost" in usage else "",
+    )
+
+
+def _read_score(row: Row) -> str:
+    if row.num_read is None:
+        return ""
+    return NOTHING if row.score_read is None else number(row.score_read.value)
+
+
+def pair_table(block: Block) -> FittingTable:
+    """A line for each two rows: difference, interval, test, flips, and what to make of it."""
+    shows_probability = block.num_items < SMALL_N
+    columns = (
+        Column("name", "Better − worse", wraps=True, stays=True),
+        Column("difference", "Difference", is_number=True, stays=True),
+        Column("p", "p", is_number=True, stays=True),
+        Column("probability", "Better", is_number=True),
+        Column("flips", "Flips", is_number=True, stays=True),
+        Column("both_read", "If both read", is_number=True),
+        Column("detects", "Detects", is_number=True),
+        Column("verdict", "Verdict", wraps=True, stays=True),
+    )
+    lines = [_pair_line(block, pair, shows_probability=shows_probability) for pair in block.pairs]
+    return FittingTable(columns, [lines], ("detects", "probability"), by_column=True)
+
+
+def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
+    result = pair.result
+    detectable = result.smallest_detectable
+    known = pair.probability if shows_probability else None
+    return Cells(
+        name=f"{visible(pair.first)} − {visible(pair.second)}",
+        difference=f"{size(block, result.difference.value)} {interval(result.difference)}",
+        p=_p(pair.p_adjusted),
+        probability="" if known is None else chance(min(known, _NEARLY_SURE)),
+        flips=f"{pair.counts[0]}–{pair.counts[1]}",
+        both_read=_both_read(block, pair),
+        detects="" if detectable is None else size(block, detectable),
+        verdict=_VERDICTS.get(pair.verdict, pair.verdict),
+    )
+
+
+_NEARLY_SURE = 1 - 1e-9
+"""No number of items makes it certain which of two is better; rounding would."""
+_VERDICTS = {ADHERENCE: "adherence"}
+
+
+def _both_read(block: Block, pair: Pair) -> str:
+    if pair.both_read is None or pair.p_both_read is None:
+        return ""
+    return f"{size(block, pair.both_read.difference.value)} ({_p(pair.p_both_read)})"
+
+
+def _pair_notes(block: Block) -> Iterator[str]:
+    """What the columns of the table of pairs mean."""
+    tests = " or ".join(dict.fromkeys(pair.result.test for pair in block.pairs))
+    num = len(block.pairs)
+    adjusted = f", adjusted for {num} comparisons by {_METHODS[block.method]}" if num > 1 else ""
+    yield (
+        "Difference: of the two scores, with its own 95 % interval. p: how often luck alone makes one "
+        f"as large where there is none ({tests}{adjusted}); below 0.05 it counts as real."
+    )
+    yield " ".join(_column_notes(block))
+
+
+def _column_notes(block: Block) -> Iterator[str]:
+    if block.num_items < SMALL_N and any(pair.probability is not None for pair in block.pairs):
+        yield "Better: how probable it is that the first is truly better, as far as these items tell."
+    what = "right" if block.is_binary else "better"
+    yield f"Flips: items {what} under the first alone – under the second alone."
+    if any(pair.both_read is not None for pair in block.pairs):
+        yield "If both read: the difference (and p) on the items whose answers were read under both."
+    if any(pair.verdict == ADHERENCE for pair in block.pairs):
+        yield (
+            "Adherence: format adherence, not ability; the difference is no larger than the gap in "
+            "answers read."
+        )
+    if any(pair.result.smallest_detectable is not None for pair in block.pairs):
+        yield "Detects: a true difference so large is found in 4 of 5 such runs."
+
+
+def _block_notes(block: Block) -> Iterator[str]:
+    """The rest of the numbers: spread, components, intervals, items that never flip."""
+    spread = block.spread
+    if spread is not None and spread.value > 0 and len(block.rows) > 2:
+        yield _spread_note(block)
+    if block.omnibus is not None:
+        found = block.omnibus
+        yield (
+            f"All together: {found.test} = {number(found.statistic, 2)} with {found.df} degrees of "
+            f"freedom, {p_words(found.p)}."
+        )
+    if block.steady is not None and block.num_items:
+        right, wrong = block.steady
+        flip = block.num_items - right - wrong
+        yield (
+            f"Of {block.num_items} items, {right} are right under all, {wrong} under none and {flip} "
+            f"depend on the {block.compares[:-1]}."
+        )
+    if any(row.bounds is not None and row.num_unread for row in block.rows):
+        yield "Bounds: the score if all unread answers were wrong, and if all were right."
+    methods = list(dict.fromkeys(row.score.method for row in block.rows))
+    yield f"Intervals of scores: {', '.join(methods)}; of differences: {_difference_methods(block)}."
+    if block.left_out:
+        parts = ", ".join(f"{visible(name)} {num}" for name, num in block.left_out.items())
+        yield (
+            f"Compared on the {block.num_items} items that all have; left out, because others lack "
+            f"them: {parts}."
+        )
+    missing = [f"{visible(row.label)} {row.missing}" for row in block.rows if row.missing]
+    if missing:
+        yield f"Docs without an answer, which count nowhere: {', '.join(missing)}."
+
+
+def _spread_note(block: Block) -> str:
+    spread = block.spread
+    assert spread is not None
+    how = spread.null_method
+    if spread.null_permutations:
+        how = f"{spread.null_permutations:,} {how}"
+    text = (
+        f"Spread (best − worst): {number(spread.value)}; by luck alone {number(spread.null_mean)} on "
+        f"average, below {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
+        f"{p_words(spread.p)} ({how})."
+    )
+    if spread.safe_low is not None and spread.safe_high is not None:
+        text += f" 95 % interval [{number(spread.safe_low)}, {number(spread.safe_high)}]."
+    if spread.low is not None and spread.high is not None and spread.bootstrap_mean is not None:
+        text += (
+            f" With the items drawn anew {spread.resamples:,} times: [{number(spread.low)}, "
+            f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; drawing anew adds noise, so "
+            "that this lies too high. Best: the share of these draws in which a format is best."
+        )
+    return text
+
+
+def _difference_methods(block: Block) -> str:
+    return ", ".join(dict.fromkeys(pair.result.difference.method for pair in block.pairs))
+
+
+def _flip_lines(block: Block, limit: int) -> Iterator[str]:
+    """The docs on which two rows differ."""
+    what = "Right" if block.is_binary else "Better"
+    for pair in block.pairs:
+        if pair.flips is None:
+            continue
+        first, second = visible(pair.first), visible(pair.second)
+        for where, docs in (
+            (f"under {first}, not under {second}", pair.flips.first),
+            (f"under {second}, not under {first}", pair.flips.second),
+        ):
+            if docs:
+                more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""
+                yield f"{what} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}."
+
+
+def _ranking_section(ranking: Ranking) -> Section:
+    return Section(
+        ranking_title(ranking),
+        ranking_sentences(ranking),
+        [ranking_table(ranking)],
+        list(ranking_notes(ranking)),
+    )
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,317 @@
+"""A comparison in plain words: what is real, what may be luck, what was not read, what the score is.
+
+In: a ``Block``. Out: sentences for someone who has never run a test, each of which stands by itself and
+begins with what it is about.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
+from lm_eval.lab.phrases import (
+    ends,
+    items,
+    joined,
+    lead,
+    p_words,
+    read_share,
+    round_up,
+    scored,
+    size,
+)
+from lm_eval.reports.terminal import visible
+from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.power import items_needed, variance_of_difference
+
+NAMED = 3
+"""Differences named in a sentence; the table has them all."""
+WIDE = 0.8
+"""An interval that covers so much of the scale says no more than that nothing is known."""
+MOST_FORMATS = 50
+"""Nobody runs more formats than these for the sake of one mean."""
+_TARGETS = (0.1, 0.05, 0.02, 0.01)
+
+
+def title(block: Block) -> str:
+    """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
+    shared = "asked of" if block.compares == "formats" else "under the format"
+    return (
+        f"{visible(block.task)}: {len(block.rows)} {block.compares} on the same {items(block)}, "
+        f"{shared} {visible(block.within)}"
+    )
+
+
+def sentences(block: Block) -> list[str]:
+    """What the block says, the most important first."""
+    if all(row.num_read == 0 for row in block.rows):
+        return [_all_unread(block)]
+    if any(any(pair.counts) for pair in block.pairs):
+        found = [_overall(block), _real(block), _adherence(block), _chance(block), _hidden(block)]
+    else:
+        found = [_no_difference(block)]
+    found += [_unread(block), _including_formats(block)]
+    return [sentence for sentence in found if sentence]
+
+
+# All differences together
+
+
+def _all_unread(block: Block) -> str:
+    return (
+        f"Nothing was read: none of the answers under these {len(block.rows)} {block.compares} was in "
+        "a form that could be read, so that the scores say nothing about what the model knows. Look at "
+        "the replies in the samples file, and try a format that scores choices, such as @mcqa."
+    )
+
+
+def _no_difference(block: Block) -> str:
+    which = "both" if len(block.rows) == 2 else f"all {len(block.rows)}"
+    return (
+        f"No difference: {which} {block.compares} got the same score on every one of the "
+        f"{items(block)}, {size(block, block.rows[0].score.value)} on average."
+    )
+
+
+def _overall(block: Block) -> str:
+    """Whether the formats differ at all: the spread against what luck alone would show."""
+    spread = block.spread
+    if spread is None or len(block.rows) == 2 or block.num_units < fewest_units(block):
+        return ""
+    apart = (
+        f"the best ({scored(block, block.best)}) and the worst ({scored(block, block.worst)}) are "
+        f"{size(block, spread.value)} apart"
+    )
+    luck = (
+        f"{len(block.rows)} formats that make no difference at all would, on {items(block)}, be about "
+        f"{size(block, spread.null_mean)} apart by luck, and up to {size(block, spread.null_95)} in 19 "
+        "cases of 20"
+    )
+    has_pairs = any(pair.is_significant for pair in block.pairs)
+    if spread.p < ALPHA:
+        unclear = "" if has_pairs else " Which of them differ is not clear: no two stand out."
+        return f"The format matters here: {apart}. {luck}.{unclear}"
+    if has_pairs:
+        return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
+    return (
+        f"Nothing here shows that the format matters: {apart}, but {luck}. That is no proof that they "
+        "are equal."
+    )
+
+
+# Difference by difference
+
+
+def _real(block: Block) -> str:
+    pairs = _of(block, REAL)
+    if not pairs:
+        return ""
+    shown = "; ".join(lead(block, pair) for pair in pairs[:NAMED])
+    more = f"; and {len(pairs) - NAMED} more in the table" if len(pairs) > NAMED else ""
+    noun = "difference" if len(pairs) == 1 else "differences"
+    return f"Real {noun} ({_level(block)}): {shown}{more}."
+
+
+def _level(block: Block) -> str:
+    """What makes a difference count as real."""
+    count = len(block.pairs)
+    if count == 1:
+        return f"too large for luck, {p_words(block.pairs[0].p_adjusted)}"
+    if block.method != "holm":
+        return "too large for luck, though about 1 in 20 of such findings may be luck after all"
+    return f"too large for luck, with all {count} comparisons allowed for"
+
+
+def _adherence(block: Block) -> str:
+    pairs = _of(block, ADHERENCE)
+    if not pairs:
+        return ""
+    shown = " ".join(_adherence_of(block, pair) for pair in pairs[:NAMED])
+    more = f" {len(pairs) - NAMED} more are in the table." if len(pairs) > NAMED else ""
+    return (
+        f"Format adherence, not ability: {shown}{more} Unread answers count as not right, and there are "
+        "enough of them to make such a difference: it shows who keeps to the format, not who knows more."
+    )
+
+
+def _adherence_of(block: Block, pair: Pair) -> str:
+    first, second = block.row(pair.first), block.row(pair.second)
+    text = (
+        f"{lead(block, pair)}, but {read_share(second)} of the answers under {visible(pair.second)} "
+        f"could be read, against {read_share(first)} under {visible(pair.first)}"
+    )
+    if pair.both_read is None or pair.p_both_read is None:
+        return f"{text}."
+    apart = size(block, pair.both_read.difference.value)
+    also = " and real, too" if pair.p_both_read < ALPHA else ""
+    return (
+        f"{text}; on the {pair.both_read.n} items read under both, the difference is {apart} "
+        f"({p_words(pair.p_both_read)}){also}."
+    )
+
+
+def _chance(block: Block) -> str:
+    """The differences that luck can explain, and how many items it would take."""
+    pairs = _of(block, CHANCE)
+    if not pairs:
+        return ""
+    fewest = fewest_units(block)
+    if block.num_units < fewest:
+        return _too_few(block, fewest)
+    if len(pairs) == len(block.pairs) > 1:
+        what = f"all {len(pairs)} differences"
+    elif len(pairs) < NAMED:
+        what = "; ".join(f"{lead(block, pair)}, {p_words(pair.p_adjusted)}" for pair in pairs)
+    else:
+        what = f"the other {len(pairs)} differences"
+    return f"May be luck: {what}. {_detectable(block, pairs)}".rstrip()
+
+
+def _too_few(block: Block, fewest: int) -> str:
+    unit = "clusters of items" if block.num_clusters else "items"
+    tests = "" if len(block.pairs) == 1 else f" for {len(block.pairs)} comparisons"
+    text = (
+        f"Too few {unit} to tell: with {block.num_units}, no difference could be told from luck, "
+        f"however large; that takes at least {fewest}{tests}."
+    )
+    if not block.is_share:
+        return text
+    needed = round_up(items_needed(0.1, variance=variance_of_difference(0.5, 0.0)))
+    return f"{text} To find a true difference of 0.10, plan {needed} items."
+
+
+def fewest_units(block: Block) -> int:
+    """How many items (or clusters) it takes before any difference can have a p below the level.
+
+    The smallest p of n items is 2 / 2ⁿ: all of them favour one side. Holm multiplies the smallest by
+    the number of comparisons.
+    """
+    tests = len(block.pairs) if block.method == "holm" else 1
+    fewest = 1
+    while tests * 2.0 ** (1 - fewest) >= ALPHA:
+        fewest += 1
+    return fewest
+
+
+def _detectable(block: Block, pairs: Sequence[Pair]) -> str:
+    known = [pair.result.smallest_detectable for pair in pairs]
+    found = [value for value in known if value is not None]
+    if not found:
+        return ""
+    smallest = statistics.median(found)
+    text = (
+        f"With {items(block)}, a true difference has to be about {size(block, smallest)} to be found in "
+        "4 of 5 such runs"
+    )
+    target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
+    if not block.is_share or target is None:
+        return f"{text}."
+    needed = round_up(block.num_items * (smallest / target) ** 2)
+    return f"{text}; one of {target:.2f} takes about {needed:,} items."
+
+
+def _hidden(block: Block) -> str:
+    """Differences among the answers that were read, where all answers together show none."""
+    pairs = [
+        pair
+        for pair in _of(block, CHANCE)
+        if pair.p_both_read is not None and pair.p_both_read < ALPHA
+    ]
+    if not pairs:
+        return ""
+    shown = "; ".join(_hidden_of(block, pair) for pair in pairs[:NAMED])
+    return (
+        f"Hidden by unread answers: {shown}. The items whose answers were not read may have been the "
+        "harder ones."
+    )
+
+
+def _hidden_of(block: Block, pair: Pair) -> str:
+    found = pair.both_read
+    assert found is not None
+    assert pair.p_both_read is not None
+    value = found.difference.value if block.higher_is_better else -found.difference.value
+    better, worse = (pair.first, pair.second) if value > 0 else (pair.second, pair.first)
+    return (
+        f"on the {found.n} items read under both, {visible(better)} is {size(block, abs(value))} better "
+        f"than {visible(worse)} ({p_words(pair.p_both_read)})"
+    )
+
+
+# What was not read, and the score
+
+
+def _unread(block: Block) -> str:
+    rows = [row for row in block.rows if row.num_unread]
+    if not rows:
+        return ""
+    shown = rows[:NAMED]
+    n = block.num_items
+    counts = joined(
+        [f"{row.num_unread:,} of {n:,} answers under {visible(row.label)}" for row in shown]
+    )
+    more = f", and some under {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    text = f"Not read: {counts}{more}. They count as not right"
+    could = [
+        f"{visible(row.label)} would have {size(block, row.bounds[1])} instead of "
+        f"{size(block, row.score.value)}"
+        for row in shown
+        if row.bounds is not None and row.num_read
+    ]
+    if could:
+        text += f"; were all of them right, {joined(could)}"
+    nothing = [visible(row.label) for row in rows if row.num_read == 0]
+    if nothing:
+        text += (
+            f". A score without a single answer read ({joined(nothing)}) says nothing about knowing"
+        )
+    return f"{text}."
+
+
+def _including_formats(block: Block) -> str:
+    """The usual format's score, with what another choice of format might have made of it."""
+    parts = block.components
+    row = block.row(block.default)
+    if parts is None or row.score.low is None or row.num_read == 0:
+        return ""
+    start = (
+        f"Your score: {size(block, row.score.value)} under {visible(row.label)}; the luck of the items "
+        f"alone puts it between {ends(block, row.score)}"
+    )
+    count = len(block.rows)
+    if parts.var_format == 0:
+        return f"{start}. Nothing in these {count} formats says that the choice of format adds to that."
+    found = _clipped(parts.one_format(row.score.value), block)
+    errors = f"{size(block, parts.stderr_one_format)} instead of {size(block, parts.stderr_items)}"
+    text = (
+        f"{start}. Including the choice of format, its typical error (standard error) is {errors}"
+    )
+    if block.is_share and found.low is not None and found.high is not None:
+        if found.high - found.low > WIDE:
+            return f"{text}; {count} formats say too little about all others for an interval."
+        text += f": between {ends(block, found)}"
+    return f"{text}.{_formats_needed(block)}"
+
+
+def _formats_needed(block: Block) -> str:
+    parts = block.components
+    if parts is None or not parts.stderr_items:
+        return ""
+    needed = parts.formats_needed(parts.stderr_items)
+    if needed is None or not 2 <= needed <= MOST_FORMATS:
+        return ""
+    return f" The mean over {needed} such formats would be as sure as one format's score seems."
+
+
+def _clipped(found: Estimate, block: Block) -> Estimate:
+    if not block.is_share or found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+
+
+def _of(block: Block, verdict: str) -> list[Pair]:
+    """The pairs with this verdict, the largest difference first."""
+    found = [pair for pair in block.pairs if pair.verdict == verdict]
+    return sorted(found, key=lambda pair: -abs(pair.result.difference.value))

@@ -1,0 +1,348 @@
+"""``lm-eval compare``, and the comparison at the end of a run, through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SOURCE, Outcome, Workplace, subprocess_cli
+from known_model import KnownLM
+
+from lm_eval.registry import MODELS
+
+FORMATS = "t.yaml@mcqa,t.yaml@cloze,t.yaml@generate"
+
+
+for name in ("known", "other"):
+    if name not in MODELS:
+        MODELS.register(name, KnownLM)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Workplace:
+    place = Workplace(tmp_path)
+    place.rows(count=40)
+    place.task()
+    return place
+
+
+def run(work: Workplace, *argv: str, model: str = "known", args: str = "") -> Outcome:
+    more = ("--model_args", args) if args else ()
+    done = work.run(*argv, *more, model=model)
+    assert done.code == 0, done.err
+    return done
+
+
+def compared(work: Workplace, *argv: str) -> dict[str, Any]:
+    done = work.cli("compare", str(work.output), *argv, "--output_path", "found.json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads((work.folder / "found.json").read_text("utf-8"))
+    return found
+
+
+def refused(work: Workplace, *argv: str) -> str:
+    done = work.cli("compare", *argv)
+    assert done.code == 1, done.out
+    assert done.err.startswith("lm-eval: error: ")
+    assert "Traceback" not in done.err
+    return done.err
+
+
+def said(text: str) -> str:
+    """The text on one line."""
+    return " ".join(text.split())
+
+
+# The end of a run
+
+
+def test_a_run_of_several_formats_ends_with_what_differs(work: Workplace) -> None:
+    done = run(work, "--tasks", FORMATS, args="cloze=2,unread=4")
+    text = said(done.out)
+    assert "t: 3 formats on the same 40 items, asked of known" in text
+    assert "The format matters here: the best (mcqa, 1.00) and the worst (cloze, 0.50)" in text
+    assert "Real differences (too large for luck, with all 3 comparisons allowed for)" in text
+    assert "Format adherence, not ability: mcqa is 0.25 better than generate" in text
+    assert "Not read: 10 of 40 answers under generate." in text
+    path = next(work.output.rglob("results_*.json"))
+    assert f"`lm-eval compare {path}`" in done.out
+    assert done.out.rstrip().endswith(f"Written: {path}")
+
+
+def test_the_end_of_a_run_says_what_compare_says_of_its_files(work: Workplace) -> None:
+    done = run(work, "--tasks", FORMATS, args="unread=4")
+    later = work.cli("compare", str(work.output))
+    start, end = "What this says:", "\n\n"
+    of_run = done.out.partition(start)[2].partition(end)[0]
+    assert of_run
+    assert of_run == later.out.partition(start)[2].partition(end)[0]
+
+
+def test_a_run_without_files_is_compared_too(work: Workplace) -> None:
+    done = work.cli("run", "--model", "known", "--tasks", FORMATS)
+    assert "What this says:" in done.out
+    assert "lm-eval compare" not in done.out
+
+
+def test_a_run_of_one_format_is_not_compared(work: Workplace) -> None:
+    assert "What this says" not in run(work, "--tasks", "t.yaml@mcqa").out
+
+
+def test_the_comparison_can_be_left_out(work: Workplace) -> None:
+    assert "What this says" not in run(work, "--tasks", FORMATS, "--compare", "false").out
+
+
+def test_a_run_that_only_predicts_is_not_compared(work: Workplace) -> None:
+    assert "What this says" not in run(work, "--tasks", FORMATS, "--predict_only").out
+
+
+def test_what_cannot_be_compared_is_a_warning_and_the_run_stands(work: Workplace) -> None:
+    """Docs that failed for good are missing under one format only."""
+    done = run(work, "--tasks", FORMATS, "--max_failed", "2", args="fails=3+5")
+    assert "t@generate" in done.out
+    assert "What this says" not in done.out
+    text = said(done.err)
+    assert "The formats were not compared: These runs are not about the same items" in text
+    path = next(work.output.rglob("results_*.json"))
+    assert f"To compare them later: `lm-eval compare {path}`." in text
+    later = work.cli("compare", str(path), "--intersect")
+    assert "3 formats on the same 38 items" in later.out
+    assert "Docs without an answer, which count nowhere: generate 2." in later.out
+
+
+@pytest.mark.parametrize("package", ["numpy", "scipy"])
+def test_a_run_without_the_packages_says_how_to_get_the_comparison(
+    work: Workplace, package: str
+) -> None:
+    missing = f"raise ModuleNotFoundError('No module named {package}', name='{package}')\n"
+    work.write(f"without/{package}.py", missing)
+    path = f"{work.folder / 'without'}{os.pathsep}{SOURCE}"
+
+    def call(*argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess_cli(*argv, cwd=work.folder, PYTHONPATH=path)
+
+    argv = ("--model", "dummy", "--tasks", "t.yaml@mcqa,t.yaml@cloze", "--output_path", "out")
+    done = call("run", *argv)
+    assert done.returncode == 0, done.stderr
+    (line,) = [one for one in done.stderr.splitlines() if "warning" in one]
+    assert f"need {package}, which is not installed" in line
+    assert "pip install 'lm-eval-formats[lab]'" in line
+    assert "`lm-eval compare out/dummy/results_" in line
+    assert "t@cloze" in done.stdout
+    later = call("compare", "out")
+    assert later.returncode == 1
+    assert "pip install 'lm-eval-formats[lab]'" in later.stderr
+
+
+# Stored runs
+
+
+def test_formats_of_two_runs_are_put_together(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa")
+    run(work, "--tasks", "t.yaml@cloze")
+    found = compared(work)
+    (block,) = found["comparisons"]
+    assert [row["label"] for row in block["rows"]] == ["mcqa", "cloze"]
+    (pair,) = block["pairs"]
+    assert (pair["counts"], pair["verdict"]) == ([20, 0], "real")
+    assert pair["result"]["p"] == pytest.approx(2 / 2**20)
+    assert pair["result"]["difference"]["value"] == pytest.approx(0.5)
+    assert found["notes"] == []
+
+
+def test_the_newest_of_several_results_counts(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=2")
+    run(work, "--tasks", "t.yaml@cloze", args="cloze=4")
+    found = compared(work)
+    (block,) = found["comparisons"]
+    assert [row["score"]["value"] for row in block["rows"]] == [1.0, 0.75]
+    (note,) = found["notes"]
+    assert note.startswith("t@cloze (known) is there 2 times. The newest counts, ")
+    done = work.cli("compare", str(work.output))
+    assert "Note: t@cloze (known) is there 2 times." in said(done.out)
+
+
+def test_results_can_be_chosen(work: Workplace) -> None:
+    run(work, "--tasks", FORMATS)
+    run(work, "--tasks", FORMATS, model="other", args="mcqa=5")
+    chosen = compared(work, "--formats", "mcqa,generate", "--models", "known", "--tasks", "t")
+    (block,) = chosen["comparisons"]
+    assert [row["label"] for row in block["rows"]] == ["mcqa", "generate"]
+    (block,) = compared(work, "--formats", "mcqa")["comparisons"]
+    assert (block["compares"], block["within"]) == ("models", "mcqa")
+    assert [row["label"] for row in block["rows"]] == ["known", "other"]
+
+
+def test_models_and_formats_are_ranked(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="mcqa=2,cloze=always")
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", model="other", args="mcqa=always,cloze=2")
+    (ranking,) = compared(work)["rankings"]
+    assert ranking["scores"] == [[0.5, 1.0], [1.0, 0.5]]
+    assert ranking["stability"]["flip_rate"]["value"] == 1.0
+    assert "do 2 formats rank 2 models alike?" in work.cli("compare", str(work.output)).out
+
+
+def test_flipped_docs_are_listed(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=10")
+    done = work.cli("compare", str(work.output), "--flips")
+    assert "Right under mcqa, not under cloze: doc 0, 10, 20, 30." in done.out
+    done = work.cli("compare", str(work.output), "--flips", "2")
+    assert "Right under mcqa, not under cloze: doc 0, 10 and 2 more." in done.out
+    (pair,) = compared(work, "--flips")["comparisons"][0]["pairs"]
+    assert pair["flips"] == {"first": ["0", "10", "20", "30"], "second": []}
+
+
+def test_another_metric_can_be_compared(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
+    (block,) = compared(work, "--metric", "acc_norm,acc")["comparisons"]
+    assert [row["metric"] for row in block["rows"]] == ["acc", "acc_norm"]
+    message = refused(work, str(work.output), "--metric", "acc_norm")
+    assert "t@mcqa: there is no metric acc_norm." in message
+    assert "--metric acc_norm,acc" in message
+
+
+def test_report_and_plots_are_written(work: Workplace) -> None:
+    pytest.importorskip("matplotlib")
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
+    done = work.cli(
+        *("compare", str(work.output), "--plots", "plots", "--output_path", "new/report.md")
+    )
+    assert done.code == 0, done.err
+    assert (work.folder / "new/report.md").read_text("utf-8").startswith("## t: 2 formats on the")
+    names = {path.name for path in (work.folder / "plots").iterdir()}
+    assert names == {
+        f"t_known_{what}.{suffix}"
+        for what in ("scores", "flips", "spread")
+        for suffix in ("svg", "png")
+    }
+    assert done.out.count("Written: ") == 7
+
+
+def test_the_same_seed_gives_the_same_report(work: Workplace) -> None:
+    run(work, "--tasks", FORMATS, args="unread=3")
+    assert compared(work, "--seed", "7") == compared(work, "--seed", "7")
+    assert compared(work, "--seed", "7") != compared(work, "--seed", "8")
+
+
+# Wrong input
+
+
+def test_one_format_is_nothing_to_compare(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa")
+    message = refused(work, str(work.output))
+    assert "Nothing to compare: one result, t@mcqa (known)." in message
+    assert "`lm-eval run --tasks t@mcqa,t@cloze --output_path DIR`" in message
+
+
+def test_runs_of_different_tasks(work: Workplace) -> None:
+    work.task("u.yaml", task="u")
+    run(work, "--tasks", "t.yaml@mcqa")
+    run(work, "--tasks", "u.yaml@cloze")
+    message = refused(work, str(work.output))
+    assert (
+        "runs of different tasks, each with one result, t@mcqa (known), u@cloze (known)" in message
+    )
+
+
+def test_different_items(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa")
+    run(work, "--tasks", "t.yaml@cloze", "--limit", "30")
+    message = refused(work, str(work.output))
+    assert (
+        "not about the same items: t@mcqa (known) has 40, t@cloze (known) has 30; 30 are" in message
+    )
+    assert "--intersect" in message
+    done = work.cli("compare", str(work.output), "--intersect")
+    assert "2 formats on the same 30 items" in done.out
+    assert "left out, because others lack them: t@mcqa (known) 10" in said(done.out)
+
+
+def test_different_fewshot_examples(work: Workplace) -> None:
+    run(work, "--tasks", "demo_mcq@mcqa", "--limit", "5", "--num_fewshot", "1", model="dummy")
+    run(work, "--tasks", "demo_mcq@cloze", "--limit", "5", model="dummy")
+    message = refused(work, str(work.output))
+    assert "asked with different few-shot examples (5 of 5 items; 1 and 0 shots)" in message
+
+
+def test_a_run_without_samples(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
+    for path in work.written():
+        if path.name.startswith(("items_", "samples_")):
+            path.unlink()
+    message = refused(work, str(work.output))
+    assert "has no samples of 't@mcqa'" in message
+    assert "--output_path" in message
+
+
+def test_constant_scores(work: Workplace) -> None:
+    done = run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=always")
+    assert "No difference: both formats got the same score on every one of the 40 items" in said(
+        done.out
+    )
+    (pair,) = compared(work)["comparisons"][0]["pairs"]
+    assert (pair["result"]["p"], pair["result"]["correlation"]) == (1.0, None)
+
+
+def test_three_items(work: Workplace) -> None:
+    done = run(work, "--tasks", FORMATS, "--limit", "3", args="cloze=never")
+    assert "Too few items to tell: with 3" in said(done.out)
+    assert work.cli("compare", str(work.output)).code == 0
+
+
+def test_all_unread(work: Workplace) -> None:
+    done = run(
+        work, "--tasks", "t.yaml@generate,t.yaml@cot", model="dummy", args="reply=No comment."
+    )
+    assert "Nothing was read: none of the answers under these 2 formats" in said(done.out)
+    rows = compared(work)["comparisons"][0]["rows"]
+    assert [(row["num_read"], row["bounds"]) for row in rows] == [(0, [0.0, 1.0])] * 2
+
+
+def test_a_metric_that_is_no_number(work: Workplace) -> None:
+    work.write(
+        "own.py",
+        "def process(doc, results):\n"
+        "    return {'share': float('nan') if doc['question'] == 'Q2?' else 1.0}\n",
+    )
+    body = json.loads(Path(work.task()).read_text())
+    body |= {"output_type": "multiple_choice", "metric_list": [{"metric": "share"}]}
+    del body["formats"]
+    lines = [f"{key}: {json.dumps(value)}" for key, value in body.items()]
+    work.write("t.yaml", "\n".join([*lines, "process_results: !function own.process"]))
+    run(work, "--tasks", "t.yaml")
+    run(work, "--tasks", "t.yaml", model="other")
+    message = refused(work, str(work.output))
+    assert (
+        "metric 'share' is no number (NaN or none) on 1 of 40 items, the first is doc 2" in message
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["nowhere"], "There is no 'nowhere'."),
+        (["t.yaml"], "t.yaml is no results file"),
+        (
+            ["out", "--formats", "clze"],
+            "--formats 'clze' is in none of these runs. Did you",
+        ),
+        (["out", "--models", "knwn"], "Did you mean 'known'?"),
+        (["out", "--tasks", "tt"], "--tasks 'tt' is in none of these runs."),
+        (["out", "--default", "mqca"], "--default 'mqca' is no format of these runs."),
+        (["out", "--metric", "ac"], "there is no metric ac. Did you mean 'acc'?"),
+        (["out", "--resamples", "5"], "--resamples 5 is too few for an interval."),
+        (["out", "--seed", "-1"], "--seed -1 is below zero."),
+        (["out", "--flips", "0"], "--flips 0: give how many docs"),
+        (["out", "--method", "bonf"], "unknown value 'bonf'"),
+        (["out", "-o", "report.txt"], "name a file that ends in .json"),
+        (["out", "-o", "t.yaml/x.json"], "cannot be written"),
+        ([], "required: RUN"),
+    ],
+)
+def test_arguments_that_cannot_be_used(work: Workplace, argv: list[str], message: str) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
+    assert message in refused(work, *argv)

@@ -1,0 +1,258 @@
+"""What a comparison finds in measurements of known behaviour, against known answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from comparison_cases import CASES, FAST, clear, comparison, grid, models, right, row, two, unread
+
+from lm_eval.errors import ComparisonError, UsageError
+from lm_eval.lab.compared import ADHERENCE, CHANCE, EQUAL, REAL, Block, Pair
+from lm_eval.lab.comparing import Options, compare
+from lm_eval.reports.encode import to_json
+from lm_eval.stats.paired import paired
+
+
+def block_of(case: str) -> Block:
+    return comparison(case).blocks[0]
+
+
+def pair_of(block: Block, first: str, second: str) -> Pair:
+    return next(pair for pair in block.pairs if {pair.first, pair.second} == {first, second})
+
+
+def test_known_answer_of_mcnemar_reaches_the_report() -> None:
+    """7 against 1: p = 18/256."""
+    a, b = [1] * 7 + [0] + [1] * 12, [0] * 7 + [1] + [1] * 12
+    (pair,) = compare([row("a", a), row("b", b)], FAST).blocks[0].pairs
+    assert pair.counts == (7, 1)
+    assert pair.p_adjusted == pair.result.p == pytest.approx(18 / 256)
+    assert pair.result.difference.value == pytest.approx(0.3)
+    assert pair.verdict == CHANCE
+
+
+def test_two_formats_have_the_spread_of_their_pair() -> None:
+    block = block_of("two")
+    assert block.spread is not None
+    assert block.spread.p == pytest.approx(block.pairs[0].result.p)
+    assert block.spread.value == pytest.approx(block.pairs[0].result.difference.value)
+
+
+def test_better_comes_first_whatever_the_order_of_rows() -> None:
+    rows = two()
+    assert [(p.first, p.second) for p in compare(rows, FAST).blocks[0].pairs] == [("mcqa", "cloze")]
+    turned = compare(rows[::-1], FAST).blocks[0]
+    assert [(p.first, p.second) for p in turned.pairs] == [("mcqa", "cloze")]
+    assert turned.default == "cloze"
+
+
+def test_less_is_better_turns_everything_round() -> None:
+    block = block_of("losses")
+    (pair,) = block.pairs
+    assert (pair.first, pair.second) == ("short", "long")
+    assert pair.result.difference.value < 0
+    assert pair.counts == (40, 0)
+    assert (block.best.label, block.worst.label) == ("short", "long")
+    assert block.chances("short") == (1.0, 0.0)
+    assert block.row("short").bounds is None
+
+
+def test_adherence_is_a_lead_no_larger_than_the_lead_in_answers_read() -> None:
+    block = block_of("clear")
+    verdicts = {(p.first, p.second): p.verdict for p in block.pairs}
+    assert verdicts["mcqa", "cot"] == verdicts["generate", "cot"] == ADHERENCE
+    assert verdicts["mcqa", "cloze"] == REAL
+    assert verdicts["cloze", "cot"] == CHANCE
+    for pair in block.pairs:
+        lead = pair.result.difference.value
+        assert pair.is_adherence == (0 < lead <= pair.gap_read)
+
+
+def test_a_lead_of_the_format_that_is_read_less_is_no_adherence() -> None:
+    worse = right(200, 0.3, 2)
+    better, read = unread(right(200, 0.9, 1), 0.4, 3)
+    (pair,) = compare([row("a", worse), row("b", better, read=read)], FAST).blocks[0].pairs
+    assert pair.first == "b"
+    assert pair.gap_read < 0
+    assert pair.verdict == REAL
+
+
+def test_the_second_test_is_that_of_the_items_read_under_both() -> None:
+    rows = clear()
+    pair = pair_of(compare(rows, FAST).blocks[0], "mcqa", "cot")
+    read = rows[3].is_read
+    assert read is not None
+    expected = paired(rows[0].scores[read], rows[3].scores[read])
+    assert pair.both_read == expected
+    assert pair_of(compare(rows, FAST).blocks[0], "mcqa", "cloze").both_read is None
+
+
+def test_second_test_of_scores_between_0_and_1_is_that_of_each_pair_alone() -> None:
+    """Pairs share their draws; the p-values are those of tests by themselves within their noise."""
+    rng = np.random.default_rng(5)
+    scores = np.clip(rng.random((3, 80)) + np.array([[0.1], [0.0], [0.0]]), 0, 1)
+    read = rng.random((3, 80)) < 0.8
+    rows = [row(f"f{k}", scores[k] * read[k], read=read[k]) for k in range(3)]
+    for pair in compare(rows, FAST).blocks[0].pairs:
+        i, j = (int(name[1]) for name in (pair.first, pair.second))
+        both = read[i] & read[j]
+        alone = paired(scores[i][both], scores[j][both])
+        assert pair.both_read is not None
+        assert pair.both_read.difference == alone.difference
+        assert pair.both_read.p == pytest.approx(alone.p, abs=0.03)
+
+
+def test_bounds_are_all_unread_wrong_and_all_unread_right() -> None:
+    scores, read = unread(right(100, 0.5, 1), 0.3, 2)
+    block = compare([row("a", right(100, 0.5, 1)), row("b", scores, read=read)], FAST).blocks[0]
+    found = block.row("b")
+    num_unread = read.count(False)
+    assert found.bounds == (sum(scores) / 100, (sum(scores) + num_unread) / 100)
+    assert found.share_read == pytest.approx(1 - num_unread / 100)
+    assert found.score_read is not None
+    assert found.score_read.value == pytest.approx(sum(scores) / read.count(True))
+    assert (block.row("a").bounds, block.row("a").share_read) == (None, None)
+
+
+def test_flips_are_counted_and_listed_by_doc() -> None:
+    rows = [row("a", [1, 1, 0, 0, 1]), row("b", [0, 1, 1, 0, 0])]
+    block = compare(rows, replace(FAST, flips=True)).blocks[0]
+    (pair,) = block.pairs
+    assert pair.flips is not None
+    assert (pair.flips.first, pair.flips.second) == (("0", "4"), ("2",))
+    assert block.flip_counts == ((0, 2), (1, 0))
+    assert block.steady == (1, 1)
+    assert compare(rows, FAST).blocks[0].pairs[0].flips is None
+
+
+def test_few_formats_are_compared_two_by_two_and_many_with_the_first() -> None:
+    rows = [row(f"f{k}", right(60, 0.5, k)) for k in range(7)]
+    few = compare(rows[:6], FAST).blocks[0]
+    assert {frozenset((p.first, p.second)) for p in few.pairs} == {
+        frozenset(pair) for pair in combinations([f"f{k}" for k in range(6)], 2)
+    }
+    many = compare(rows, FAST).blocks[0]
+    assert many.family == "each against f0"
+    assert all("f0" in (pair.first, pair.second) for pair in many.pairs)
+    assert len(many.pairs) == 6
+
+
+def test_a_named_default_is_what_all_are_set_against() -> None:
+    block = compare(clear(), replace(FAST, default="generate")).blocks[0]
+    assert len(block.pairs) == 3
+    assert all("generate" in (pair.first, pair.second) for pair in block.pairs)
+    assert block.default == "generate"
+    with pytest.raises(UsageError, match=r"is no format.*Did you mean 'generate'"):
+        compare(clear(), replace(FAST, default="generat"))
+
+
+def test_adjustment_follows_the_method() -> None:
+    plain = [pair.result.p for pair in compare(clear(), FAST).blocks[0].pairs]
+    adjusted = {
+        method: [
+            p.p_adjusted for p in compare(clear(), replace(FAST, method=method)).blocks[0].pairs
+        ]
+        for method in ("holm", "bh", "by")
+    }
+    smallest = min(plain)
+    assert min(adjusted["holm"]) == pytest.approx(6 * smallest)
+    for method in ("bh", "by"):
+        assert all(a >= p for a, p in zip(adjusted[method], plain, strict=True))
+    assert max(adjusted["holm"]) >= max(adjusted["bh"])
+    assert max(adjusted["by"]) >= max(adjusted["bh"])
+
+
+def test_clusters_reach_every_number() -> None:
+    block = block_of("clustered")
+    assert block.num_clusters == 40
+    assert block.row("mcqa").score.method == "t over 40 clusters"
+    assert all(pair.result.test.endswith("sign flips") for pair in block.pairs)
+    assert block.omnibus is None
+    assert block.spread is not None
+    assert block.spread.num_clusters == 40
+    assert block.components is not None
+    assert block.components.num_clusters == 40
+
+
+def test_models_under_one_format_are_compared_without_a_spread() -> None:
+    (block,) = compare(models(), FAST).blocks
+    assert (block.compares, block.within) == ("models", "mcqa")
+    assert [row.label for row in block.rows] == ["large", "small"]
+    assert block.spread is None
+    assert block.components is None
+
+
+def test_models_and_formats_are_compared_in_every_way_and_ranked() -> None:
+    found = compare(grid(), FAST)
+    assert [(block.compares, block.within) for block in found.blocks] == [
+        ("formats", "large"),
+        ("formats", "medium"),
+        ("formats", "small"),
+        ("models", "mcqa"),
+    ]
+    (ranking,) = found.rankings
+    assert ranking.models == ("large", "medium", "small")
+    assert ranking.stability.flip_rate.value == pytest.approx(2 / 3)
+    assert ranking.formats[ranking.stability.most_typical or 0] in ("mcqa", "generate")
+    table = np.array(ranking.scores)
+    assert table[0].tolist() == [block_row.score.value for block_row in found.blocks[0].rows]
+
+
+def test_one_item_is_a_comparison_without_components() -> None:
+    block = compare([row("a", [1]), row("b", [0])], FAST).blocks[0]
+    assert block.components is None
+    assert block.pairs[0].p_adjusted == 1.0
+
+
+def test_equal_scores_are_no_difference() -> None:
+    block = block_of("equal")
+    assert {pair.verdict for pair in block.pairs} == {EQUAL}
+    assert {pair.p_adjusted for pair in block.pairs} == {1.0}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_comparison_is_json_without_loss(case: str) -> None:
+    found = compare(CASES[case](), replace(FAST, flips=True)).to_dict()
+    text = to_json(found)
+    assert "nonfinite" not in text
+    assert json.loads(text)["comparisons"][0]["rows"]
+
+
+def test_the_same_seed_gives_the_same_comparison() -> None:
+    assert comparison("clear").to_dict() == comparison("clear").to_dict()
+    other = compare(clear(), replace(FAST, seed=5))
+    assert other.blocks[0].spread != block_of("clear").spread
+
+
+def test_tasks_are_compared_each_by_itself() -> None:
+    rows = [*two(), row("mcqa", [1, 0, 1], task="other")]
+    found = compare(rows, FAST)
+    assert [block.task for block in found.blocks] == ["quiz"]
+    assert found.notes == (
+        "Nothing to compare: one result, other@mcqa (tiny). Add a format: `lm-eval run --tasks "
+        "other@mcqa,other@cloze --output_path DIR`; or give a run of another model as well.",
+    )
+
+
+def test_what_differs_in_model_and_format_is_not_compared() -> None:
+    rows = [row("mcqa", [1, 0], model="a"), row("cloze", [0, 0], model="b")]
+    with pytest.raises(ComparisonError, match=r"@mcqa \(a\) and quiz@cloze \(b\) differ in"):
+        compare(rows, FAST)
+
+
+def test_nothing_at_all_is_an_error() -> None:
+    with pytest.raises(ComparisonError, match="hold no result"):
+        compare([], Options())
+
+
+def test_different_items_are_an_error_unless_the_common_ones_are_asked_for() -> None:
+    rows = [row("a", [1, 0, 1, 1]), row("b", [1, 0, 0])]
+    with pytest.raises(ComparisonError, match="give --intersect"):
+        compare(rows, FAST)
+    block = compare(rows, replace(FAST, intersect=True)).blocks[0]
+    assert block.num_items == 3
+    assert block.left_out == {"quiz@a (tiny)": 1}

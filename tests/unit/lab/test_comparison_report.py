@@ -1,0 +1,152 @@
+"""What people read of a comparison, compared with plain text files.
+
+To write the files anew after a change you meant: ``python tests/unit/lab/test_comparison_report.py``.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
+from rich.console import Console
+
+from lm_eval.lab.compared import Comparison
+from lm_eval.lab.comparing import compare
+from lm_eval.lab.phrases import chance, joined, p_words, round_up
+from lm_eval.lab.tables import comparison_markdown, print_comparison
+from lm_eval.lab.words import fewest_units, sentences
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "comparisons"
+
+
+def printed(found: Comparison, *, width: int = 100, flips: int | None = None, ends: bool) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+    print_comparison(found, console, flips=flips, is_ending=ends)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def golden_files() -> Iterator[tuple[str, str]]:
+    for case in CASES:
+        yield f"{case}.txt", printed(comparison(case), ends=True)
+
+
+@pytest.mark.parametrize(("name", "text"), list(golden_files()))
+def test_golden(name: str, text: str) -> None:
+    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_no_golden_file_is_left_over() -> None:
+    assert {file.name for file in GOLDEN.iterdir()} == {f"{case}.txt" for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_is_wider_than_the_console(case: str, width: int) -> None:
+    text = printed(
+        compare(CASES[case](), replace(FAST, flips=True)), width=width, flips=5, ends=False
+    )
+    wide = [line for line in text.splitlines() if len(line) > width]
+    assert not wide
+
+
+def test_whole_report_has_scores_plot_and_every_number() -> None:
+    text = printed(compare(clear(), replace(FAST, flips=True)), flips=2, ends=False)
+    assert "├" in text
+    for part in (
+        "Format      acc  95 % interval  Read  If read     Bounds   Best",
+        "cot       0.420   [0.35, 0.49]  64 %    0.651  0.42–0.78    0 %",
+        "Spread (best − worst): 0.245; by luck alone",
+        "All together: Cochran Q",
+        "Of 200 items, ",
+        "Intervals of scores: wilson; of differences: tango.",
+        "Right under mcqa, not under generate: doc ",
+        " and 14 more.",
+    ):
+        assert part in text
+
+
+def test_notes_are_said_once() -> None:
+    text = printed(compare(grid(), FAST), width=200, ends=False)
+    assert text.count("Flips: items right under the first alone") == 1
+    assert text.count("• The format matters here") == 3
+
+
+def test_markdown_has_the_words_and_the_tables() -> None:
+    text = comparison_markdown(comparison("clear"))
+    assert text.startswith(
+        "## quiz: 4 formats on the same 200 items, asked of tiny\n\n**What this says**\n\n- "
+    )
+    assert "| mcqa − cot | 0.24 \\[0.18, 0.31\\] | \\< 0.001 |" in text
+    assert "**" not in text.partition("**What this says**")[2]
+
+
+def test_names_are_data() -> None:
+    rows = [row("[bold]\x1b[31m", right(30, 0.5, 1)), row("b|*", right(30, 0.9, 2))]
+    text = printed(compare(rows, FAST), ends=False)
+    assert "[bold]\\x1b[31m" in text
+    assert "\x1b" not in text
+    assert "b\\|\\*" in comparison_markdown(compare(rows, FAST))
+
+
+def test_costs_stand_beside_the_scores() -> None:
+    usage = {"requests": 1200, "tokens_in": 54321, "tokens_out": 99, "wall_s": 75.0, "cost": 0.0123}
+    rows = [replace(one, usage=usage) for one in two()]
+    text = printed(compare(rows, FAST), width=140, ends=False)
+    assert "1,200  54,321 + 99  1 min 15 s  0.0123" in text
+
+
+def test_metrics_of_different_names_are_named() -> None:
+    first, second = two()
+    text = printed(compare([first, replace(second, metric="acc_norm")], FAST), ends=False)
+    assert "cloze   acc_norm  0.458" in text
+
+
+@pytest.mark.parametrize(("pairs", "fewest"), [(1, 6), (3, 7), (6, 8), (15, 10)])
+def test_fewest_items_are_those_with_which_a_difference_can_be_real(
+    pairs: int, fewest: int
+) -> None:
+    """All items favour one side: just so many make it real, one fewer does not."""
+    num_rows = next(k for k in range(2, 9) if k * (k - 1) // 2 == pairs)
+    for n in (fewest - 1, fewest):
+        ones, zeros = [1] * n, [0] * n
+        rows = [row("a", ones)] + [row(f"b{k}", zeros) for k in range(num_rows - 1)]
+        block = compare(rows, FAST).blocks[0]
+        assert fewest_units(block) == fewest
+        assert any(pair.is_significant for pair in block.pairs) == (n >= fewest)
+
+
+def test_few_items_are_called_too_few_and_nothing_else() -> None:
+    (first, *_) = sentences(comparison("three_items").blocks[0])
+    assert first.startswith("Too few items to tell: with 3,")
+    assert "at least 7 for 3 comparisons" in first
+
+
+def test_large_numbers_of_items_get_a_third_digit() -> None:
+    rows = [row("a", right(1200, 0.5, 1)), row("b", right(1200, 0.55, 2))]
+    (first, *_) = sentences(compare(rows, FAST).blocks[0])
+    assert "b is 0.0" in first
+    assert len(first.partition("b is ")[2].partition(" ")[0]) == len("0.045")
+
+
+def test_pieces_of_sentences() -> None:
+    assert [p_words(p) for p in (0.0004, 0.0123, 0.9999, 1.0)] == [
+        *("p < 0.001", "p = 0.012", "p = 1", "p = 1"),
+    ]
+    assert [chance(value) for value in (0.0, 1e-6, 0.25, 0.9999, 1.0)] == [
+        *("0 %", "< 1 %", "25 %", "> 99 %", "100 %"),
+    ]
+    assert [joined(parts) for parts in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        *("", "a", "a and b", "a, b and c"),
+    ]
+    assert [round_up(count) for count in (0.2, 7.5, 99, 101, 1234.5)] == [1, 8, 99, 110, 1300]
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for file_name, content in golden_files():
+        (GOLDEN / file_name).write_text(content, encoding="utf-8")
