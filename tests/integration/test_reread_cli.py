@@ -306,6 +306,18 @@ def test_a_run_without_samples(place: Workplace) -> None:
     assert "has no samples of 't@generate'" in done.err
 
 
+def test_a_failure_leaves_the_file_of_before(place: Workplace) -> None:
+    run(place, "C")
+    _, rows = reread(place, "--scorer", "choice")
+    for path in place.output.rglob("samples_*.jsonl"):
+        path.write_text(path.read_text() + "{\n")
+    done = place.cli("reread", "out", "--scorer", "choice", "--output_path", "again.jsonl")
+    assert done.code == 1
+    assert "line 21 is no JSON" in done.err
+    assert len((place.folder / "again.jsonl").read_text().splitlines()) == len(rows)
+    assert not list(place.folder.glob("*.partial"))
+
+
 def test_two_runs_in_one_folder(place: Workplace) -> None:
     run(place, "C")
     run(place, "D")

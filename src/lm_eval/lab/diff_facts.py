@@ -18,6 +18,7 @@ from lm_eval.formats.compile import compile_format
 from lm_eval.lab.chosen import PLAIN
 from lm_eval.lab.reader_spec import reader_words
 from lm_eval.lab.stored import StoredRun
+from lm_eval.reports.redact import redacted
 
 ABSENT = "not given"
 UNKNOWN = "not known"
@@ -126,7 +127,8 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
 
 
 def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = results.get("config")
+    """The run's own settings, without keys that another program may have written down."""
+    found: Any = redacted(results.get("config"))
     return found if isinstance(found, Mapping) else {}
 
 

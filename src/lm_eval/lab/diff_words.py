@@ -130,6 +130,9 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
     if found.items is None:
         why = f"What differs in the files: {names}." if names else "The files tell no difference."
         return f"Item by item nothing is known: {found.no_items} {why}"
+    if found.paired is None and found.items.counts["shared"]:
+        why = f" What differs in the files: {names}." if names else ""
+        return f"No item has a score in both runs, so there is no difference to explain.{why}"
     parts = {name: value for name, value in found.parts.items() if abs(value) > 1e-12}
     if not parts:
         if any(found.items.flips):
