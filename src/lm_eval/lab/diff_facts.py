@@ -20,6 +20,7 @@ from lm_eval.lab.reader_spec import reader_words
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.redact import redacted
 
+TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")
 ABSENT = "not given"
 UNKNOWN = "not known"
 SHOWN_CHARS = 60
@@ -75,6 +76,11 @@ class Finding:
             "same": self.same,
             "changes": {one.key: [one.first, one.second] for one in self.changes},
         }
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order in which they explain a difference."""
+    return sorted(findings, key=lambda finding: TOPICS.index(finding.topic))
 
 
 def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
