@@ -141,6 +141,17 @@ def test_stored_prompts_are_compared(work: Workplace) -> None:
     assert "doc 0, from character" in done.out
 
 
+def test_compare_and_power(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    done = lab(work, "compare", "out")
+    assert done.code == 0, done.err
+    assert "nuggets: 4 formats on the same 7 items in 2 clusters, asked of toy" in done.out
+    assert "no_reasoning×json" in done.out
+    power = lab(work, "power", "out")
+    assert power.code == 0, power.err
+    assert "nuggets@no_reasoning×json" in " ".join(power.out.split())
+
+
 def test_reread_with_another_format_type(work: Workplace) -> None:
     """Two answers in one reply: the one in the format that was asked for counts."""
 
