@@ -15,8 +15,8 @@ SMALL_N = 300
 
 _METHODS = {
     "holm": "Holm",
-    "bh": "Benjamini and Hochberg (of those below 0.05, about 1 in 20 is false)",
-    "by": "Benjamini and Yekutieli (of those below 0.05, about 1 in 20 is false)",
+    "bh": "Benjamini and Hochberg, so that about 1 in 20 of those below 0.05 is false",
+    "by": "Benjamini and Yekutieli, so that about 1 in 20 of those below 0.05 is false",
 }
 
 

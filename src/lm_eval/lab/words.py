@@ -283,11 +283,16 @@ def _including_formats(block: Block) -> str:
     count = len(block.rows)
     if parts.var_format == 0:
         return f"{start}. Nothing in these {count} formats says that the choice of format adds to that."
-    found = _clipped(parts.one_format(row.score.value), block)
-    errors = f"{size(block, parts.stderr_one_format)} instead of {size(block, parts.stderr_items)}"
-    text = (
-        f"{start}. Including the choice of format, its typical error (standard error) is {errors}"
+    with_format, items_only = (
+        size(block, error) for error in (parts.stderr_one_format, parts.stderr_items)
     )
+    if with_format == items_only:
+        return f"{start}. The choice of format adds hardly anything to that."
+    text = (
+        f"{start}. Including the choice of format, its typical error (standard error) is {with_format} "
+        f"instead of {items_only}"
+    )
+    found = _clipped(parts.one_format(row.score.value), block)
     if block.is_share and found.low is not None and found.high is not None:
         if found.high - found.low > WIDE:
             return f"{text}; {count} formats say too little about all others for an interval."
