@@ -247,6 +247,38 @@ def test_a_gap_in_answers_read_is_told(place: Workplace) -> None:
     )
 
 
+def test_answers_without_scores_are_compared(place: Workplace) -> None:
+    run(place, "a", "--predict_only")
+    run(place, "b", "--predict_only", "--model_args", "seed=7")
+    _, found = diff(place)
+    assert found["scores"] == [None, None]
+    assert found["counts"]["answers"] > 0
+    assert "No item has a score in both runs" in found["said"]
+
+
+def test_a_score_that_is_no_number_counts_nowhere(place: Workplace) -> None:
+    """EleutherAI's harness writes NaN."""
+    run(place, "a")
+    run(place, "b")
+    rewrite(
+        samples_of(place, "b"),
+        lambda samples: [samples[0] | {"acc": float("nan")}, *samples[1:]],
+    )
+    _, found = diff(place)
+    assert found["counts"]["unscored"] == 1
+    assert found["paired"]["n"] == 19
+
+
+def test_keys_in_the_files_of_others_are_not_shown(place: Workplace) -> None:
+    for name, key in (("a", "hf_abcdefghijklmnopqrst"), ("b", "hf_bbbbbbbbbbbbbbbbbbbbbb")):
+        path = peer_files.write_peer_run(place.folder / name, replies=["#### 2"])
+        results = json.loads(path.read_text())
+        results["config"]["model_args"] = f"pretrained=m,token={key}"
+        path.write_text(json.dumps(results))
+    done, _ = diff(place)
+    assert "hf_" not in done.out + (place.folder / "diff.json").read_text()
+
+
 def test_two_formats(place: Workplace) -> None:
     run(place, "a", fmt="generate,mcqa")
     run(place, "b", fmt="cot,mcqa")

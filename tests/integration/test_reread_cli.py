@@ -171,6 +171,31 @@ def test_clusters_are_kept_together(place: Workplace) -> None:
     assert "p = 0.062 (exact sign flips)" in " ".join(done.out.split())  # five clusters: 2 × 2⁻⁵
 
 
+def test_repeats_are_all_read_and_docs_are_their_clusters(place: Workplace) -> None:
+    run(place, "<<C>>", repeats=3)
+
+    def with_one_readable(sample: dict[str, Any]) -> dict[str, Any]:
+        assert len(sample["resps"][0]) == len(sample["readings"]) == 3
+        sample["resps"][0][1] = "no idea"
+        return sample
+
+    rewrite(place, with_one_readable)
+    done, rows = reread(place, "--scorer", BRACKETS)
+    assert len(rows) == 60
+    assert rows[1]["item"] == "doc 0, reply 2"
+    assert sum(row["after"]["score"] for row in rows) == 10  # two of three, on five docs
+    assert "each doc has 3 replies, all of which are read" in done.out
+    assert "p = 0.062 (exact sign flips)" in " ".join(done.out.split())  # five docs: 2 × 2⁻⁵
+
+
+def test_orders_of_choices_beyond_the_first_are_told(place: Workplace) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
+    done, rows = reread(place, "--scorer", "first_label")
+    assert len(rows) == 20
+    assert "only that of the data is read again" in done.out
+
+
 def test_a_run_of_the_harness(place: Workplace) -> None:
     """Its own metric scores what the reader leaves, in the place of its filter."""
     write_peer_run(place.folder / "peer", replies=["It is 3.", "#### 3", "no", "So 5"])
@@ -279,6 +304,18 @@ def test_a_run_without_samples(place: Workplace) -> None:
     done = place.cli("reread", "out", "--scorer", "choice")
     assert done.code == 1
     assert "has no samples of 't@generate'" in done.err
+
+
+def test_a_failure_leaves_the_file_of_before(place: Workplace) -> None:
+    run(place, "C")
+    _, rows = reread(place, "--scorer", "choice")
+    for path in place.output.rglob("samples_*.jsonl"):
+        path.write_text(path.read_text() + "{\n")
+    done = place.cli("reread", "out", "--scorer", "choice", "--output_path", "again.jsonl")
+    assert done.code == 1
+    assert "line 21 is no JSON" in done.err
+    assert len((place.folder / "again.jsonl").read_text().splitlines()) == len(rows)
+    assert not list(place.folder.glob("*.partial"))
 
 
 def test_two_runs_in_one_folder(place: Workplace) -> None:

@@ -141,6 +141,17 @@ def test_stored_prompts_are_compared(work: Workplace) -> None:
     assert "doc 0, from character" in done.out
 
 
+def test_compare_and_power(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    done = lab(work, "compare", "out")
+    assert done.code == 0, done.err
+    assert "nuggets: 4 formats on the same 7 items in 2 clusters, asked of toy" in done.out
+    assert "no_reasoning×json" in done.out
+    power = lab(work, "power", "out")
+    assert power.code == 0, power.err
+    assert "nuggets@no_reasoning×json" in " ".join(power.out.split())
+
+
 def test_reread_with_another_format_type(work: Workplace) -> None:
     """Two answers in one reply: the one in the format that was asked for counts."""
 
@@ -262,3 +273,15 @@ def test_topics_are_the_clusters_of_the_interval(work: Workplace) -> None:
     (result,) = json.loads((work.folder / "diff.json").read_text())["results"]
     assert len(TOPICS) == 2
     assert result["scores"][0]["method"] == "t over 2 clusters, few clusters"
+
+
+def test_prompt_and_format_types_are_compared_as_formats(work: Workplace) -> None:
+    compared(work, "--gold", gold(work))
+    done = lab(work, "compare", "out", "--output_path", "found.json", "--flips")
+    assert done.code == 0, done.err
+    text = " ".join(done.out.split())
+    assert "nuggets: 4 formats on the same" in text
+    assert "asked of toy" in text
+    (block,) = json.loads((work.folder / "found.json").read_text("utf-8"))["comparisons"]
+    assert len(block["pairs"]) == 6
+    assert block["num_clusters"] == len(TOPICS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,16 +68,36 @@ def reread(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _written(path: str | None) -> Iterator[Sink]:
-    """What takes rows for the file of ``--output_path``; a file that cannot be written is an error."""
+    """What takes rows for the file of ``--output_path``, which is replaced only when all is done."""
     if path is None:
         yield lambda _: None
         return
     target = Path(path).expanduser()
     if target.suffix != ".jsonl":
         raise UsageError(f"--output_path {path!r}: give a file that ends in .jsonl.")
-    try:
+    partial = target.with_name(f"{target.name}.partial")
+    with _explained(path):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("w", encoding="utf-8") as file:
-            yield lambda row: print(to_json(row), file=file)
+        file = partial.open("w", encoding="utf-8")
+
+    def write(row: dict[str, Any]) -> None:
+        with _explained(path):
+            print(to_json(row), file=file)
+
+    try:
+        yield write
+    except BaseException:
+        file.close()
+        partial.unlink(missing_ok=True)
+        raise
+    with _explained(path):
+        file.close()
+        os.replace(partial, target)
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}.") from None

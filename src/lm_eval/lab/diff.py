@@ -22,6 +22,7 @@ from lm_eval.stats.paired import Paired, paired
 
 Parts = dict[str, float]
 """``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → what of the difference is theirs."""
+NO_METRIC = "no score"
 PART_NAMES = {
     "prompt": "prompts",
     "answer": "answers",
@@ -150,8 +151,7 @@ def _are_single(a: StoredRun, b: StoredRun) -> bool:
 
 
 def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> ResultDiff:
-    metric_a = primary_metric(a.results, name_a, str(a.path))
-    metric_b = primary_metric(b.results, name_b, str(b.path))
+    metric_a, metric_b = _metric(a, name_a), _metric(b, name_b)
     findings = tuple(result_findings(a, name_a, b, name_b))
     try:
         for run, name in ((a, name_a), (b, name_b)):
@@ -184,6 +184,14 @@ def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> 
     )
 
 
+def _metric(run: StoredRun, name: str) -> tuple[str, str | None]:
+    """The metric shown as the score and its filter; of answers that were only saved, none."""
+    try:
+        return primary_metric(run.results, name, str(run.path))
+    except ComparisonError:
+        return NO_METRIC, None
+
+
 def _paired(items: ItemDiff) -> Paired | None:
     first, second = items.paired
     if not first:
@@ -210,7 +218,7 @@ def _parts(items: ItemDiff) -> Parts:
 def _estimate(
     results: Mapping[str, Any],
     name: str,
-    metric: tuple[str, str],
+    metric: tuple[str, str | None],
     scores: Sequence[float],
     clusters: Sequence[str],
 ) -> Estimate | None:
@@ -225,7 +233,9 @@ def _estimate(
     return stored if abs(stored.value - made.value) > 1e-6 else made
 
 
-def _stored(results: Mapping[str, Any], name: str, metric: tuple[str, str]) -> Estimate | None:
+def _stored(
+    results: Mapping[str, Any], name: str, metric: tuple[str, str | None]
+) -> Estimate | None:
     scores = results["results"].get(name, {})
     key, filter_name = metric
     value = scores.get(f"{key},{filter_name}")

@@ -18,7 +18,9 @@ from lm_eval.formats.compile import compile_format
 from lm_eval.lab.chosen import PLAIN
 from lm_eval.lab.reader_spec import reader_words
 from lm_eval.lab.stored import StoredRun
+from lm_eval.reports.redact import redacted
 
+TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")
 ABSENT = "not given"
 UNKNOWN = "not known"
 SHOWN_CHARS = 60
@@ -76,6 +78,11 @@ class Finding:
         }
 
 
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order in which they explain a difference."""
+    return sorted(findings, key=lambda finding: TOPICS.index(finding.topic))
+
+
 def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
     """What concerns the runs as a whole."""
     ours, theirs = a.results, b.results
@@ -126,7 +133,8 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
 
 
 def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = results.get("config")
+    """The run's own settings, without keys that another program may have written down."""
+    found: Any = redacted(results.get("config"))
     return found if isinstance(found, Mapping) else {}
 
 

@@ -7,6 +7,7 @@ score of the same reading; what that is decides to which stage its difference in
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,10 +62,10 @@ class ItemDiff:
 def compare_items(
     a: StoredRun,
     name_a: str,
-    metric_a: tuple[str, str],
+    metric_a: tuple[str, str | None],
     b: StoredRun,
     name_b: str,
-    metric_b: tuple[str, str],
+    metric_b: tuple[str, str | None],
     *,
     show: int,
 ) -> ItemDiff:
@@ -111,13 +112,16 @@ def _doc_id(sample: Mapping[str, Any]) -> int:
     return int(sample.get("doc_id", 0))
 
 
-def _of_filter(samples: Iterable[Sample], filter_name: str) -> Iterator[Sample]:
+def _of_filter(samples: Iterable[Sample], filter_name: str | None) -> Iterator[Sample]:
+    """The samples under one filter; under the first of them where none is named."""
     for sample in samples:
-        if sample.get("filter", "none") == filter_name and not sample.get("missing"):
+        own = sample.get("filter", "none")
+        filter_name = own if filter_name is None else filter_name
+        if own == filter_name and not sample.get("missing"):
             yield sample
 
 
-def _ordered(samples: Iterable[Sample], filter_name: str) -> Iterator[Sample]:
+def _ordered(samples: Iterable[Sample], filter_name: str | None) -> Iterator[Sample]:
     last = -1
     for sample in _of_filter(samples, filter_name):
         if _doc_id(sample) <= last:
@@ -205,7 +209,7 @@ class _Tally:
 
     def _score(self, sample: Sample, side: int) -> float | None:
         value = sample.get(self._metrics[side])
-        if not isinstance(value, bool | int | float):
+        if not isinstance(value, bool | int | float) or not math.isfinite(value):
             return None
         self._found.scores[side].append(float(value))
         if sample.get("cluster") is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.errors import listing
 from lm_eval.lab.diff import ResultDiff, RunDiff
+from lm_eval.lab.diff_facts import in_order
 from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
 from lm_eval.lab.reread_report import difference_words, p_words, signed
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
@@ -71,7 +72,7 @@ def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: in
         shared = len(result.items.paired[0]) if result.items is not None else 0
         console.print(Paragraph("  ", f"On the {shared} items of both: {words}"))
     console.print()
-    lines: list[Line] = list(fact_lines([*found.findings, *result.findings], show))
+    lines: list[Line] = list(fact_lines(in_order([*found.findings, *result.findings]), show))
     if result.items is not None:
         lines += [*item_lines(result.items), *read_line(result.items)]
         lines.append(("verdicts", verdict_line(result.items)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from lm_eval.errors import listing
 from lm_eval.lab.diff import ResultDiff
-from lm_eval.lab.diff_facts import Finding
+from lm_eval.lab.diff_facts import Finding, in_order
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
 from lm_eval.lab.reread_report import p_words, signed
@@ -89,7 +89,7 @@ def verdict_line(items: ItemDiff) -> str:
 
 def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     """What explains the difference, and what was found equal."""
-    facts = [*run_facts, *found.findings]
+    facts = in_order([*run_facts, *found.findings])
     said = [_explanation(found, facts)]
     equal = [fact.topic for fact in facts if fact.is_same]
     equal += _equal_items(found.items)
@@ -105,8 +105,12 @@ def _chance(found: Paired) -> str:
     if found.p < SIGNIFICANT:
         return f"On the items of both that is more than chance gives (p {p_words(found.p)})."
     needed = found.smallest_detectable
-    hint = "" if needed is None else f"; so many items show differences from {number(needed)} on"
-    return f"On the items of both, chance alone may give as much (p {p_words(found.p)}){hint}."
+    said = f"On the items of both, chance alone may give as much (p {p_words(found.p)})."
+    if needed is None:
+        return said
+    return (
+        f"{said} {found.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
+    )
 
 
 def _adherence(found: ResultDiff) -> list[str]:
@@ -130,6 +134,9 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
     if found.items is None:
         why = f"What differs in the files: {names}." if names else "The files tell no difference."
         return f"Item by item nothing is known: {found.no_items} {why}"
+    if found.paired is None and found.items.counts["shared"]:
+        why = f" What differs in the files: {names}." if names else ""
+        return f"No item has a score in both runs, so there is no difference to explain.{why}"
     parts = {name: value for name, value in found.parts.items() if abs(value) > 1e-12}
     if not parts:
         if any(found.items.flips):

@@ -221,7 +221,10 @@ def primary_metric(
     others = [
         key
         for key, value in results["results"][name].items()
-        if "," in key and "_stderr," not in key and isinstance(value, int | float)
+        if "," in key
+        and "_stderr," not in key
+        and not key.startswith("share_read,")
+        and isinstance(value, int | float)
     ]
     if wanted:
         return _wanted(wanted, [*known, *others], f"{run or 'This run'}, {name}")

@@ -7,6 +7,7 @@ task is loaded by its name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import ComparisonError
@@ -33,6 +34,26 @@ from lm_eval.tasks.task import ConfigurableTask
 FALLBACK_METRIC = "acc"
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a reader and a metric need to know of a doc."""
+
+    answers: AnswerKind
+    labels: tuple[str, ...]
+    choices: tuple[str, ...]
+    gold: tuple[Any, ...]
+    prefix: str | None
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """One reply to a doc, as it was read before."""
+
+    text: str
+    finish: str | None
+    reading: Reading
+
+
 class UnderFormat:
     """The replies of a task under a format."""
 
@@ -53,51 +74,69 @@ class UnderFormat:
     def rereading(self) -> Rereading:
         facts = self._run.results["formats"][self._name]
         found = Rereading(self._metric.name, (), before=stored_reader(facts))
-        found.items = self._items()
+        found.items = self._items(found.notes)
         return found
 
-    def _items(self) -> Iterator[ReadAgain]:
+    def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
+        most, has_orders = 1, False
         for sample in answered_samples(self._run, self._name, None):
-            yield self._item(sample)
+            replies = _replies(sample)
+            most, has_orders = max(most, len(replies)), has_orders or "choice_order" in sample
+            asked = self._asked(sample)
+            for number, reply in enumerate(replies, start=1):
+                yield self._item(sample, asked, reply, number if len(replies) > 1 else None)
+        if most > 1:
+            notes.append(f"each doc has {most} replies, all of which are read; docs are clusters")
+        if has_orders:
+            notes.append("of the orders of choices, only that of the data is read again")
 
-    def _item(self, sample: Mapping[str, Any]) -> ReadAgain:
-        reply = first_reply(sample) or ""
-        given = sample.get("read_with") or self._from_task(sample)
-        answers: AnswerKind = given.get("answers", "choice")
-        labels, choices = tuple(given.get("labels", ())), tuple(given.get("choices", ()))
-        gold = tuple(tuple(one) if isinstance(one, list) else one for one in given["gold"])
-        shown = choices[: len(labels)] if labels else choices
+    def _item(
+        self, sample: Mapping[str, Any], asked: _Asked, reply: _Reply, number: int | None
+    ) -> ReadAgain:
+        shown = asked.choices[: len(asked.labels)] if asked.labels else asked.choices
         reading = read(
-            reply,
+            reply.text,
             (self._reader,),
-            labels=labels,
+            labels=asked.labels,
             choices=shown,
-            prefix=given.get("prefix") if self._is_prefilled else None,
-            finish=sample.get("finish"),
+            prefix=asked.prefix if self._is_prefilled else None,
+            finish=reply.finish,
         )
-        after = fitted(reading, answers, labels, shown)
-        before = _stored_reading(sample)
+        doc_id, cluster = int(sample["doc_id"]), sample.get("cluster")
+        if cluster is None and number is not None:  # replies to one doc are not independent
+            cluster = doc_id
+        stored = sample.get(self._metric.name) if number is None else None
+        after = fitted(reading, asked.answers, asked.labels, shown)
         return ReadAgain(
-            f"doc {sample['doc_id']}",
-            int(sample["doc_id"]),
-            reply,
-            in_words(gold[0], answers, choices),
-            self._verdict(TextOutcome(reply, before, gold, answers, choices), sample),
-            self._verdict(TextOutcome(reply, after, gold, answers, choices), None),
-            None if sample.get("cluster") is None else str(sample["cluster"]),
+            f"doc {doc_id}" if number is None else f"doc {doc_id}, reply {number}",
+            doc_id,
+            reply.text,
+            in_words(asked.gold[0], asked.answers, asked.choices),
+            self._verdict(asked, reply.text, reply.reading, stored),
+            self._verdict(asked, reply.text, after, None),
+            None if cluster is None else str(cluster),
         )
 
-    def _verdict(self, outcome: TextOutcome, sample: Mapping[str, Any] | None) -> Verdict:
+    def _verdict(self, asked: _Asked, text: str, reading: Reading, stored: Any) -> Verdict:
         """With the stored score where there is one, as other code may have made it."""
-        stored = None if sample is None else sample.get(self._metric.name)
+        outcome = TextOutcome(text, reading, asked.gold, asked.answers, asked.choices)
         score = self._metric.value(outcome) if stored is None else stored
-        reading = outcome.reading
         return Verdict(
             float(score),
-            in_words(reading.value, outcome.answers, outcome.choices),
+            in_words(reading.value, asked.answers, asked.choices),
             reading.rule,
             reading.span,
             reading.reason,
+        )
+
+    def _asked(self, sample: Mapping[str, Any]) -> _Asked:
+        given = sample.get("read_with") or self._from_task(sample)
+        return _Asked(
+            given.get("answers", "choice"),
+            tuple(given.get("labels", ())),
+            tuple(given.get("choices", ())),
+            tuple(tuple(one) if isinstance(one, list) else one for one in given["gold"]),
+            given.get("prefix"),
         )
 
     def _from_task(self, sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,13 +163,31 @@ def _item_metric(run: StoredRun, name: str) -> Metric:
     except ComparisonError:  # answers alone were saved, with --predict_only
         metric = FALLBACK_METRIC
     found: Metric = METRICS.get(metric if metric in METRICS else FALLBACK_METRIC)
-    empty = TextOutcome("", Reading(0, "", (0, 0)), (0,), "choice", ("",))
-    is_number = found.of_text is not None and isinstance(found.value(empty), float)
-    return found if is_number else METRICS.get(FALLBACK_METRIC)
+    fallback: Metric = METRICS.get(FALLBACK_METRIC)
+    if found.of_text is None:
+        return fallback
+    tried = [
+        found.value(TextOutcome("", reading, (0,), "choice", ("",)))
+        for reading in (Reading(0, "", (0, 0)), Reading.unread("empty"))
+    ]
+    is_number = all(isinstance(value, float) for value in tried)
+    return found if is_number else fallback
 
 
-def _stored_reading(sample: Mapping[str, Any]) -> Reading:
-    stored = sample.get("reading")
+def _replies(sample: Mapping[str, Any]) -> list[_Reply]:
+    """Every reply to a doc: several where the task has repeats."""
+    several = sample.get("readings")
+    if isinstance(several, list) and several:
+        texts = sample["resps"][0]
+        return [
+            _Reply(str(text), one.get("finish"), _stored_reading(one, sample))
+            for text, one in zip(texts, several, strict=True)
+        ]
+    reading = _stored_reading(sample.get("reading"), sample)
+    return [_Reply(first_reply(sample) or "", sample.get("finish"), reading)]
+
+
+def _stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
     if not isinstance(stored, Mapping):
         raise ComparisonError(
             f"Doc {sample.get('doc_id')} of these samples has no `reading`: the file is damaged, or "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.compared import ADHERENCE, Block, Comparison, Pair, Ranking, Row
-from lm_eval.lab.phrases import chance, p_words, size
+from lm_eval.lab.notes import SMALL_N, block_notes, flip_notes, pair_notes
+from lm_eval.lab.phrases import chance, size
 from lm_eval.lab.pictures import scores_picture
 from lm_eval.lab.plots import Plot
 from lm_eval.lab.rankings import (
@@ -22,20 +23,12 @@ from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import visible
+from lm_eval.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 HEADING = "What this says"
-SMALL_N = 300
-"""Below so many items the probability that one row is truly better is shown as well."""
-FLIPS_SHOWN = 10
-
-_METHODS = {
-    "holm": "Holm",
-    "bh": "Benjamini and Hochberg (of those below 0.05, about 1 in 20 is false)",
-    "by": "Benjamini and Yekutieli (of those below 0.05, about 1 in 20 is false)",
-}
 
 
 @dataclass(frozen=True)
@@ -118,11 +111,11 @@ def _print_section(section: Section, console: Console, said: set[str]) -> None:
 
 def _block_section(block: Block, flips: int | None, *, is_ending: bool) -> Section:
     if is_ending:
-        return Section(title(block), sentences(block), [pair_table(block)], [*_pair_notes(block)])
+        return Section(title(block), sentences(block), [pair_table(block)], [*pair_notes(block)])
     tables = [score_table(block), pair_table(block)]
-    notes = [*_pair_notes(block), *_block_notes(block)]
+    notes = [*pair_notes(block), *block_notes(block)]
     if flips is not None:
-        notes += _flip_lines(block, flips)
+        notes += flip_notes(block, flips)
     return Section(title(block), sentences(block), tables, notes, scores_picture(block))
 
 
@@ -199,7 +192,7 @@ def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
     known = pair.probability if shows_probability else None
     return Cells(
         name=f"{visible(pair.first)} − {visible(pair.second)}",
-        difference=f"{size(block, result.difference.value)} {interval(result.difference)}",
+        difference=_difference(block, result.difference),
         p=_p(pair.p_adjusted),
         probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
@@ -207,6 +200,11 @@ def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
         detects="" if detectable is None else size(block, detectable),
         verdict=_VERDICTS.get(pair.verdict, pair.verdict),
     )
+
+
+def _difference(block: Block, found: Estimate) -> str:
+    """``0.25 [0.10, 0.38]``; without the interval where there is none."""
+    return f"{size(block, found.value)} {interval(found)}".removesuffix(f" {NOTHING}")
 
 
 _NEARLY_SURE = 1 - 1e-9
@@ -218,109 +216,6 @@ def _both_read(block: Block, pair: Pair) -> str:
     if pair.both_read is None or pair.p_both_read is None:
         return ""
     return f"{size(block, pair.both_read.difference.value)} ({_p(pair.p_both_read)})"
-
-
-def _pair_notes(block: Block) -> Iterator[str]:
-    """What the columns of the table of pairs mean."""
-    tests = " or ".join(dict.fromkeys(pair.result.test for pair in block.pairs))
-    num = len(block.pairs)
-    adjusted = f", adjusted for {num} comparisons by {_METHODS[block.method]}" if num > 1 else ""
-    yield (
-        "Difference: of the two scores, with its own 95 % interval. p: how often luck alone makes one "
-        f"as large where there is none ({tests}{adjusted}); below 0.05 it counts as real."
-    )
-    yield " ".join(_column_notes(block))
-
-
-def _column_notes(block: Block) -> Iterator[str]:
-    if block.num_items < SMALL_N and any(pair.probability is not None for pair in block.pairs):
-        yield "Better: how probable it is that the first is truly better, as far as these items tell."
-    what = "right" if block.is_binary else "better"
-    yield f"Flips: items {what} under the first alone – under the second alone."
-    if any(pair.both_read is not None for pair in block.pairs):
-        yield "If both read: the difference (and p) on the items whose answers were read under both."
-    if any(pair.verdict == ADHERENCE for pair in block.pairs):
-        yield (
-            "Adherence: format adherence, not ability; the difference is no larger than the gap in "
-            "answers read."
-        )
-    if any(pair.result.smallest_detectable is not None for pair in block.pairs):
-        yield "Detects: a true difference so large is found in 4 of 5 such runs."
-
-
-def _block_notes(block: Block) -> Iterator[str]:
-    """The rest of the numbers: spread, components, intervals, items that never flip."""
-    spread = block.spread
-    if spread is not None and spread.value > 0 and len(block.rows) > 2:
-        yield _spread_note(block)
-    if block.omnibus is not None:
-        found = block.omnibus
-        yield (
-            f"All together: {found.test} = {number(found.statistic, 2)} with {found.df} degrees of "
-            f"freedom, {p_words(found.p)}."
-        )
-    if block.steady is not None and block.num_items:
-        right, wrong = block.steady
-        flip = block.num_items - right - wrong
-        yield (
-            f"Of {block.num_items} items, {right} are right under all, {wrong} under none and {flip} "
-            f"depend on the {block.compares[:-1]}."
-        )
-    if any(row.bounds is not None and row.num_unread for row in block.rows):
-        yield "Bounds: the score if all unread answers were wrong, and if all were right."
-    methods = list(dict.fromkeys(row.score.method for row in block.rows))
-    yield f"Intervals of scores: {', '.join(methods)}; of differences: {_difference_methods(block)}."
-    if block.left_out:
-        parts = ", ".join(f"{visible(name)} {num}" for name, num in block.left_out.items())
-        yield (
-            f"Compared on the {block.num_items} items that all have; left out, because others lack "
-            f"them: {parts}."
-        )
-    missing = [f"{visible(row.label)} {row.missing}" for row in block.rows if row.missing]
-    if missing:
-        yield f"Docs without an answer, which count nowhere: {', '.join(missing)}."
-
-
-def _spread_note(block: Block) -> str:
-    spread = block.spread
-    assert spread is not None
-    how = spread.null_method
-    if spread.null_permutations:
-        how = f"{spread.null_permutations:,} {how}"
-    text = (
-        f"Spread (best − worst): {number(spread.value)}; by luck alone {number(spread.null_mean)} on "
-        f"average, below {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
-        f"{p_words(spread.p)} ({how})."
-    )
-    if spread.safe_low is not None and spread.safe_high is not None:
-        text += f" 95 % interval [{number(spread.safe_low)}, {number(spread.safe_high)}]."
-    if spread.low is not None and spread.high is not None and spread.bootstrap_mean is not None:
-        text += (
-            f" With the items drawn anew {spread.resamples:,} times: [{number(spread.low)}, "
-            f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; drawing anew adds noise, so "
-            "that this lies too high. Best: the share of these draws in which a format is best."
-        )
-    return text
-
-
-def _difference_methods(block: Block) -> str:
-    return ", ".join(dict.fromkeys(pair.result.difference.method for pair in block.pairs))
-
-
-def _flip_lines(block: Block, limit: int) -> Iterator[str]:
-    """The docs on which two rows differ."""
-    what = "Right" if block.is_binary else "Better"
-    for pair in block.pairs:
-        if pair.flips is None:
-            continue
-        first, second = visible(pair.first), visible(pair.second)
-        for where, docs in (
-            (f"under {first}, not under {second}", pair.flips.first),
-            (f"under {second}, not under {first}", pair.flips.second),
-        ):
-            if docs:
-                more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""
-                yield f"{what} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}."
 
 
 def _ranking_section(ranking: Ranking) -> Section:

@@ -176,7 +176,7 @@ def _too_few(block: Block, fewest: int) -> str:
         f"Too few {unit} to tell: with {block.num_units}, no difference could be told from luck, "
         f"however large; that takes at least {fewest}{tests}."
     )
-    if not block.is_share:
+    if not block.is_share or block.num_clusters:
         return text
     needed = round_up(items_needed(0.1, variance=variance_of_difference(0.5, 0.0)))
     return f"{text} To find a true difference of 0.10, plan {needed} items."
@@ -274,12 +274,12 @@ def _including_formats(block: Block) -> str:
     """The usual format's score, with what another choice of format might have made of it."""
     parts = block.components
     row = block.row(block.default)
-    if parts is None or row.score.low is None or row.num_read == 0:
+    if parts is None or row.score.low is None or row.score.high is None or row.num_read == 0:
         return ""
-    start = (
-        f"Your score: {size(block, row.score.value)} under {visible(row.label)}; the luck of the items "
-        f"alone puts it between {ends(block, row.score)}"
-    )
+    start = f"Your score: {size(block, row.score.value)} under {visible(row.label)}"
+    if block.is_share and row.score.high - row.score.low > WIDE:
+        return f"{start}; {items(block)} are too few to say how far that is from the truth."
+    start += f"; the luck of the items alone puts it between {ends(block, row.score)}"
     count = len(block.rows)
     if parts.var_format == 0:
         return f"{start}. Nothing in these {count} formats says that the choice of format adds to that."

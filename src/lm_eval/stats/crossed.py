@@ -285,9 +285,10 @@ class Sampler:
         tight = np.exp(-2.0 * np.where(is_broken, state["log_broken"], state["log_formats"]))
         target = self.t - state["level"] - np.where(is_broken, state["shift"], 0.0)
         columns = self.gains.shape[0]
-        precision = np.einsum("fk,fc,fl->ckl", features, tight, features, optimize=True)
+        weighted = features.T * tight.T[:, None, :]
+        precision = weighted @ features
         precision += np.exp(-2.0 * state[FEATURES])[:, None, None] * np.eye(columns)
-        right = np.einsum("fk,fc->ck", features, tight * target)[:, :, None]
+        right = weighted @ target.T[:, :, None]
         root = np.linalg.cholesky(precision)
         noise = rng.standard_normal((self.chains, columns, 1))
         drawn = np.linalg.solve(precision, right)

@@ -13,7 +13,7 @@ State = dict[str, Array]
 
 # Half-normal priors of the effects' sizes; the level's and the broken formats' shift's normal ones;
 # the share of broken formats is Beta(SHARE_A, SHARE_B).
-SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 0.6, 2.0, 0.7, 0.5
+SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 1.0, 2.0, 0.7, 0.5
 LEVEL_SD = 2.0
 SHIFT_MEAN, SHIFT_SD = -2.0, 1.5
 SHARE_A, SHARE_B = 0.25, 4.0

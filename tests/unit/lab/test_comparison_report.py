@@ -126,6 +126,25 @@ def test_few_items_are_called_too_few_and_nothing_else() -> None:
     assert "at least 7 for 3 comparisons" in first
 
 
+def test_few_clusters_are_warned_about() -> None:
+    scores = right(40, 0.5, 1), right(40, 0.6, 2)
+    clusters = tuple(f"c{k // 8}" for k in range(40))
+    rows = [row(f"f{k}", one, clusters=clusters) for k, one in enumerate(scores)]
+    found = compare(rows, FAST)
+    (first, *_) = sentences(found.blocks[0])
+    assert first.startswith("Too few clusters of items to tell: with 5")
+    assert "plan" not in first
+    assert "5 clusters are few: below 30" in printed(found, ends=False)
+
+
+def test_an_interval_over_everything_is_not_given() -> None:
+    (*_, last) = sentences(compare([row("a", [1, 0]), row("b", [0, 0])], FAST).blocks[0])
+    assert (
+        last
+        == "Your score: 0.50 under a; 2 items are too few to say how far that is from the truth."
+    )
+
+
 def test_large_numbers_of_items_get_a_third_digit() -> None:
     rows = [row("a", right(1200, 0.5, 1)), row("b", right(1200, 0.55, 2))]
     (first, *_) = sentences(compare(rows, FAST).blocks[0])

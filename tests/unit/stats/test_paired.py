@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 
-from lm_eval.stats.paired import Paired, mcnemar, paired, paired_many, probability_better
+from lm_eval.stats.paired import (
+    Paired,
+    mcnemar,
+    paired,
+    paired_many,
+    paired_where,
+    probability_better,
+)
 from lm_eval.stats.score_interval import paired_share_interval
 
 BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40)
@@ -289,3 +297,21 @@ def test_the_t_interval_covers_and_the_test_holds_its_level(in_clusters: bool) -
         rejected += found.p <= 0.05
     assert 0.91 <= covered / num <= 0.985
     assert rejected / num <= 0.085
+
+
+def test_selections_of_items_are_compared_as_if_alone() -> None:
+    """By McNemar's test exactly; by sign flips within the noise of their draws."""
+    rng = np.random.default_rng(8)
+    clusters = [f"c{k // 3}" for k in range(90)]
+    kept = rng.random((2, 90)) < 0.7
+    pairs = [(0, 1), (2, 1)]
+    for scores in ((rng.random((3, 90)) < 0.5).astype(float), rng.random((3, 90))):
+        for names in (None, clusters):
+            found = paired_where(scores, pairs, kept, names)
+            for (i, j), mask, one in zip(pairs, kept, found, strict=True):
+                some = None if names is None else [names[k] for k in np.flatnonzero(mask)]
+                alone = paired(scores[i][mask], scores[j][mask], clusters=some)
+                same = dataclasses.replace(one, p=alone.p, correlation=alone.correlation)
+                assert same == alone
+                assert one.correlation == pytest.approx(alone.correlation)
+                assert one.p == pytest.approx(alone.p, abs=0.03)
