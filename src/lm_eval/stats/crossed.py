@@ -282,6 +282,7 @@ class Sampler:
         """Draw the features' effects given the formats' ones: a regression, so exactly."""
         np, rng, state = self.np, self.rng, self.state
         features = self.cells.features
+        assert features is not None, "without features there is nothing to draw"
         tight = np.exp(-2.0 * np.where(is_broken, state["log_broken"], state["log_formats"]))
         target = self.t - state["level"] - np.where(is_broken, state["shift"], 0.0)
         columns = self.gains.shape[0]
