@@ -134,6 +134,22 @@ def test_a_spread_of_unread_answers_is_called_adherence(place: Workplace) -> Non
     assert "No difference" not in said
 
 
+def test_a_spread_that_may_be_luck_is_not_called_adherence(place: Workplace) -> None:
+    more = ("--base", "generate", "--axis", "wording", "--limit", "12")
+    for seed in range(4):
+        said = words(sweep(place, *more, formats="4", seed=seed))
+        assert "Nothing here shows that the format matters" in said
+        assert "Format adherence" not in said
+        assert "Unread answers count as not right" in said
+
+
+def test_the_choice_of_format_does_not_take_a_share_below_0(place: Workplace) -> None:
+    more = ("--base", "generate", "--axis", "wording", "--limit", "12")
+    for seed in range(4):
+        said = words(sweep(place, *more, formats="4", seed=seed))
+        assert "with the choice of format on top between 0.00 and" in said
+
+
 def test_the_list_is_saved_and_the_same_for_every_model(place: Workplace) -> None:
     words(sweep(place, seed=1))
     words(sweep(place, output="other", seed=2))

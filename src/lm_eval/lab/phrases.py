@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lm_eval.lab.compared import Block, Pair, Row
 from lm_eval.reports.table import number, percent
@@ -45,6 +46,13 @@ def lead(block: Block, pair: Pair) -> str:
 def ends(block: Block, found: Estimate) -> str:
     """``0.10 and 0.38``: an interval after *between*."""
     return " and ".join(size(block, end) for end in (found.low, found.high) if end is not None)
+
+
+def clipped(found: Estimate) -> Estimate:
+    """The interval of a share without what lies below 0 or above 1."""
+    if found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
 def scored(block: Block, row: Row) -> str:

@@ -43,6 +43,8 @@ class Whole:
     omnibus: CochranQ
     components: Components
     slots: tuple[SlotEffect, ...]
+    is_share: bool
+    """Whether every score lies between 0 and 1."""
 
     @property
     def num_different(self) -> int:
@@ -97,6 +99,7 @@ def whole(
         omnibus=cochran_q(scores),
         components=components(scores, clusters),
         slots=tuple(slot_effects(means.tolist(), slot_values(slots), seed=seed)),
+        is_share=bool(((scores >= 0) & (scores <= 1)).all()),
     )
 
 

@@ -6,6 +6,8 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 
 from __future__ import annotations
 
+from lm_eval.lab.pairing import TIE
+from lm_eval.lab.phrases import clipped
 from lm_eval.lab.sweep import Few, Plan, Sweep
 from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
 from lm_eval.lab.sweep_whole import LEVEL, Whole
@@ -111,9 +113,11 @@ def _spread(plan: Plan, result: Whole) -> str:
 
 
 def _adherence(sweep: Sweep, result: Whole) -> str:
-    """Where unread answers alone could make the spread, it says nothing about knowing."""
+    """Where unread answers alone could make a spread that is real, it says nothing about knowing."""
     best, worst = (sweep.shares_read[row] for row in (result.best, result.worst))
-    if best is None or worst is None or best - worst < result.spread.value:
+    if best is None or worst is None or best - worst < result.spread.value - TIE:
+        return ""
+    if result.spread.p >= LEVEL or not (result.is_share and sweep.higher_is_better):
         return ""
     return (
         f"Format adherence, not ability: {_share(best)} of the answers under "
@@ -151,8 +155,9 @@ def _middle(result: Whole) -> str:
 
 def _including(plan: Plan, result: Whole) -> str:
     parts, base = result.components, result.scores[0]
-    mean = parts.over_formats()
-    own = parts.one_format(base.value)
+    mean, own = parts.over_formats(), parts.one_format(base.value)
+    if result.is_share:
+        mean, own = clipped(mean), clipped(own)
     text = f"The mean over these formats is {number(mean.value, 2)}{_ends(mean)}."
     if base.low is None or own.low is None:
         return text

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
 from lm_eval.lab.phrases import (
+    clipped,
     ends,
     items,
     joined,
@@ -23,7 +23,6 @@ from lm_eval.lab.phrases import (
     size,
 )
 from lm_eval.reports.terminal import visible
-from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.power import items_needed, variance_of_difference
 
 NAMED = 3
@@ -305,7 +304,7 @@ def _including_formats(block: Block) -> str:
         f"{start}. Including the choice of format, its typical error (standard error) is {with_format} "
         f"instead of {items_only}"
     )
-    found = _clipped(parts.one_format(row.score.value), block)
+    found = clipped(parts.one_format(row.score.value))
     if block.is_share and found.low is not None and found.high is not None:
         if found.high - found.low > WIDE:
             return f"{text}; {count} formats say too little about all others for an interval."
@@ -321,12 +320,6 @@ def _formats_needed(block: Block) -> str:
     if needed is None or not 2 <= needed <= MOST_FORMATS:
         return ""
     return f" The mean over {needed} such formats would be as sure as one format's score seems."
-
-
-def _clipped(found: Estimate, block: Block) -> Estimate:
-    if not block.is_share or found.low is None or found.high is None:
-        return found
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
 def _of(block: Block, verdict: str) -> list[Pair]:
