@@ -212,6 +212,23 @@ def test_models_and_formats_are_ranked(work: Workplace) -> None:
     assert "do 2 formats rank 2 models alike?" in work.cli("compare", str(work.output)).out
 
 
+def test_several_replies_to_a_doc_are_read_in_parts(work: Workplace) -> None:
+    work.task(repeats=5, generation_kwargs={"do_sample": True, "temperature": 0.7})
+    done = run(work, "--tasks", "t.yaml@generate,t.yaml@mcqa", model="dummy")
+    scores = work.results()["results"]["t@generate"]
+    (block,) = compared(work)["comparisons"]
+    row = next(row for row in block["rows"] if row["label"] == "generate")
+    assert 0.3 < row["share_read"] < 0.7
+    assert row["share_read"] == pytest.approx(scores["share_read,none"])
+    assert row["score_read"]["value"] == pytest.approx(scores["acc_read,none"])
+    unread = 1 - row["share_read"]
+    assert row["bounds"][1] == pytest.approx(row["score"]["value"] + unread)
+    assert f"Not read: {100 * unread:.0f} % of the answers under generate." in said(done.out)
+    (block,) = compared(work, "--metric", "pass@5,acc")["comparisons"]
+    row = next(row for row in block["rows"] if row["label"] == "generate")
+    assert row["share_read"] > 0.9  # a doc counts where any of its replies was read
+
+
 def test_flipped_docs_are_listed(work: Workplace) -> None:
     run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=10")
     done = work.cli("compare", str(work.output), "--flips")

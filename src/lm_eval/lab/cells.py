@@ -35,8 +35,8 @@ class CellScores:
         np = numpy()
         self.scores: Array = np.full((num_formats, num_items), np.nan)
         """NaN where a cell was not asked or got no answer."""
-        self.read: Array = np.full((num_formats, num_items), UNKNOWN, dtype=np.int8)
-        """Whether an answer could be read; ``UNKNOWN`` too where nothing is read from text."""
+        self.read: Array = np.full((num_formats, num_items), UNKNOWN, dtype=float)
+        """The share of replies that could be read; ``UNKNOWN`` too where nothing is read from text."""
         self.clusters: dict[int, str] = {}
         """Item → what it belongs to, where the task says so."""
         self.metric = ""

@@ -35,8 +35,8 @@ class Row:
     format: str
     metric: str
     score: Estimate
-    num_read: int | None
-    """Answers that could be read; None where nothing is read from text."""
+    num_read: float | None
+    """Answers that could be read, the replies to one item in parts; None where nothing is read."""
     score_read: Estimate | None
     """Among the answers that could be read; None where none could, or where all count anyway."""
     bounds: tuple[float, float] | None
@@ -49,7 +49,7 @@ class Row:
         return None if self.num_read is None else self.num_read / self.score.n
 
     @property
-    def num_unread(self) -> int:
+    def num_unread(self) -> float:
         return 0 if self.num_read is None else self.score.n - self.num_read
 
     def to_dict(self) -> dict[str, Any]:

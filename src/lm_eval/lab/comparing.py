@@ -132,15 +132,11 @@ def _with_formats(block: Block, aligned: Aligned, options: Options) -> Block:
 
 
 def _row(aligned: Aligned, place: int, label: str) -> Row:
-    one, scores, is_read = (
-        aligned.measurements[place],
-        aligned.scores[place],
-        aligned.is_read[place],
-    )
+    one, scores = aligned.measurements[place], aligned.scores[place]
     has_readings = one.is_read is not None
-    num_read = int(is_read.sum())
+    num_read = _whole(float(aligned.shares_read[place].sum()))
     shares = is_share(aligned) and one.higher_is_better
-    right = float(scores[is_read].sum())
+    right = float(scores[aligned.is_read[place]].sum())
     n = len(scores)
     return Row(
         label=label,
@@ -156,6 +152,11 @@ def _row(aligned: Aligned, place: int, label: str) -> Row:
     )
 
 
+def _whole(count: float) -> float:
+    """A sum of shares as a whole number, where it is one but for rounding."""
+    return round(count) if abs(count - round(count)) < TIE * 1000 else count
+
+
 def _mean(scores: Array, clusters: Sequence[str] | None) -> Estimate:
     if clusters is None:
         return mean_estimate(scores.tolist())
@@ -164,7 +165,7 @@ def _mean(scores: Array, clusters: Sequence[str] | None) -> Estimate:
 
 def _mean_read(aligned: Aligned, place: int) -> Estimate:
     is_read = aligned.is_read[place]
-    return _mean(aligned.scores[place][is_read], kept(aligned.clusters, is_read))
+    return _mean(aligned.if_read[place][is_read], kept(aligned.clusters, is_read))
 
 
 def _flip_counts(aligned: Aligned) -> tuple[tuple[int, ...], ...]:

@@ -15,6 +15,7 @@ from typing import Any
 from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.items import ItemColumns
+from lm_eval.scoring.repeats import is_repeat_metric
 from lm_eval.stats.numeric import Array, numpy
 
 
@@ -37,7 +38,9 @@ class Measurement:
     scores: Array
     """A number for each item; an answer that was not read counts as the metric says, not right."""
     is_read: Array | None = None
-    """Whether each answer could be read; None where nothing is read from text."""
+    """Whether each answer could be read, of several replies any; None where nothing is read."""
+    shares_read: Array | None = None
+    """Of each item's replies, the share that could be read; None: all or none, as ``is_read``."""
     clusters: tuple[str, ...] | None = None
     shots: tuple[str, ...] = ()
     """A key of each item's few-shot examples."""
@@ -64,9 +67,16 @@ class Aligned:
     """Measurements × items."""
     is_read: Array
     """Measurements × items; true where nothing is read from text."""
+    shares_read: Array
+    """Measurements × items: of several replies, the share that could be read."""
     clusters: tuple[str, ...] | None
     left_out: Mapping[str, int]
     """Measurement name → items that others lack; empty where all had the same."""
+
+    @property
+    def if_read(self) -> Array:
+        """Measurements × items: the scores of the replies that could be read; as they are where none."""
+        return self.scores / numpy().where(self.is_read, self.shares_read, 1.0)
 
     @property
     def is_binary(self) -> bool:
@@ -95,6 +105,7 @@ def measurement(
     """
     metric, filter_name = primary_metric(results, name, run, metrics)
     columns: ItemColumns = items(name, filter_name)
+    read = None if columns.read is None else numpy().array(columns.read, dtype=float)
     known = results.get("formats", {}).get(name)
     return Measurement(
         run=run,
@@ -106,7 +117,9 @@ def measurement(
         higher_is_better=bool(results.get("higher_is_better", {}).get(name, {}).get(metric, True)),
         items=_keys(columns),
         scores=_scores(columns, metric, run),
-        is_read=None if columns.read is None else numpy().array(columns.read, dtype=bool),
+        is_read=None if read is None else read > 0,
+        # Of pass@k and maj@k, no part belongs to one of the replies.
+        shares_read=None if is_repeat_metric(metric) else read,
         clusters=None if columns.clusters is None else tuple(columns.clusters),
         shots=tuple(columns.shots),
         num_fewshot=results.get("n-shot", {}).get(name),
@@ -144,6 +157,7 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
         kept,
         np.array([row.scores for row in rows], dtype=float),
         np.array([_all_read(row) for row in rows], dtype=bool),
+        np.array([_shares_read(row) for row in rows], dtype=float),
         clusters,
         {name: count for name, count in left_out.items() if count},
     )
@@ -160,6 +174,7 @@ def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
         items=tuple(kept),
         scores=one.scores[places],
         is_read=None if one.is_read is None else one.is_read[places],
+        shares_read=None if one.shares_read is None else one.shares_read[places],
         clusters=None if one.clusters is None else tuple(one.clusters[p] for p in places),
         shots=tuple(one.shots[p] for p in places) if one.shots else (),
     )
@@ -167,6 +182,10 @@ def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
 
 def _all_read(one: Measurement) -> Array:
     return numpy().ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
+
+
+def _shares_read(one: Measurement) -> Array:
+    return _all_read(one) if one.shares_read is None else one.shares_read
 
 
 def _check_same(measurements: Sequence[Measurement]) -> None:

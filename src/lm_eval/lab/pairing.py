@@ -62,21 +62,26 @@ def pairs(
 def _both_read(
     aligned: Aligned, places: Sequence[tuple[int, int]], seed: int
 ) -> list[Paired | None]:
-    """Each pair on the items read under both; None where these are all items, or none."""
+    """Each pair on the answers of items read under both; None where these are all answers, or none."""
     np = numpy()
     masks = [aligned.is_read[i] & aligned.is_read[j] for i, j in places]
-    some = [k for k, mask in enumerate(masks) if mask.any() and not mask.all()]
+    whole = (aligned.shares_read == 1).all(axis=1)
+    some = [
+        k
+        for k, (mask, (i, j)) in enumerate(zip(masks, places, strict=True))
+        if mask.any() and not (whole[i] and whole[j])
+    ]
     if not some:
         return [None] * len(places)
     kept = np.stack([masks[k] for k in some])
     chosen = [places[k] for k in some]
-    found = paired_where(aligned.scores, chosen, kept, aligned.clusters, seed=seed)
+    found = paired_where(aligned.if_read, chosen, kept, aligned.clusters, seed=seed)
     known = dict(zip(some, found, strict=True))
     return [known.get(k) for k in range(len(places))]
 
 
 def _gap(aligned: Aligned, i: int, j: int) -> float:
-    read = aligned.is_read.mean(axis=1)
+    read = aligned.shares_read.mean(axis=1)
     return float(read[i] - read[j])
 
 

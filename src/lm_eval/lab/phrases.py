@@ -67,6 +67,13 @@ def read_share(row: Row) -> str:
     return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
 
 
+def unread(row: Row) -> str:
+    """``8 of 32 answers`` could not be read; ``25 % of the answers`` where items have several."""
+    if isinstance(row.num_unread, int):
+        return f"{row.num_unread:,} of {row.score.n:,} answers"
+    return f"{percent(row.num_unread, row.score.n)} of the answers"
+
+
 def chance(value: float) -> str:
     """A chance in percent; only what is certain is 0 or 100."""
     tenths = round(value * 1000)

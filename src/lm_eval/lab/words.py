@@ -21,6 +21,7 @@ from lm_eval.lab.phrases import (
     round_up,
     scored,
     size,
+    unread,
 )
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.power import items_needed, variance_of_difference
@@ -256,10 +257,7 @@ def _unread(block: Block) -> str:
     if not rows:
         return ""
     shown = rows[:NAMED]
-    n = block.num_items
-    counts = joined(
-        [f"{row.num_unread:,} of {n:,} answers under {visible(row.label)}" for row in shown]
-    )
+    counts = joined([f"{unread(row)} under {visible(row.label)}" for row in shown])
     more = f", and some under {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     text = f"Not read: {counts}{more}. They count {_unread_counts(block)}"
     could = [

@@ -34,8 +34,9 @@ class ItemColumns:
     """Digits of the hash of each doc's few-shot examples, empty where it has none."""
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     """Metric → value of each item; None where it has none. Metrics that are no numbers are left out."""
-    read: list[bool] | None = None
-    """Whether an answer could be read; None where nothing is read from text."""
+    read: list[float] | None = None
+    """The share of each item's replies in which an answer could be read, 0 or 1 where it has one reply;
+    None where nothing is read from text."""
     clusters: list[str] | None = None
     """What each item belongs to, where the task says so."""
     missing: int = 0
@@ -56,7 +57,7 @@ class ItemColumns:
             "metrics": {
                 name: [_short(value) for value in values] for name, values in self.metrics.items()
             },
-            "read": None if self.read is None else [int(one) for one in self.read],
+            "read": None if self.read is None else [_short(one) for one in self.read],
             "cluster": self.clusters,
             "missing": self.missing,
         }
@@ -76,7 +77,7 @@ class ItemColumns:
                 name: [_finite(value) for value in column]
                 for name, column in values["metrics"].items()
             },
-            read=None if read is None else [bool(one) for one in read],
+            read=None if read is None else [float(one) for one in read],
             clusters=values.get("cluster"),
             missing=int(values.get("missing", 0)),
         )
@@ -127,7 +128,7 @@ class _Table:
         self._docs = array("Q")
         self._shots: list[str] = []
         self._metrics: dict[str, array[float]] = {}
-        self._read: bytearray | None = None
+        self._read: array[float] | None = None
         self._clusters: list[str] | None = None
         self._missing = 0
 
@@ -146,9 +147,9 @@ class _Table:
             column.append(value)
         reading = sample.get("reading")
         if isinstance(reading, Mapping):
-            replies = sample.get("readings") or [reading]  # of several, one that was read will do
-            self._read = self._read or bytearray(place)
-            self._read.append(any(one.get("no_answer") is None for one in replies))
+            replies = sample.get("readings") or [reading]
+            self._read = self._read or array("d", [0.0] * place)
+            self._read.append(sum(one.get("no_answer") is None for one in replies) / len(replies))
         if "cluster" in sample:
             self._clusters = self._clusters or [""] * place
             self._clusters.append(str(sample["cluster"]))
@@ -165,7 +166,7 @@ class _Table:
             docs=[f"{self._docs[at]:0{KEY_DIGITS}x}" for at in order],
             shots=[self._shots[at] for at in order],
             metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
-            read=None if self._read is None else [bool(self._read[at]) for at in order],
+            read=None if self._read is None else [self._read[at] for at in order],
             clusters=None if self._clusters is None else [self._clusters[at] for at in order],
             missing=self._missing,
         )

@@ -218,7 +218,7 @@ def interval(estimate: Estimate) -> str:
     return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
-def percent(part: int, whole: int) -> str:
+def percent(part: float, whole: float) -> str:
     """``80 %``. Only all is 100 %, and only none is 0 %."""
     if not whole:
         return NOTHING

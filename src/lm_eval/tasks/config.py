@@ -316,8 +316,11 @@ class TaskConfig:
             )
         for name in ("num_fewshot", "repeats"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise ConfigError(f"{where}: {name} must be a whole number, not {shorten(value)}.")
+            least = 1 if name == "repeats" else 0
+            if value is not None and (not isinstance(value, int) or value < least):
+                raise ConfigError(
+                    f"{where}: {name} must be a whole number from {least} up, not {shorten(value)}."
+                )
         for name in ("description", "target_delimiter", "fewshot_delimiter"):
             value = getattr(self, name)
             if (

@@ -106,6 +106,21 @@ def test_second_test_of_scores_between_0_and_1_is_that_of_each_pair_alone() -> N
         assert pair.both_read.p == pytest.approx(alone.p, abs=0.03)
 
 
+def test_of_several_replies_the_unread_share_is_what_can_make_a_difference() -> None:
+    """Half of the replies to each item are read, and all of those are right."""
+    half = replace(
+        row("b", [0.5] * 40), is_read=np.ones(40, dtype=bool), shares_read=np.full(40, 0.5)
+    )
+    block = compare([row("a", [1.0] * 40), half], FAST).blocks[0]
+    found, pair = block.row("b"), pair_of(block, "a", "b")
+    assert (found.share_read, found.num_unread, found.bounds) == (0.5, 20, (0.5, 1.0))
+    assert found.score_read is not None
+    assert found.score_read.value == 1.0
+    assert (pair.gap_read, pair.verdict) == (0.5, ADHERENCE)
+    assert pair.both_read is not None
+    assert (pair.both_read.n, pair.both_read.difference.value) == (40, 0.0)
+
+
 def test_bounds_are_all_unread_wrong_and_all_unread_right() -> None:
     scores, read = unread(right(100, 0.5, 1), 0.3, 2)
     block = compare([row("a", right(100, 0.5, 1)), row("b", scores, read=read)], FAST).blocks[0]
