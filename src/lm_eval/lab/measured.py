@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
@@ -73,7 +74,7 @@ class Aligned:
     left_out: Mapping[str, int]
     """Measurement name → items that others lack; empty where all had the same."""
 
-    @property
+    @cached_property
     def if_read(self) -> Array:
         """Measurements × items: the scores of the replies that could be read; as they are where none."""
         return self.scores / numpy().where(self.is_read, self.shares_read, 1.0)

@@ -20,7 +20,6 @@ from lm_eval.lab.sweep_whole import Whole, whole
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 from lm_eval.stats.numeric import numpy
 
-SEARCHES = ("best", "worst", "both")
 FIRST_ITEMS = 4
 """Items on which a search asks every format before it drops half of them, where no budget is given."""
 MIN_ITEMS = 2
