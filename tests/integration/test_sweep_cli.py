@@ -123,8 +123,15 @@ def test_scores_are_those_of_the_results_file(place: Workplace) -> None:
 
 def test_no_difference_and_nothing_read_are_said(place: Workplace) -> None:
     said = words(sweep(place, "--base", "generate", reply="?!?"))
-    assert "No difference: every format scores 0.00." in said
+    assert "No difference: every format scores 0.00, and the same on every item." in said
     assert "Nothing was read: no answer under any of these formats" in said
+
+
+def test_equal_scores_on_different_items_are_not_called_no_difference(place: Workplace) -> None:
+    said = words(sweep(place, "--limit", "6", formats="2", seed=3))
+    assert "Every format scores 0." in said
+    assert "but not on the same items: up to" in said
+    assert "No difference" not in said
 
 
 def test_a_spread_of_unread_answers_is_called_adherence(place: Workplace) -> None:

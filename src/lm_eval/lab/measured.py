@@ -214,8 +214,8 @@ def _check_shots(rows: Sequence[Measurement]) -> None:
             raise ComparisonError(
                 f"{_title(known[0])} and {_title(row)} were asked with different few-shot examples "
                 f"({different} of {len(row.items)} items; {known[0].num_fewshot} and "
-                f"{row.num_fewshot} shots), so their difference is not that of the formats alone. Run "
-                "both with the same --num_fewshot and --seed."
+                f"{row.num_fewshot} shots), so their difference would have two causes. Run both with "
+                "the same --num_fewshot and --seed."
             )
 
 

@@ -80,8 +80,7 @@ def _p(p: float) -> str:
 
 def _whole(sweep: Sweep, result: Whole) -> list[str]:
     if result.spread.value == 0:
-        score = number(result.scores[0].value, 2)
-        return [f"No difference: every format scores {score}."]
+        return [_all_equal(result)]
     return [
         _spread(sweep.plan, result),
         _adherence(sweep, result),
@@ -91,6 +90,17 @@ def _whole(sweep: Sweep, result: Whole) -> list[str]:
         _differing(sweep.plan, result),
         _slots(result),
     ]
+
+
+def _all_equal(result: Whole) -> str:
+    score = number(result.scores[0].value, 2)
+    differ = max(0 if pair is None else pair.wins + pair.losses for pair in result.against_base)
+    if not differ:
+        return f"No difference: every format scores {score}, and the same on every item."
+    return (
+        f"Every format scores {score}, but not on the same items: up to {differ:,} of "
+        f"{result.scores[0].n:,} come out differently than under the base format."
+    )
 
 
 def _spread(plan: Plan, result: Whole) -> str:
