@@ -56,7 +56,8 @@ class FormatList(SampledFormats):
             file.write_text(self.as_yaml(), encoding="utf-8", newline="\n")
         except OSError as error:
             raise OutputError(
-                f"The list of formats cannot be written to {file}: {error}."
+                f"The list of formats cannot be written to {file}: {error.strerror}. Name "
+                "another --output_path."
             ) from None
         return file
 
