@@ -30,7 +30,11 @@ def pictures(comparison: Comparison) -> Iterator[tuple[str, Plot]]:
         taken.append(start)
         labels = [row.label for row in block.rows]
         yield f"{start}_scores", scores_picture(block, _titled(block, "scores with 95 % intervals"))
-        yield f"{start}_flips", flips_plot(labels, block.flip_counts, title=_titled(block, "flips"))
+        heading = _titled(block, "flips")
+        yield (
+            f"{start}_flips",
+            flips_plot(labels, block.flip_counts, title=heading, sides=_sides(block)),
+        )
         if block.spread is not None:
             yield (
                 f"{start}_spread",
@@ -41,6 +45,13 @@ def pictures(comparison: Comparison) -> Iterator[tuple[str, Plot]]:
 def scores_picture(block: Block, heading: str = "") -> ScoresPlot:
     """The scores of a block with their intervals."""
     return scores_plot([(row.label, row.score) for row in block.rows], title=heading)
+
+
+def _sides(block: Block) -> tuple[str, str]:
+    """What the rows and columns of the flip matrix are."""
+    good, bad = ("right", "wrong") if block.is_right_or_wrong else ("better", "worse")
+    by = "under this format" if block.compares == "formats" else "with this model"
+    return f"{good} {by} …", f"… and {bad} {by.split(maxsplit=1)[0]} this one"
 
 
 def _titled(block: Block, what: str) -> str:

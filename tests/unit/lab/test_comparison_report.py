@@ -17,6 +17,8 @@ from rich.console import Console
 from lm_eval.lab.compared import Comparison
 from lm_eval.lab.comparing import compare
 from lm_eval.lab.phrases import chance, joined, p_words, round_up
+from lm_eval.lab.pictures import pictures
+from lm_eval.lab.plots import FlipsPlot
 from lm_eval.lab.tables import comparison_markdown, print_comparison
 from lm_eval.lab.words import fewest_units, sentences
 from lm_eval.stats.numeric import numpy
@@ -203,6 +205,20 @@ def test_the_rest_of_the_adherence_differences_is_counted() -> None:
         one for one in sentences(compare([*whole, *parts], FAST).blocks[0]) if "adher" in one
     ]
     assert " 1 more is in the table. Unread answers" in said
+
+
+@pytest.mark.parametrize(
+    ("case", "rows", "columns"),
+    [
+        ("two", "right under this format …", "… and wrong under this one"),
+        ("models", "right with this model …", "… and wrong with this one"),
+        ("losses", "better under this format …", "… and worse under this one"),
+    ],
+)
+def test_the_flip_matrix_says_what_its_sides_are(case: str, rows: str, columns: str) -> None:
+    plots = dict(pictures(comparison(case)))
+    (flips,) = [plot for plot in plots.values() if isinstance(plot, FlipsPlot)]
+    assert flips.sides == (rows, columns)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ class FlipsPlot(Plot):
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
     title: str
+    sides: tuple[str, str]
+    """What rows and columns are: beside them in a file."""
 
     def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
         width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
@@ -81,8 +83,8 @@ class FlipsPlot(Plot):
                 for column in places:
                     self._number(axes, row, column, most)
         titled(figure, self.title)
-        axes.set_ylabel("right under this format …")
-        axes.set_xlabel("… and wrong under this one")
+        axes.set_ylabel(self.sides[0])
+        axes.set_xlabel(self.sides[1])
         figure.colorbar(image, ax=axes, shrink=0.7, label="items").outline.set_visible(False)
 
     def _number(self, axes: Any, row: int, column: int, most: int) -> None:
@@ -116,6 +118,7 @@ def flips_plot(
     counts: Any,
     *,
     title: str = "Items right under one format and wrong under another",
+    sides: tuple[str, str] = ("right under this format …", "… and wrong under this one"),
 ) -> FlipsPlot:
     """The flip matrix of ``counts[a][b]``: items right under format a and wrong under b."""
     table = tuple(tuple(int(count) for count in row) for row in counts)
@@ -123,4 +126,4 @@ def flips_plot(
         raise ValueError(
             f"{len(labels)} labels need as many rows and columns of counts, one or more."
         )
-    return FlipsPlot(tuple(labels), table, title)
+    return FlipsPlot(tuple(labels), table, title, sides)

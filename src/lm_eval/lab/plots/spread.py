@@ -28,7 +28,7 @@ MOST_FORMATS = 20
 
 @dataclass(frozen=True, slots=True)
 class SpreadPlot(Plot):
-    """The spread against its noise floor, and how sure it is which formats are best and worst."""
+    """The spread against its noise floor, and how sure it is which formats score highest and lowest."""
 
     spread: Spread
     labels: tuple[str, ...]
@@ -79,19 +79,21 @@ class SpreadPlot(Plot):
     def _draw_chances(self, figure: Any, likely: Sequence[int]) -> None:
         found, axes = self.spread, figure.add_subplot()
         places = range(len(likely))
-        axes.barh(places, [found.p_best[k] for k in likely], color=BLUE, height=0.6, label="best")
-        worst = [-found.p_worst[k] for k in likely]
-        axes.barh(places, worst, color=ORANGE, height=0.6, label="worst")
+        axes.barh(places, [found.p_best[k] for k in likely], color=BLUE, height=0.6)
+        lowest = [-found.p_worst[k] for k in likely]
+        axes.barh(places, lowest, color=ORANGE, height=0.6)
         axes.axvline(0.0, color=GREY, linewidth=1)
         axes.set_yticks(list(places), [shown(self.labels[k]) for k in likely])
         axes.set_ylim(len(likely) - 0.4, -0.6)
         axes.set_xlim(-1.0, 1.0)
         axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["1", "0.5", "0", "0.5", "1"])
-        titled(figure, "Share of resamples in which a format is worst (left) or best (right)")
+        titled(
+            figure, "Share of resamples in which a format scores lowest (left) or highest (right)"
+        )
         quiet(axes)
 
     def _likely(self) -> list[int]:
-        """The formats that are best or worst in some resamples, the best first."""
+        """The formats that score highest or lowest in some resamples, the highest first."""
         found = self.spread
         if found.low is None:
             return []
