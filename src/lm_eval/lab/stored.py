@@ -100,15 +100,18 @@ class StoredRun:
     def samples(self, name: str) -> Iterator[dict[str, Any]]:
         """The samples of a result, one after the other."""
         path = self.samples_path(name)
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    yield json.loads(line)
+                    sample = json.loads(line)
                 except ValueError:
+                    sample = None
+                if not isinstance(sample, dict):
                     raise ComparisonError(
-                        f"{path}, line {number} is no JSON. The file is damaged: run again, or "
+                        f"{path}, line {number} is no JSON object. The file is damaged: run again, or "
                         "delete the run."
-                    ) from None
+                    )
+                yield sample
 
     def items(self, name: str, filter_name: str = "none") -> ItemColumns:
         """The scores of a result item by item; from its samples where no items file is there."""

@@ -83,8 +83,9 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = write_run(tmp_path)
     samples = tmp_path / f"samples_t_{STAMP}.jsonl"
     assert "is a samples file" in refused(samples)
-    samples.write_text("{\n")
-    assert "line 1 is no JSON" in refused(path)
+    for line in (b"{\n", b"3\n", b'{"doc_id": "\xff"}\n'):
+        samples.write_bytes(line)
+        assert "line 1 is no JSON object. The file is damaged" in refused(path)
     samples.unlink()
     assert "has no samples of 't'" in refused(path)
 
