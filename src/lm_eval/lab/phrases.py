@@ -10,6 +10,8 @@ from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
 
+NAMED = 3
+"""Differences or rows named in a sentence; the table has them all."""
 MANY_ITEMS = 1000
 """From so many items on, a third digit of a score means something."""
 

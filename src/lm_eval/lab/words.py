@@ -11,27 +11,19 @@ from collections.abc import Sequence
 
 from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
 from lm_eval.lab.phrases import (
-    clipped,
-    ends,
+    NAMED,
     items,
-    joined,
     lead,
     p_words,
     read_share,
     round_up,
     scored,
     size,
-    unread,
 )
+from lm_eval.lab.score_words import score_words, unread_words
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.power import items_needed, variance_of_difference
 
-NAMED = 3
-"""Differences named in a sentence; the table has them all."""
-WIDE = 0.8
-"""An interval that covers so much of the scale says no more than that nothing is known."""
-MOST_FORMATS = 50
-"""Nobody runs more formats than these for the sake of one mean."""
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 
 
@@ -52,7 +44,7 @@ def sentences(block: Block) -> list[str]:
         found = [_overall(block), _real(block), _adherence(block), _chance(block), _hidden(block)]
     else:
         found = [_no_difference(block)]
-    found += [_unread(block), _including_formats(block)]
+    found += [unread_words(block), score_words(block)]
     return [sentence for sentence in found if sentence]
 
 
@@ -247,77 +239,6 @@ def _hidden_of(block: Block, pair: Pair) -> str:
         f"on the {found.n} items read under both, {visible(better)} is {size(block, abs(value))} better "
         f"than {visible(worse)} ({p_words(pair.p_both_read)})"
     )
-
-
-# What was not read, and the score
-
-
-def _unread(block: Block) -> str:
-    rows = [row for row in block.rows if row.num_unread]
-    if not rows:
-        return ""
-    shown = rows[:NAMED]
-    counts = joined([f"{unread(row)} under {visible(row.label)}" for row in shown])
-    more = f", and some under {len(rows) - NAMED} more" if len(rows) > NAMED else ""
-    text = f"Not read: {counts}{more}. They count {_unread_counts(block)}"
-    could = [
-        f"{visible(row.label)} would have {size(block, row.bounds[1])} instead of "
-        f"{size(block, row.score.value)}"
-        for row in shown
-        if row.bounds is not None and row.num_read
-    ]
-    if could:
-        text += f"; were all of them right, {joined(could)}"
-    nothing = [visible(row.label) for row in rows if row.num_read == 0]
-    if nothing:
-        text += (
-            f". A score without a single answer read ({joined(nothing)}) says nothing about knowing"
-        )
-    return f"{text}."
-
-
-def _unread_counts(block: Block) -> str:
-    return "as not right" if block.higher_is_better else "as the metric says"
-
-
-def _including_formats(block: Block) -> str:
-    """The usual format's score, with what another choice of format might have made of it."""
-    parts = block.components
-    row = block.row(block.default)
-    if parts is None or row.score.low is None or row.score.high is None or row.num_read == 0:
-        return ""
-    start = f"Your score: {size(block, row.score.value)} under {visible(row.label)}"
-    if block.is_share and row.score.high - row.score.low > WIDE:
-        return f"{start}; {items(block)} are too few to say how far that is from the truth."
-    start += f"; the luck of the items alone puts it between {ends(block, row.score)}"
-    count = len(block.rows)
-    if parts.var_format == 0:
-        return f"{start}. Nothing in these {count} formats says that the choice of format adds to that."
-    with_format, items_only = (
-        size(block, error) for error in (parts.stderr_one_format, parts.stderr_items)
-    )
-    if with_format == items_only:
-        return f"{start}. The choice of format adds hardly anything to that."
-    text = (
-        f"{start}. Including the choice of format, its typical error (standard error) is {with_format} "
-        f"instead of {items_only}"
-    )
-    found = clipped(parts.one_format(row.score.value))
-    if block.is_share and found.low is not None and found.high is not None:
-        if found.high - found.low > WIDE:
-            return f"{text}; {count} formats say too little about all others for an interval."
-        text += f": between {ends(block, found)}"
-    return f"{text}.{_formats_needed(block)}"
-
-
-def _formats_needed(block: Block) -> str:
-    parts = block.components
-    if parts is None or not parts.stderr_items:
-        return ""
-    needed = parts.formats_needed(parts.stderr_items)
-    if needed is None or not 2 <= needed <= MOST_FORMATS:
-        return ""
-    return f" The mean over {needed} such formats would be as sure as one format's score seems."
 
 
 def _of(block: Block, verdict: str) -> list[Pair]:
