@@ -7,7 +7,7 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 from __future__ import annotations
 
 from lm_eval.lab.pairing import TIE
-from lm_eval.lab.phrases import clipped
+from lm_eval.lab.phrases import clipped, p_words
 from lm_eval.lab.sweep import Few, Plan, Sweep
 from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
 from lm_eval.lab.sweep_whole import LEVEL, Whole
@@ -71,10 +71,6 @@ def _ends(found: Estimate) -> str:
     return f" ({text})" if text else ""
 
 
-def _p(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
 # All cells
 
 
@@ -112,7 +108,7 @@ def _spread(plan: Plan, result: Whole) -> str:
     )
     luck = (
         f"Formats that make no difference would show about {number(found.null_mean, 2)} by luck, and up "
-        f"to {number(found.null_95, 2)} in 19 cases of 20 ({_p(found.p)}, {found.null_method})"
+        f"to {number(found.null_95, 2)} in 19 cases of 20 ({p_words(found.p)}, {found.null_method})"
     )
     if found.p < LEVEL:
         return f"The format matters here: the score goes {seen}. {luck}."
@@ -217,7 +213,7 @@ def _slot(one: SlotEffect) -> str:
     ]
     return (
         f"{visible(one.slot)} ({_share(one.explained)} of the variance between formats, "
-        f"{_p(one.adjusted)}; from {ends[0]} to {ends[1]})"
+        f"{p_words(one.adjusted)}; from {ends[0]} to {ends[1]})"
     )
 
 
@@ -288,7 +284,7 @@ def _extreme(plan: Plan, one: Extreme, result: Found) -> str:
 
 
 def _difference(pair: Paired) -> str:
-    return f"{pair.difference.value:+.2f}{_ends(pair.difference)}, {_p(pair.p)} by {pair.test}"
+    return f"{pair.difference.value:+.2f}{_ends(pair.difference)}, {p_words(pair.p)} by {pair.test}"
 
 
 def _ran_out(result: Found) -> list[str]:
