@@ -44,17 +44,15 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
-        one, other = items.examples["targets"][0]
-        yield (
-            "",
-            f"doc {one['doc_id']}: {_short(one.get('target'))} → {_short(other.get('target'))}",
-        )
+        for one, other in items.examples["targets"][:1]:
+            change = f"{_short(one.get('target'))} → {_short(other.get('target'))}"
+            yield "", f"doc {one['doc_id']}: {change}"
     if not counts["same_prompts"]:
         return
     if counts["tokens"]:
         yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split otherwise")
-        one, other = items.examples["tokens"][0]
-        yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
+        for one, other in items.examples["tokens"][:1]:
+            yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
     yield "answers", _of(counts["answers"], counts["same_prompts"], "differ after the same prompt")
     yield from _answers(items)
     if counts["same_answers"]:
@@ -90,7 +88,7 @@ def verdict_line(items: ItemDiff) -> str:
 def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     """What explains the difference, and what was found equal."""
     facts = in_order([*run_facts, *found.findings])
-    said = [_explanation(found, facts)]
+    said = [_explanation(found, facts), *_rest(found)]
     equal = [fact.topic for fact in facts if fact.is_same]
     equal += _equal_items(found.items)
     if found.paired is not None and any(found.parts.values()):
@@ -144,11 +142,26 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
                 "The scores are the same, but not the verdicts: those that flip cancel out."
                 f"{_causes(found.items, facts)}"
             )
+        if not found.items.counts["shared"]:
+            return "Item by item nothing can be said: the runs share no item."
         return "There is no difference to explain: every item that both have got the same score."
     total = found.difference
     ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
     shown = ", ".join(f"{signed(value)} from {_PART_WORDS[name]}" for name, value in ordered)
     return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
+
+
+def _rest(found: ResultDiff) -> list[str]:
+    """Said where the parts leave something over: they are made from means over items."""
+    if found.difference is None or not found.parts:
+        return []
+    rest = found.difference - sum(found.parts.values())
+    if abs(rest) < 5e-4:
+        return []
+    return [
+        f"{signed(rest)} is left over: a score in the files is not the mean over the items in the "
+        "samples. It is made in another way, or samples were lost or changed."
+    ]
 
 
 _PART_WORDS = {
