@@ -401,3 +401,19 @@ def test_answers_without_scores(place: Workplace) -> None:
     assert "In full: t@generate, the first." in done.out
     assert "verdicts" not in done.out
     assert "items … scoring" not in done.out
+
+
+def test_one_character_far_inside_a_doc(place: Workplace) -> None:
+    start = "word " * 60
+    place.rows(doc=2, question=start + "here is it?")
+    run(place, "a", "--model_args", "reply=C")
+    place.rows(doc=2, question=start + "here ls it?")
+    run(place, "b", "--model_args", "reply=C")
+    rewrite(samples_of(place, "b"), lambda samples: [one for one in samples if one["doc_id"] != 6])
+    _, found = diff(place)
+    assert (
+        "doc 2, question, from character 305 on: “…word word word word here »is it?”"
+        in found["said"]
+    )
+    assert "from items that are not the same in both runs." in found["said"]
+    assert "On the items of both there is no difference." in found["said"]

@@ -16,6 +16,7 @@ from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
 
 MOST_CHANGES = 4
+LONG_FIELD = 50
 SIGNIFICANT = 0.05
 Line = tuple[str, str]
 """A topic (empty where the line before goes on) and what is said of it."""
@@ -100,6 +101,8 @@ def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
 
 
 def _chance(found: Paired) -> str:
+    if not found.wins and not found.losses:
+        return "On the items of both there is no difference."
     if found.p < SIGNIFICANT:
         return f"On the items of both that is more than chance gives (p {p_words(found.p)})."
     needed = found.smallest_detectable
@@ -147,7 +150,10 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
         return "There is no difference to explain: every item that both have got the same score."
     total = found.difference
     ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
-    shown = ", ".join(f"{signed(value)} from {_PART_WORDS[name]}" for name, value in ordered)
+    words = dict(_PART_WORDS)
+    if found.items.counts["changed"]:
+        words["items"] = words["changed"]
+    shown = ", ".join(f"{signed(value)} from {words[name]}" for name, value in ordered)
     return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
 
 
@@ -166,6 +172,7 @@ def _rest(found: ResultDiff) -> list[str]:
 
 _PART_WORDS = {
     "items": "items that only one run has",
+    "changed": "items that are not the same in both runs",
     "prompts": "items whose prompts differ",
     "answers": "other answers to the same prompts",
     "readings": "other readings of the same answers",
@@ -182,6 +189,8 @@ def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
         said.append(
             f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
         )
+    elif items.counts["changed"]:
+        said.append("Behind the items: docs with other content.")
     if items.flipped["prompt"]:
         topics = ["few-shot examples"] if items.counts["shots"] else []
         topics += [topic for topic in ("settings", "task", "format") if topic in changed]
@@ -251,8 +260,18 @@ def _first_field(first: Any, second: Any) -> str:
         return f"{_short(first)} → {_short(second)}"
     for key in dict.fromkeys([*first, *second]):
         if first.get(key) != second.get(key):
-            return f"{visible(str(key), 30)}: {_short(first.get(key))} → {_short(second.get(key))}"
+            change = _field_change(str(first.get(key)), str(second.get(key)))
+            return f"{visible(str(key), 30)}{change}"
     return "the same fields, hashed otherwise"
+
+
+def _field_change(one: str, other: str) -> str:
+    """Two texts in full where they are short, else around the first character that differs."""
+    if max(len(one), len(other)) <= LONG_FIELD:
+        return f": {quoted(one, LONG_FIELD)} → {quoted(other, LONG_FIELD)}"
+    place = first_difference(one, other)
+    texts = [at_place(text, place, LONG_FIELD // 2) for text in (one, other)]
+    return f", from character {place} on: “{texts[0]}” → “{texts[1]}”"
 
 
 def _prompts(items: ItemDiff) -> Iterator[Line]:
