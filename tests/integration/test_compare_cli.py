@@ -17,13 +17,10 @@ from lm_eval.registry import MODELS
 FORMATS = "t.yaml@mcqa,t.yaml@cloze,t.yaml@generate"
 
 
-for name in ("known", "other"):
-    if name not in MODELS:
-        MODELS.register(name, KnownLM)
-
-
 @pytest.fixture
-def work(tmp_path: Path) -> Workplace:
+def work(tmp_path: Path, own_registries: None) -> Workplace:
+    for name in ("known", "other"):
+        MODELS.register(name, KnownLM)
     place = Workplace(tmp_path)
     place.rows(count=40)
     place.task()

@@ -365,3 +365,55 @@ def test_wrong_input(stored: Workplace, argv: list[str], said: list[str]) -> Non
     assert "Traceback" not in done.err
     for part in said:
         assert part in done.err
+
+
+def test_no_examples_are_asked_for(place: Workplace) -> None:
+    run(place, "a", fmt="generate,cot")
+    done = place.cli("diff", "a", "a", "--formats", "generate,cot", "--show", "0")
+    assert done.code == 0, done.err
+    assert "20 of 20 differ" in done.out
+
+
+def test_a_damaged_samples_file_is_an_error(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b")
+    path = samples_of(place, "b")
+    path.write_text(path.read_text("utf-8")[:-30], "utf-8")
+    done = place.cli("diff", "a", "b")
+    assert done.code == 1
+    assert "line 20 is no JSON. The file is damaged" in done.err
+
+
+def test_samples_that_do_not_make_the_score(place: Workplace) -> None:
+    run(place, "a", "--model_args", "reply=C")
+    run(place, "b", "--model_args", "reply=C")
+    rewrite(samples_of(place, "b"), lambda samples: [{**one, "acc": 1.0} for one in samples])
+    _, found = diff(place)
+    assert "+0.750 is left over: a score in the files is not the mean" in found["said"]
+    samples_of(place, "b").write_text("")
+    assert "the runs share no item." in " ".join(place.cli("diff", "a", "b").out.split())
+
+
+def test_answers_without_scores(place: Workplace) -> None:
+    run(place, "a", fmt="generate,cot")
+    run(place, "b", "--predict_only", fmt="generate,cot")
+    done = place.cli("diff", "a", "b")
+    assert "In full: t@generate, the first." in done.out
+    assert "verdicts" not in done.out
+    assert "items … scoring" not in done.out
+
+
+def test_one_character_far_inside_a_doc(place: Workplace) -> None:
+    start = "word " * 60
+    place.rows(doc=2, question=start + "here is it?")
+    run(place, "a", "--model_args", "reply=C")
+    place.rows(doc=2, question=start + "here ls it?")
+    run(place, "b", "--model_args", "reply=C")
+    rewrite(samples_of(place, "b"), lambda samples: [one for one in samples if one["doc_id"] != 6])
+    _, found = diff(place)
+    assert (
+        "doc 2, question, from character 305 on: “…word word word word here »is it?”"
+        in found["said"]
+    )
+    assert "from items that are not the same in both runs." in found["said"]
+    assert "On the items of both there is no difference." in found["said"]

@@ -328,3 +328,30 @@ def test_two_runs_in_one_folder(place: Workplace) -> None:
     assert str(newest.relative_to(place.folder)) in done.err
     again = place.cli("reread", str(newest), "--scorer", "choice")
     assert again.code == 0, again.err
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("acc", "high", "Doc 3 of these samples has no number as its `acc`"),
+        ("read_with", {"labels": 3}, "Doc 3 of these samples holds no reading that can be"),
+        ("reading", {"value": 1, "span": 4}, "Doc 3 of these samples holds no reading that can be"),
+    ],
+)
+def test_a_damaged_sample_is_named(place: Workplace, field: str, value: object, said: str) -> None:
+    run(place, "C")
+    (path,) = place.output.rglob("samples_*.jsonl")
+    samples = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    samples[3][field] = value
+    path.write_text("".join(json.dumps(one) + "\n" for one in samples), "utf-8")
+    done = place.cli("reread", "out", "--scorer", "first_label")
+    assert done.code == 1
+    assert said in done.err
+
+
+def test_flips_without_their_text(place: Workplace) -> None:
+    run(place, "The best answer is C.")
+    done = place.cli("reread", "out", "--scorer", "first_label", "--show", "0")
+    assert "Verdicts that flip: 5. With text: --show 5." in done.out
+    again = place.cli("reread", "out", "--scorer", "choice", "--show", "0")
+    assert "No verdict flips." in again.out

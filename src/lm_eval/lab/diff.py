@@ -156,7 +156,6 @@ def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> 
     try:
         for run, name in ((a, name_a), (b, name_b)):
             run.samples_path(name)
-        items = compare_items(a, name_a, metric_a, b, name_b, metric_b, show=show)
     except ComparisonError as error:
         scores = (_stored(a.results, name_a, metric_a), _stored(b.results, name_b, metric_b))
         return ResultDiff(
@@ -169,6 +168,7 @@ def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> 
             {},
             str(error),
         )
+    items = compare_items(a, name_a, metric_a, b, name_b, metric_b, show=show)
     scores = (
         _estimate(a.results, name_a, metric_a, items.scores[0], items.all_clusters[0]),
         _estimate(b.results, name_b, metric_b, items.scores[1], items.all_clusters[1]),

@@ -88,7 +88,9 @@ def prompt_texts(sample: Mapping[str, Any]) -> list[str]:
 
 
 def _request_text(request: Any) -> str:
-    parts = list(request.values()) if isinstance(request, Mapping) else list(request)
+    parts: list[Any] = [request]
+    if isinstance(request, Mapping | list):
+        parts = list(request.values() if isinstance(request, Mapping) else request)
     context = parts[0] if parts else ""
     text = context if isinstance(context, str) else _chat_text(context)
     scored = parts[1] if len(parts) > 1 else None

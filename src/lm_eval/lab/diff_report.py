@@ -56,9 +56,8 @@ def print_diff(found: RunDiff, console: Console, *, show: int) -> None:
     if len(chosen) > 1:
         _print_table(chosen, console)
         chosen = (max(chosen, key=_size),)
-        console.print(
-            Paragraph("  ", f"In full: {_title(chosen[0])}, the largest. Choose with --tasks.")
-        )
+        why = "the largest" if _size(chosen[0]) else "the first"
+        console.print(Paragraph("  ", f"In full: {_title(chosen[0])}, {why}. Choose with --tasks."))
     for result in chosen:
         _print_result(result, found, console, show)
     _print_left_out(found, console)
@@ -75,6 +74,7 @@ def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: in
     lines: list[Line] = list(fact_lines(in_order([*found.findings, *result.findings]), show))
     if result.items is not None:
         lines += [*item_lines(result.items), *read_line(result.items)]
+    if result.items is not None and result.paired is not None:
         lines.append(("verdicts", verdict_line(result.items)))
     _print_lines(lines, console)
     console.print()
@@ -93,6 +93,8 @@ def _print_table(results: Sequence[ResultDiff], console: Console) -> None:
     console.print(FittingTable(_COLUMNS, [[_row(one) for one in ordered[:MOST_ROWS]]]))
     if len(ordered) > MOST_ROWS:
         console.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
+    if not any(one.parts for one in results):
+        return
     console.print(
         Paragraph(
             "  ",

@@ -16,6 +16,7 @@ from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
 
 MOST_CHANGES = 4
+LONG_FIELD = 50
 SIGNIFICANT = 0.05
 Line = tuple[str, str]
 """A topic (empty where the line before goes on) and what is said of it."""
@@ -44,17 +45,15 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
-        one, other = items.examples["targets"][0]
-        yield (
-            "",
-            f"doc {one['doc_id']}: {_short(one.get('target'))} → {_short(other.get('target'))}",
-        )
+        for one, other in items.examples["targets"][:1]:
+            change = f"{_short(one.get('target'))} → {_short(other.get('target'))}"
+            yield "", f"doc {one['doc_id']}: {change}"
     if not counts["same_prompts"]:
         return
     if counts["tokens"]:
         yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split otherwise")
-        one, other = items.examples["tokens"][0]
-        yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
+        for one, other in items.examples["tokens"][:1]:
+            yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
     yield "answers", _of(counts["answers"], counts["same_prompts"], "differ after the same prompt")
     yield from _answers(items)
     if counts["same_answers"]:
@@ -90,7 +89,7 @@ def verdict_line(items: ItemDiff) -> str:
 def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     """What explains the difference, and what was found equal."""
     facts = in_order([*run_facts, *found.findings])
-    said = [_explanation(found, facts)]
+    said = [_explanation(found, facts), *_rest(found)]
     equal = [fact.topic for fact in facts if fact.is_same]
     equal += _equal_items(found.items)
     if found.paired is not None and any(found.parts.values()):
@@ -102,6 +101,8 @@ def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
 
 
 def _chance(found: Paired) -> str:
+    if not found.wins and not found.losses:
+        return "On the items of both there is no difference."
     if found.p < SIGNIFICANT:
         return f"On the items of both that is more than chance gives (p {p_words(found.p)})."
     needed = found.smallest_detectable
@@ -144,15 +145,34 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
                 "The scores are the same, but not the verdicts: those that flip cancel out."
                 f"{_causes(found.items, facts)}"
             )
+        if not found.items.counts["shared"]:
+            return "Item by item nothing can be said: the runs share no item."
         return "There is no difference to explain: every item that both have got the same score."
     total = found.difference
     ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
-    shown = ", ".join(f"{signed(value)} from {_PART_WORDS[name]}" for name, value in ordered)
+    words = dict(_PART_WORDS)
+    if found.items.counts["changed"]:
+        words["items"] = words["changed"]
+    shown = ", ".join(f"{signed(value)} from {words[name]}" for name, value in ordered)
     return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
+
+
+def _rest(found: ResultDiff) -> list[str]:
+    """Said where the parts leave something over: they are made from means over items."""
+    if found.difference is None or not found.parts:
+        return []
+    rest = found.difference - sum(found.parts.values())
+    if abs(rest) < 5e-4:
+        return []
+    return [
+        f"{signed(rest)} is left over: a score in the files is not the mean over the items in the "
+        "samples. It is made in another way, or samples were lost or changed."
+    ]
 
 
 _PART_WORDS = {
     "items": "items that only one run has",
+    "changed": "items that are not the same in both runs",
     "prompts": "items whose prompts differ",
     "answers": "other answers to the same prompts",
     "readings": "other readings of the same answers",
@@ -169,6 +189,8 @@ def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
         said.append(
             f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
         )
+    elif items.counts["changed"]:
+        said.append("Behind the items: docs with other content.")
     if items.flipped["prompt"]:
         topics = ["few-shot examples"] if items.counts["shots"] else []
         topics += [topic for topic in ("settings", "task", "format") if topic in changed]
@@ -238,8 +260,18 @@ def _first_field(first: Any, second: Any) -> str:
         return f"{_short(first)} → {_short(second)}"
     for key in dict.fromkeys([*first, *second]):
         if first.get(key) != second.get(key):
-            return f"{visible(str(key), 30)}: {_short(first.get(key))} → {_short(second.get(key))}"
+            change = _field_change(str(first.get(key)), str(second.get(key)))
+            return f"{visible(str(key), 30)}{change}"
     return "the same fields, hashed otherwise"
+
+
+def _field_change(one: str, other: str) -> str:
+    """Two texts in full where they are short, else around the first character that differs."""
+    if max(len(one), len(other)) <= LONG_FIELD:
+        return f": {quoted(one, LONG_FIELD)} → {quoted(other, LONG_FIELD)}"
+    place = first_difference(one, other)
+    texts = [at_place(text, place, LONG_FIELD // 2) for text in (one, other)]
+    return f", from character {place} on: “{texts[0]}” → “{texts[1]}”"
 
 
 def _prompts(items: ItemDiff) -> Iterator[Line]:

@@ -80,15 +80,21 @@ class UnderFormat:
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         most, has_orders = 1, False
         for sample in answered_samples(self._run, self._name, None):
-            replies = _replies(sample)
+            replies, asked = self._known(sample)
             most, has_orders = max(most, len(replies)), has_orders or "choice_order" in sample
-            asked = self._asked(sample)
             for number, reply in enumerate(replies, start=1):
                 yield self._item(sample, asked, reply, number if len(replies) > 1 else None)
         if most > 1:
             notes.append(f"each doc has {most} replies, all of which are read; docs are clusters")
         if has_orders:
             notes.append("of the orders of choices, only that of the data is read again")
+
+    def _known(self, sample: Mapping[str, Any]) -> tuple[list[_Reply], _Asked]:
+        """What a sample says of its replies and of its doc."""
+        try:
+            return _replies(sample), self._asked(sample)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise _damaged(sample, "holds no reading that can be understood") from None
 
     def _item(
         self, sample: Mapping[str, Any], asked: _Asked, reply: _Reply, number: int | None
@@ -106,6 +112,8 @@ class UnderFormat:
         if cluster is None and number is not None:  # replies to one doc are not independent
             cluster = doc_id
         stored = sample.get(self._metric.name) if number is None else None
+        if stored is not None and not isinstance(stored, int | float):
+            raise _damaged(sample, f"has no number as its `{self._metric.name}`")
         after = fitted(reading, asked.answers, asked.labels, shown)
         return ReadAgain(
             f"doc {doc_id}" if number is None else f"doc {doc_id}, reply {number}",
@@ -187,12 +195,16 @@ def _replies(sample: Mapping[str, Any]) -> list[_Reply]:
     return [_Reply(first_reply(sample) or "", sample.get("finish"), reading)]
 
 
+def _damaged(sample: Mapping[str, Any], what: str) -> ComparisonError:
+    return ComparisonError(
+        f"Doc {sample.get('doc_id')} of these samples {what}: the file is damaged, or made by other "
+        "code. Run again with --output_path."
+    )
+
+
 def _stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
     if not isinstance(stored, Mapping):
-        raise ComparisonError(
-            f"Doc {sample.get('doc_id')} of these samples has no `reading`: the file is damaged, or "
-            "made by other code. Run again with --output_path."
-        )
+        raise _damaged(sample, "has no `reading`")
     value, span = stored.get("value"), stored.get("span")
     value = tuple(value) if isinstance(value, list) else value
     return Reading(

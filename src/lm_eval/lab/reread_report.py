@@ -67,9 +67,14 @@ def _lines(found: Reread) -> Iterator[RenderableType]:
     yield Paragraph("  ", f"Rules after:  {_rules(found.after.rules)}.")
     for note in found.notes:
         yield Paragraph("  ", f"Note: {visible(note)}.")
-    if found.flips:
-        shown = "" if len(found.flips) == found.num_flips else f", the first {len(found.flips)}"
-        yield Paragraph("", f"Verdicts that flip ({found.num_flips}{shown}):")
+    if not found.num_flips:
+        yield Paragraph("", "No verdict flips.")
+        return
+    if not found.flips:
+        yield Paragraph("", f"Verdicts that flip: {found.num_flips}. With text: --show 5.")
+        return
+    shown = "" if len(found.flips) == found.num_flips else f", the first {len(found.flips)}"
+    yield Paragraph("", f"Verdicts that flip ({found.num_flips}{shown}):")
     for flip in found.flips:
         yield from _flip(flip)
     if found.num_flips > len(found.flips):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import Any, Protocol
 
 from lm_eval.errors import ComparisonError, listing
@@ -104,13 +105,11 @@ class StoredRun:
             for number, line in enumerate(file, start=1):
                 try:
                     sample = json.loads(line)
-                except ValueError:
-                    sample = None
-                if not isinstance(sample, dict):
-                    raise ComparisonError(
-                        f"{path}, line {number} is no JSON object. The file is damaged: run again, or "
-                        "delete the run."
-                    )
+                except (ValueError, RecursionError):
+                    raise damaged(path, number, "is no JSON") from None
+                what = _wrong_in(sample)
+                if what is not None:
+                    raise damaged(path, number, what)
                 yield sample
 
     def items(self, name: str, filter_name: str = "none") -> ItemColumns:
@@ -140,6 +139,33 @@ class StoredRun:
                 "samples beside it are read instead."
             ) from None
         return found
+
+
+_SHAPES: Mapping[str, tuple[type, ...]] = {
+    "doc_id": (int,),
+    "arguments": (dict, list, NoneType),
+    "resps": (list, NoneType),
+    "reading": (dict, NoneType),
+    "readings": (list, NoneType),
+    "read_with": (dict, NoneType),
+}
+
+
+def _wrong_in(sample: Any) -> str | None:
+    """What makes a line no sample, in words; None where it is one."""
+    if not isinstance(sample, dict):
+        return "is no sample: it holds no object"
+    for key, types in _SHAPES.items():
+        if not isinstance(sample.get(key, 0 if key == "doc_id" else None), types):
+            return f"is no sample: `{key}` is {str(sample[key])[:40]!r}"
+    return None
+
+
+def damaged(path: Path, line: int, what: str) -> ComparisonError:
+    """The error about a line of a samples file."""
+    return ComparisonError(
+        f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
+    )
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:

@@ -83,9 +83,9 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = write_run(tmp_path)
     samples = tmp_path / f"samples_t_{STAMP}.jsonl"
     assert "is a samples file" in refused(samples)
-    for line in (b"{\n", b"3\n", b'{"doc_id": "\xff"}\n'):
+    for line in (b"{\n", b'{"doc_id": "\xff"}\n'):
         samples.write_bytes(line)
-        assert "line 1 is no JSON object. The file is damaged" in refused(path)
+        assert "line 1 is no JSON. The file is damaged" in refused(path)
     samples.unlink()
     assert "has no samples of 't'" in refused(path)
 
@@ -210,3 +210,21 @@ def test_formats_are_told_from_plain_tasks() -> None:
         },
     )
     assert (run.names, run.task_of("a@b"), run.format_of("a@b")) == (["a@b"], "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"\xff\xfe\x00", "line 1 is no JSON"),
+        (b"[" * 100_000, "line 1 is no JSON"),
+        (b"[1]", "line 1 is no sample: it holds no object"),
+        (b'{"doc_id": "x"}', "line 1 is no sample: `doc_id` is 'x'"),
+        (b'{"doc_id": 0, "reading": [1]}', "line 1 is no sample: `reading` is '[1]'"),
+        (b'{"doc_id": 0, "resps": "A"}', "line 1 is no sample: `resps` is 'A'"),
+    ],
+    ids=["bytes", "depth", "list", "doc_id", "reading", "resps"],
+)
+def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: bytes, said: str) -> None:
+    path = write_run(tmp_path)
+    (tmp_path / f"samples_t_{STAMP}.jsonl").write_bytes(line + b"\n")
+    assert said in refused(path)
