@@ -49,6 +49,11 @@ class Measurement:
     """What else the results say about it: fingerprints, versions, notes."""
 
     @property
+    def more_formats(self) -> str | None:
+        """The command that asks the same under other formats, where another package made the run."""
+        return (self.facts or {}).get("more_formats")
+
+    @property
     def label(self) -> str:
         """What it is called beside others of the same task and model."""
         return self.format
@@ -116,6 +121,7 @@ def measurement(
             "fingerprints": results.get("fingerprints", {}).get(name, {}),
             "version": results.get("versions", {}).get(name),
             "notes": results.get("notes", {}).get(name, []),
+            "more_formats": results.get("more_formats"),
         },
     )
 

@@ -58,16 +58,21 @@ def _of_tasks(found: Sequence[Measurement], tasks: Sequence[str] | None) -> list
     return [one for one in found if one.task in tasks or one.name in tasks]
 
 
+_ALL_FORMATS = "--tasks 'TASK@*'"
+
+
 def _is_pair(a: Measurement, b: Measurement) -> bool:
     return a.task == b.task and (a.model == b.model) != (a.format == b.format)
 
 
 def _nothing_to_pair(found: Sequence[Measurement]) -> str:
     names = listing([f"{one.name} ({one.model})" for one in found], 6)
+    command = next((f"`{one.more_formats}`" for one in found if one.more_formats), None)
     return (
         f"There is nothing to compare: two formats of one model are needed, or two models under one "
-        f"format; here is {names}. Run the task under several formats (--tasks 'TASK@*'), give a second "
-        "run, or assume a variance: --discordant 0.2."
+        f"format; here is {names}. Run the task under several formats "
+        f"({command or _ALL_FORMATS}), give a second run, or assume a "
+        "variance: --discordant 0.2."
     )
 
 
