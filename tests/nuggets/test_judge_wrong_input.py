@@ -233,3 +233,12 @@ def test_what_is_given_by_its_place_is_no_option(work: Workplace) -> None:
     done = work.cli("agree", "judge.jsonl", "--gold", "people.jsonl")
     said(done, "has no option '--gold'", "Options: --help, --measure")
     assert "Did you mean" not in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_a_command_that_fails_at_once_leaves_no_folder(work: Workplace, command: str) -> None:
+    work.rows("answers.jsonl", [answer("r1", "x1", "y")])
+    types = ["--prompt_types", "short_cot,optimized"] if command == "compare" else []
+    done = work.cli(command, *DATA[:4], *types, "--model", "dummy", "--output_path", "new/deep")
+    said(done, "no topic in common")
+    assert not (work.folder / "new").exists()

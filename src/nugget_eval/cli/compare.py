@@ -21,7 +21,7 @@ from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError
-from nugget_eval.evaluation import check_output
+from nugget_eval.evaluation import check_output, output_folder
 from nugget_eval.outputs import count_replies, write_files
 from nugget_eval.trials import Contrast, Trial, contrasts, trials, varied
 
@@ -38,8 +38,8 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.dry_run:
         return dry_run(varied(config, prompt_types, format_types))
-    folder = check_output(config.logging.output_path)
     with (
+        output_folder(config.logging.output_path) as folder,
         logging_from(config.logging.verbosity, NAME, "nugget_eval"),
         trials(config, prompt_types, format_types) as found,
     ):

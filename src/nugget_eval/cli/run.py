@@ -19,10 +19,10 @@ from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (
     Evaluation,
-    check_output,
     evaluating,
     forecast,
     judge_specs,
+    output_folder,
     prices_of,
 )
 from nugget_eval.outputs import count_replies, write_files
@@ -35,9 +35,12 @@ def run(args: argparse.Namespace) -> int:
     config = config_of(args)
     if args.dry_run:
         return dry_run([config])
-    folder = check_output(config.logging.output_path)
     level = config.logging.verbosity
-    with logging_from(level, NAME, "nugget_eval"), evaluating(config) as done:
+    with (
+        output_folder(config.logging.output_path) as folder,
+        logging_from(level, NAME, "nugget_eval"),
+        evaluating(config) as done,
+    ):
         say_notes(done.loaded.notes)
         secrets = [s for spec in judge_specs(config) for s in secrets_in(spec.model_args)]
         done.command = [hidden(part, secrets) for part in args.command_line]
