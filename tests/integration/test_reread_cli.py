@@ -357,3 +357,11 @@ def test_flips_without_their_text(place: Workplace) -> None:
     assert "Verdicts that flip: 5. With text: --show 5." in done.out
     again = place.cli("reread", "out", "--scorer", "choice", "--show", "0")
     assert "No verdict flips." in again.out
+
+
+def test_a_stored_config_without_its_question_says_where(place: Workplace) -> None:
+    write_peer_run(place.folder / "peer", replies=["2", "3"], doc_to_text=None)
+    done = place.cli("reread", "peer", "--scorer", "number")
+    assert done.code == 1
+    assert "doc 0 of 'g' cannot be read again" in done.err
+    assert "doc_to_text" in done.err
