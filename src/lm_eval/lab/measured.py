@@ -7,6 +7,7 @@ error, unless the caller asks for the items that all have.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -116,7 +117,7 @@ def measurement(
         shots=tuple(columns.shots),
         num_fewshot=results.get("n-shot", {}).get(name),
         missing=columns.missing,
-        usage=results.get("accounting", {}).get("tasks", {}).get(name),
+        usage=_usage(results, name),
         facts={
             "fingerprints": results.get("fingerprints", {}).get(name, {}),
             "version": results.get("versions", {}).get(name),
@@ -124,6 +125,19 @@ def measurement(
             "more_formats": results.get("more_formats"),
         },
     )
+
+
+def _usage(results: Mapping[str, Any], name: str) -> dict[str, float] | None:
+    """What the answers cost, as far as the file has numbers for it."""
+    tasks = results.get("accounting", {}).get("tasks")
+    found = tasks.get(name) if isinstance(tasks, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }
 
 
 def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Aligned:

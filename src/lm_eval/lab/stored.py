@@ -7,6 +7,7 @@ harness are read too. What other packages write is found through the entry point
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,9 +112,15 @@ class StoredRun:
         if not path.is_file():
             return {}
         found: dict[str, list[ItemColumns]] = {}
-        for values in _json(path).get("items", ()):
-            columns = ItemColumns.from_dict(values)
-            found.setdefault(columns.name, []).append(columns)
+        try:
+            for values in _json(path).get("items", ()):
+                columns = _checked(ItemColumns.from_dict(values))
+                found.setdefault(columns.name, []).append(columns)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ComparisonError(
+                f"{path} is damaged: its columns do not belong together. Delete it, and the samples "
+                "files beside it are read instead, or run again."
+            ) from None
         return found
 
 
@@ -142,6 +149,23 @@ def damaged(path: Path, line: int, what: str) -> ComparisonError:
     return ComparisonError(
         f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
     )
+
+
+def _is_nan(value: float | None) -> bool:
+    return value is not None and math.isnan(value)
+
+
+def _checked(columns: ItemColumns) -> ItemColumns:
+    """The columns, if all are equally long and metrics are numbers."""
+    others: list[Sequence[Any]] = [columns.docs, columns.shots, *columns.metrics.values()]
+    others += [one for one in (columns.read, columns.clusters) if one is not None]
+    if not isinstance(columns.name, str) or any(len(one) != len(columns) for one in others):
+        raise ValueError(columns.name)
+    for name, values in columns.metrics.items():
+        if not all(value is None or isinstance(value, int | float) for value in values):
+            raise TypeError(columns.name)
+        columns.metrics[name] = [None if _is_nan(value) else value for value in values]
+    return columns
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
@@ -190,7 +214,40 @@ def _run(path: Path) -> StoredRun:
             f"{path} is no results file: it has no `results` and `configs`. Results files are called "
             "results_….json."
         )
+    given = (*_SECTIONS, *_FLAT_SECTIONS)
+    content = {key: one for key, one in content.items() if one is not None or key not in given}
+    _check_sections(path, content)
     return StoredRun(path, content)
+
+
+_SECTIONS = ("results", "configs", "formats", "fingerprints", "primary_metrics")
+_FLAT_SECTIONS = (
+    *(
+        "versions",
+        "notes",
+        "n-samples",
+        "higher_is_better",
+        "samples_files",
+        "accounting",
+        "config",
+    ),
+)
+
+
+def _check_sections(path: Path, content: Mapping[str, Any]) -> None:
+    """That what is looked up by the name of a result is there in that shape."""
+    for section in (*_SECTIONS, *_FLAT_SECTIONS):
+        found = content.get(section, {})
+        if not isinstance(found, dict):
+            raise ComparisonError(_misshapen(path, f"`{section}`"))
+        if section in _SECTIONS:
+            for name, one in found.items():
+                if not isinstance(one, dict) or (section == "formats" and "format" not in one):
+                    raise ComparisonError(_misshapen(path, f"`{section}` of {str(name)!r}"))
+
+
+def _misshapen(path: Path, what: str) -> str:
+    return f"{path} is damaged: {what} is not what a results file holds there. Run again."
 
 
 def _json(path: Path) -> dict[str, Any]:
