@@ -220,18 +220,11 @@ def _run(path: Path) -> StoredRun:
     return StoredRun(path, content)
 
 
-_SECTIONS = ("results", "configs", "formats", "fingerprints", "primary_metrics")
-_FLAT_SECTIONS = (
-    *(
-        "versions",
-        "notes",
-        "n-samples",
-        "higher_is_better",
-        "samples_files",
-        "accounting",
-        "config",
-    ),
+_SECTIONS = (
+    *("results", "configs", "formats", "fingerprints", "primary_metrics"),
+    *("n-samples", "higher_is_better"),
 )
+_FLAT_SECTIONS = ("versions", "notes", "n-shot", "samples_files", "accounting", "config")
 
 
 def _check_sections(path: Path, content: Mapping[str, Any]) -> None:

@@ -176,6 +176,8 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: bytes, said: st
         ("fingerprints", 3, "is damaged: `fingerprints` is not what"),
         ("formats", {"t": {"version": 1}}, "is damaged: `formats` of 't' is not what"),
         ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is not what"),
+        ("n-shot", [1], "is damaged: `n-shot` is not what"),
+        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is not what"),
         ("configs", {"t": [1]}, "is damaged: `configs` of 't' is not what"),
     ],
 )
