@@ -17,13 +17,10 @@ from lm_eval.registry import MODELS
 FORMATS = "t.yaml@mcqa,t.yaml@cloze,t.yaml@generate"
 
 
-for name in ("known", "other"):
-    if name not in MODELS:
-        MODELS.register(name, KnownLM)
-
-
 @pytest.fixture
-def work(tmp_path: Path) -> Workplace:
+def work(tmp_path: Path, own_registries: None) -> Workplace:
+    for name in ("known", "other"):
+        MODELS.register(name, KnownLM)
     place = Workplace(tmp_path)
     place.rows(count=40)
     place.task()
@@ -155,15 +152,41 @@ def test_formats_of_two_runs_are_put_together(work: Workplace) -> None:
 
 
 def test_the_newest_of_several_results_counts(work: Workplace) -> None:
-    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=2")
+    run(work, "--tasks", FORMATS)
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", "--limit", "30")
+    found = compared(work, "--formats", "mcqa,cloze")
+    (block,) = found["comparisons"]
+    assert [row["score"]["n"] for row in block["rows"]] == [30, 30]
+    (note,) = found["notes"]
+    assert note.startswith("t@mcqa, t@cloze (known) are there 2 times. The newest counts, ")
+    done = work.cli("compare", str(work.output), "--formats", "mcqa,cloze")
+    assert "Note: t@mcqa, t@cloze (known) are there 2 times." in said(done.out)
+
+
+def test_a_model_with_other_arguments_is_another_model(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=2,mcqa=5")
+    run(work, "--tasks", "t.yaml@cloze", args="cloze=4,mcqa=5")
+    found = compared(work)
+    formats, models = found["comparisons"]
+    assert (formats["within"], len(formats["rows"])) == ("known (cloze=2)", 2)
+    assert [row["label"] for row in models["rows"]] == ["known (cloze=2)", "known (cloze=4)"]
+    assert [row["score"]["value"] for row in models["rows"]] == [0.5, 0.75]
+    (note,) = found["notes"]
+    assert note == (
+        "known was asked with different --model_args. These count as different models: "
+        "known (cloze=2), known (cloze=4)."
+    )
+    (alone,) = compared(work, "--models", "known (cloze=2)")["comparisons"]
+    assert alone["within"] == "known (cloze=2)"
+    assert len(compared(work, "--models", "known")["comparisons"]) == 2
+
+
+def test_arguments_tell_models_apart_only_where_they_asked_the_same(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa", args="mcqa=5")
     run(work, "--tasks", "t.yaml@cloze", args="cloze=4")
     found = compared(work)
     (block,) = found["comparisons"]
-    assert [row["score"]["value"] for row in block["rows"]] == [1.0, 0.75]
-    (note,) = found["notes"]
-    assert note.startswith("t@cloze (known) is there 2 times. The newest counts, ")
-    done = work.cli("compare", str(work.output))
-    assert "Note: t@cloze (known) is there 2 times." in said(done.out)
+    assert (block["within"], found["notes"]) == ("known", [])
 
 
 def test_results_can_be_chosen(work: Workplace) -> None:

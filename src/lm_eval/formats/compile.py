@@ -175,13 +175,25 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
 
 def shortest_yaml(fmt: PromptFormat) -> str:
     """A format as the shortest YAML that compiles back to it: a base and what differs from it."""
-    import yaml
-
     bases = [get_format(name) for name in _builtin_files()]
     candidates = [_difference(fmt, base) for base in bases]
     candidates.append(_difference(fmt, None))
-    texts = [yaml.safe_dump(c, sort_keys=False, allow_unicode=True) for c in candidates]
-    return min(texts, key=len)
+    # A text is as long as its fields together, and each field but the type is the same in all of them.
+    fields = {key: value for found in candidates for key, value in found.items()}
+    lengths = {key: len(_dumped({key: value})) for key, value in fields.items()}
+    typed = lengths["type"] - len(fields["type"])
+
+    def length(found: dict[str, Any]) -> int:
+        return sum(typed + len(found[key]) if key == "type" else lengths[key] for key in found)
+
+    return _dumped(min(candidates, key=length))
+
+
+def _dumped(data: dict[str, Any]) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+    return text
 
 
 class _FormatFile:

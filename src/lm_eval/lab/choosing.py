@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.lab.measured import Measurement, measurement
@@ -31,6 +32,7 @@ class _Result:
 
     run: StoredRun
     name: str
+    model: str
 
     @property
     def task(self) -> str:
@@ -42,7 +44,7 @@ class _Result:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.run.model, self.task, self.format
+        return self.model, self.task, self.format
 
     @property
     def time(self) -> tuple[float, str]:
@@ -56,32 +58,69 @@ def chosen(
 ) -> tuple[list[Measurement], list[str]]:
     """The measurements that are wanted, in the order of the runs, and notes on what was left out.
 
-    Of several results of the same model, task and format the newest counts. Only what is wanted is read.
+    Of several results of the same model, task and format the newest counts. A model that was asked the
+    same with other arguments is another one, and called after them. Only what is wanted is read.
     """
     choice = choice or Choice()
-    results = [_Result(run, name) for run in runs for name in run.names]
+    results, notes = _told_apart(
+        [_Result(run, name, run.model) for run in runs for name in run.names]
+    )
     wanted = [
         one
         for one in results
         if _is_among(choice.tasks, one.task, one.name)
         and _is_among(choice.formats, one.format)
-        and _is_among(choice.models, one.run.model)
+        and _is_among(choice.models, one.model, one.run.model)
     ]
     _check(choice.tasks, "--tasks", [name for one in results for name in (one.task, one.name)])
     _check(choice.formats, "--formats", [one.format for one in results])
-    _check(choice.models, "--models", [one.run.model for one in results])
-    kept, notes = _newest(wanted)
+    _check(
+        choice.models, "--models", [name for one in results for name in (one.run.model, one.model)]
+    )
+    kept, older = _newest(wanted)
     return [
         measurement(
             one.run.results,
             one.run.items,
             one.name,
             str(one.run.path),
-            one.run.model,
+            one.model,
             choice.metrics,
         )
         for one in kept
-    ], notes
+    ], [*notes, *older]
+
+
+def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
+    """The results, with models that were asked the same with different arguments as several models."""
+    asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
+    for one in results:
+        asked.setdefault(one.key, []).append(one.run.arguments)
+    several = {key[0] for key, given in asked.items() if any(one != given[0] for one in given)}
+    labels = {model: _labels([one for one in results if one.model == model]) for model in several}
+    notes = [
+        f"{model} was asked with different --model_args. These count as different models: "
+        f"{listing(list(dict.fromkeys(labels[model].values())))}."
+        for model in labels
+    ]
+    told = [
+        replace(one, model=labels[one.model][one.run.path]) if one.model in several else one
+        for one in results
+    ]
+    return told, notes
+
+
+def _labels(results: Sequence[_Result]) -> dict[Path, str]:
+    """What a model is called in each of its runs: with the arguments in which these differ."""
+    given = {one.run.path: one.run.arguments for one in results}
+    names = dict.fromkeys(name for one in given.values() for name in one)
+    differ = [name for name in names if len({one.get(name) for one in given.values()}) > 1]
+    told = {
+        path: ", ".join(f"{name}={one[name]}" for name in differ if name in one)
+        for path, one in given.items()
+    }
+    model = results[0].model
+    return {path: f"{model} ({text})" if text else model for path, text in told.items()}
 
 
 def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
@@ -95,10 +134,14 @@ def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
         older[one.key] = older.get(one.key, 0) + 1
         if one.time >= known.time:
             kept[one.key] = one  # at the place of the first, so that the order stays
+    alike: dict[tuple[str, int, Path], list[str]] = {}
+    for key, count in older.items():
+        one = kept[key]
+        alike.setdefault((one.model, count + 1, one.run.path), []).append(one.name)
     notes = [
-        f"{kept[key].name} ({key[0]}) is there {count + 1} times. The newest counts, "
-        f"{kept[key].run.path}; give the results file of another to take that."
-        for key, count in older.items()
+        f"{listing(names, 4)} ({model}) {'is' if len(names) == 1 else 'are'} there {times} times. The "
+        f"newest counts, {path}; give the results file of another to take that."
+        for (model, times, path), names in alike.items()
     ]
     return list(kept.values()), notes
 

@@ -155,6 +155,11 @@ class Block:
         return min(reversed(self.rows), key=lambda row: sign * row.score.value)
 
     @property
+    def is_right_or_wrong(self) -> bool:
+        """Whether a score of 1 is a right answer, and 0 is not."""
+        return self.is_binary and self.higher_is_better
+
+    @property
     def num_units(self) -> int:
         """What the luck of the draw is over: clusters where there are any, else items."""
         return self.num_clusters or self.num_items

@@ -30,12 +30,14 @@ def pair_notes(block: Block) -> Iterator[str]:
         f"as large where there is none ({tests}{adjusted}); below 0.05 it counts as real."
     )
     yield " ".join(_column_notes(block))
+    if not block.higher_is_better:
+        yield "Less is better here: the first of two has the lower score, so differences are negative."
 
 
 def _column_notes(block: Block) -> Iterator[str]:
     if block.num_items < SMALL_N and any(pair.probability is not None for pair in block.pairs):
         yield "Better: how probable it is that the first is truly better, as far as these items tell."
-    what = "right" if block.is_binary else "better"
+    what = "right" if block.is_right_or_wrong else "better"
     yield f"Flips: items {what} under the first alone – under the second alone."
     if any(pair.both_read is not None for pair in block.pairs):
         yield "If both read: the difference (and p) on the items whose answers were read under both."
@@ -60,10 +62,11 @@ def block_notes(block: Block) -> Iterator[str]:
             f"freedom, {p_words(found.p)}."
         )
     if block.steady is not None and block.num_items:
-        right, wrong = block.steady
-        flip = block.num_items - right - wrong
+        ones, zeros = block.steady
+        flip = block.num_items - ones - zeros
+        are = "are right" if block.higher_is_better else "score 1"
         yield (
-            f"Of {block.num_items} items, {right} are right under all, {wrong} under none and {flip} "
+            f"Of {block.num_items} items, {ones} {are} under all, {zeros} under none and {flip} "
             f"depend on the {block.compares[:-1]}."
         )
     if any(row.bounds is not None and row.num_unread for row in block.rows):
@@ -114,7 +117,7 @@ def _difference_methods(block: Block) -> str:
 
 def flip_notes(block: Block, limit: int) -> Iterator[str]:
     """The docs on which two rows differ."""
-    what = "Right" if block.is_binary else "Better"
+    what = "Right" if block.is_right_or_wrong else "Better"
     for pair in block.pairs:
         if pair.flips is None:
             continue

@@ -63,7 +63,10 @@ def ranking_notes(ranking: Ranking) -> Iterator[str]:
         if found.estimate is not None
     ]
     if parts:
-        yield f"Over all formats: {'; '.join(parts)} (intervals: items drawn anew)."
+        yield (
+            f"Over all formats: {'; '.join(parts)}. Intervals: items drawn anew; they are approximate, "
+            "and may be narrower than 95 % ones."
+        )
 
 
 def with_interval(found: Estimate) -> str:

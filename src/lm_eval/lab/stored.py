@@ -23,6 +23,16 @@ from lm_eval.reports.names import safe_task_name
 
 _RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
 _NOT_RESULTS = ("items_", "sweep_")
+_SECTIONS = (
+    *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
+    *("fingerprints", "notes", "accounting", "n-samples"),
+)
+"""What a results file may have beside its scores, each by name."""
+_BY_RESULT = (
+    *("results", "configs", "formats", "primary_metrics", "higher_is_better"),
+    *("fingerprints", "n-samples"),
+)
+"""What has a mapping for each result."""
 
 
 class RunReader(Protocol):
@@ -49,9 +59,22 @@ class StoredRun:
     @property
     def model(self) -> str:
         """What the model is called."""
-        config = self.results.get("config") or {}
-        name = self.results.get("model_name") or config.get("model")
+        config = self.results.get("config")
+        known = config.get("model") if isinstance(config, Mapping) else None
+        name = self.results.get("model_name") or known
         return str(name or self.path.parent.name)
+
+    @cached_property
+    def arguments(self) -> dict[str, str]:
+        """What the model was opened with, as text."""
+        config = self.results.get("config")
+        given = config.get("model_args") if isinstance(config, Mapping) else None
+        if isinstance(given, str):
+            parts = (part.partition("=") for part in given.split(",") if part.strip())
+            return {name.strip(): value.strip() for name, _, value in parts}
+        if not isinstance(given, Mapping):
+            return {}
+        return {str(name): str(value) for name, value in given.items()}
 
     @property
     def names(self) -> list[str]:
@@ -73,7 +96,7 @@ class StoredRun:
         stamp = _RESULTS_NAME.search(self.path.name)
         if known is None and stamp is not None:
             known = f"samples_{safe_task_name(name)}_{stamp[1]}.jsonl"
-        path = self.path.parent / str(known)
+        path = self.path.parent / Path(str(known)).name  # beside it, whatever the file says
         if known is None or not path.is_file():
             raise ComparisonError(
                 f"{self.path} has no samples of {name!r}, which are needed item by item. Run it again "
@@ -108,7 +131,7 @@ class StoredRun:
 
     @cached_property
     def _columns(self) -> dict[str, list[ItemColumns]]:
-        path = self.path.parent / str(self.results.get("items_file", ""))
+        path = self.path.parent / Path(str(self.results.get("items_file", ""))).name
         if not path.is_file():
             return {}
         found: dict[str, list[ItemColumns]] = {}
@@ -116,10 +139,10 @@ class StoredRun:
             for values in _json(path).get("items", ()):
                 columns = _checked(ItemColumns.from_dict(values))
                 found.setdefault(columns.name, []).append(columns)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (ComparisonError, LookupError, TypeError, ValueError, AttributeError):
             raise ComparisonError(
-                f"{path} is damaged: its columns do not belong together. Delete it, and the samples "
-                "files beside it are read instead, or run again."
+                f"{path} is damaged: it does not hold what a run writes there. Delete it, and the "
+                "samples beside it are read instead."
             ) from None
         return found
 
@@ -214,33 +237,26 @@ def _run(path: Path) -> StoredRun:
             f"{path} is no results file: it has no `results` and `configs`. Results files are called "
             "results_….json."
         )
-    given = (*_SECTIONS, *_FLAT_SECTIONS)
-    content = {key: one for key, one in content.items() if one is not None or key not in given}
-    _check_sections(path, content)
+    if flaw := _flaw(content):
+        raise ComparisonError(f"{path} is damaged: {flaw}. Run it again, or leave the file out.")
     return StoredRun(path, content)
 
 
-_SECTIONS = (
-    *("results", "configs", "formats", "fingerprints", "primary_metrics"),
-    *("n-samples", "higher_is_better"),
-)
-_FLAT_SECTIONS = ("versions", "notes", "n-shot", "samples_files", "accounting", "config")
-
-
-def _check_sections(path: Path, content: Mapping[str, Any]) -> None:
-    """That what is looked up by the name of a result is there in that shape."""
-    for section in (*_SECTIONS, *_FLAT_SECTIONS):
-        found = content.get(section, {})
-        if not isinstance(found, dict):
-            raise ComparisonError(_misshapen(path, f"`{section}`"))
-        if section in _SECTIONS:
-            for name, one in found.items():
-                if not isinstance(one, dict) or (section == "formats" and "format" not in one):
-                    raise ComparisonError(_misshapen(path, f"`{section}` of {str(name)!r}"))
-
-
-def _misshapen(path: Path, what: str) -> str:
-    return f"{path} is damaged: {what} is not what a results file holds there. Run again."
+def _flaw(content: Mapping[str, Any]) -> str | None:
+    """Which part of a results file is not what it should be."""
+    for name in _SECTIONS:
+        if not isinstance(content.get(name, {}), dict):
+            return f"`{name}` is no mapping"
+    if not isinstance(content.get("config") or {}, dict):
+        return "`config` is no mapping"
+    for name in _BY_RESULT:
+        for key, value in content.get(name, {}).items():
+            if not isinstance(value, dict):
+                return f"`{name}` of {key!r} is no mapping"
+    for key, value in content.get("formats", {}).items():
+        if "format" not in value:
+            return f"`formats` of {key!r} does not name the format"
+    return None
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -249,7 +265,9 @@ def _json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ComparisonError(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise ComparisonError(f"{path} is no JSON: {error}.") from None
+        raise ComparisonError(
+            f"{path} is no JSON: {error}. It may be half written: run it again, or leave the file out."
+        ) from None
     if not isinstance(content, dict):
         raise ComparisonError(f"{path} is no results file: it holds no object.")
     return content

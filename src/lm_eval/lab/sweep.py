@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, Union
 
 from lm_eval.errors import DataError, UsageError
 from lm_eval.lab.cells import Asker, Cell, CellScores
-from lm_eval.lab.grammar import SampledFormats, features
+from lm_eval.lab.grammar import SampledFormats
 from lm_eval.lab.sweep_search import Found, search
 from lm_eval.lab.sweep_whole import Whole, whole
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
@@ -168,13 +168,12 @@ def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
     cells = known.cells()
     if not cells:
         raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
-    rows, _ = features(plan.formats)
+    # Slots as features change the estimate little, and its intervals were calibrated without them.
     distribution = estimate_distribution(
         cells,
         known.scores[known.is_known].tolist(),
         plan.num_formats,
         plan.num_items,
-        features=rows if rows and rows[0] else None,
         seed=plan.seed,
     )
     seen = [0] * plan.num_formats

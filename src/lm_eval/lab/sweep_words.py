@@ -11,6 +11,7 @@ from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
 from lm_eval.lab.sweep_whole import LEVEL, Whole
 from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
+from lm_eval.stats.few_cells import CALIBRATED
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.stats.slots import SlotEffect
@@ -229,8 +230,22 @@ def _few(sweep: Sweep, result: Few) -> list[str]:
         f"the cells asked is {number(found.seen_mean, 2)}.",
         "Formats that make no difference show some spread, too, by luck. Only the full sweep tests for "
         "that: leave --budget out, and what was asked is reused.",
+        _how_sure(found.mean.method),
         *found.warnings,
     ]
+
+
+def _how_sure(method: str) -> str:
+    """What the intervals of an estimate are worth."""
+    if method == CALIBRATED:
+        return (
+            "All of these intervals are 95 % intervals of an estimate: on simulated formats they hold "
+            "the truth that often."
+        )
+    return (
+        "The intervals are approximate: so few formats or cells, or scores that are not right or wrong, "
+        "are beyond what was tried in simulations."
+    )
 
 
 # A search

@@ -69,9 +69,14 @@ def _all_unread(block: Block) -> str:
 
 def _no_difference(block: Block) -> str:
     which = "both" if len(block.rows) == 2 else f"all {len(block.rows)}"
+    score = size(block, block.rows[0].score.value)
+    if block.num_items == 1:
+        return (
+            f"No difference: {which} {block.compares} got the same score on the one item, {score}."
+        )
     return (
         f"No difference: {which} {block.compares} got the same score on every one of the "
-        f"{items(block)}, {size(block, block.rows[0].score.value)} on average."
+        f"{items(block)}, {score} on average."
     )
 
 
@@ -129,10 +134,12 @@ def _adherence(block: Block) -> str:
     if not pairs:
         return ""
     shown = " ".join(_adherence_of(block, pair) for pair in pairs[:NAMED])
-    more = f" {len(pairs) - NAMED} more are in the table." if len(pairs) > NAMED else ""
+    rest = len(pairs) - NAMED
+    more = f" {rest} more {'is' if rest == 1 else 'are'} in the table." if rest > 0 else ""
     return (
         f"Format adherence, not ability: {shown}{more} Unread answers count as not right, and there are "
-        "enough of them to make such a difference: it shows who keeps to the format, not who knows more."
+        "enough of them to make such a difference alone: by itself it shows who keeps to the format, "
+        "not who knows more."
     )
 
 
@@ -144,11 +151,13 @@ def _adherence_of(block: Block, pair: Pair) -> str:
     )
     if pair.both_read is None or pair.p_both_read is None:
         return f"{text}."
-    apart = size(block, pair.both_read.difference.value)
-    also = " and real, too" if pair.p_both_read < ALPHA else ""
+    apart = pair.both_read.difference.value
+    also = ""
+    if pair.p_both_read < ALPHA:
+        also = " and real, too" if apart > 0 else " and real the other way round"
     return (
-        f"{text}; on the {pair.both_read.n} items read under both, the difference is {apart} "
-        f"({p_words(pair.p_both_read)}){also}."
+        f"{text}; on the {pair.both_read.n} items read under both, the difference is "
+        f"{size(block, apart)} ({p_words(pair.p_both_read)}){also}."
     )
 
 
@@ -253,7 +262,7 @@ def _unread(block: Block) -> str:
         [f"{row.num_unread:,} of {n:,} answers under {visible(row.label)}" for row in shown]
     )
     more = f", and some under {len(rows) - NAMED} more" if len(rows) > NAMED else ""
-    text = f"Not read: {counts}{more}. They count as not right"
+    text = f"Not read: {counts}{more}. They count {_unread_counts(block)}"
     could = [
         f"{visible(row.label)} would have {size(block, row.bounds[1])} instead of "
         f"{size(block, row.score.value)}"
@@ -268,6 +277,10 @@ def _unread(block: Block) -> str:
             f". A score without a single answer read ({joined(nothing)}) says nothing about knowing"
         )
     return f"{text}."
+
+
+def _unread_counts(block: Block) -> str:
+    return "as not right" if block.higher_is_better else "as the metric says"
 
 
 def _including_formats(block: Block) -> str:

@@ -63,20 +63,27 @@ class ItemColumns:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ItemColumns:
-        """What ``to_dict`` gave."""
+        """What ``to_dict`` gave; ``ValueError`` where the columns do not belong together."""
         doc_ids, digits, shots = list(values["doc_id"]), values["doc"], values["shots"]
         read = values.get("read")
-        return cls(
+        found = cls(
             name=values["name"],
             filter=values["filter"],
             doc_ids=doc_ids,
             docs=[digits[at : at + KEY_DIGITS] for at in range(0, len(digits), KEY_DIGITS)],
             shots=[shots] * len(doc_ids) if isinstance(shots, str) else list(shots),
-            metrics={name: list(column) for name, column in values["metrics"].items()},
+            metrics={
+                name: [_finite(value) for value in column]
+                for name, column in values["metrics"].items()
+            },
             read=None if read is None else [bool(one) for one in read],
             clusters=values.get("cluster"),
             missing=int(values.get("missing", 0)),
         )
+        columns = (found.docs, found.shots, found.read, found.clusters, *found.metrics.values())
+        if any(column is not None and len(column) != len(doc_ids) for column in columns):
+            raise ValueError("columns of different lengths")
+        return found
 
 
 class RunItems:
@@ -195,7 +202,11 @@ def _numbers(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _ordered(column: Sequence[float], order: Sequence[int]) -> list[float | None]:
-    return [None if math.isnan(column[at]) else column[at] for at in order]
+    return [_finite(column[at]) for at in order]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _short(value: float | None) -> float | int | None:

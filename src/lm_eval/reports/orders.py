@@ -87,7 +87,8 @@ def _ordered(results: Sequence[TaskResult]) -> list[_Ordered]:
 
 
 def _table(found: Sequence[_Ordered]) -> FittingTable:
-    return FittingTable(_COLUMNS, [_rows(name, order) for name, _, order in found], _MOVABLE)
+    asked = [_rows(name, order) for name, _, order in found if order.permuted]
+    return FittingTable(_COLUMNS, asked, _MOVABLE)
 
 
 def _rows(name: str, order: ChoiceOrder) -> list[_Row]:
@@ -159,6 +160,13 @@ def _bias(order: ChoiceOrder) -> list[str]:
 def _exceptions(order: ChoiceOrder) -> list[str]:
     """What a reader of these numbers should know about docs that are unlike the others."""
     said = []
+    if len(order.priors) > 1:
+        *fewer, highest = sorted(order.priors)
+        counts = f"{', '.join(map(str, fewer))} or {highest}"
+        most = f"that of docs with {len(order.labels)}" if order.prior else "in the results file"
+        said.append(
+            f"Docs have {counts} choices: Prior is {most}, and what is picked does not add up to 1."
+        )
     if order.ties:
         kind = "votes" if order.is_vote else "choices"
         said.append(

@@ -77,10 +77,14 @@ class ChoiceOrder:
         if not self.permuted:
             asked = f"--permute {self.mode} changed no order"
         else:
-            asked = f"{self.permuted} docs asked in several orders of their choices ({self.mode})"
+            docs = "1 doc" if self.permuted == 1 else f"{self.permuted} docs"
+            asked = f"{docs} asked in several orders of their choices ({self.mode})"
         if self.asked_once:
             asked += f", {self.asked_once} once and debiased by the prior of the positions"
-        left = [f"{count} in their own order: {why}" for why, count in self.left_in_place.items()]
+        left = [
+            f"{count} in {'its' if count == 1 else 'their'} own order: {why}"
+            for why, count in self.left_in_place.items()
+        ]
         return ["; ".join([asked, *left])]
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,10 +13,10 @@ State = dict[str, Array]
 
 # Half-normal priors of the effects' sizes; the level's and the broken formats' shift's normal ones;
 # the share of broken formats is Beta(SHARE_A, SHARE_B).
-SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 1.0, 2.0, 0.7, 0.5
+SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 0.8, 2.0, 0.5, 0.5
 LEVEL_SD = 2.0
-SHIFT_MEAN, SHIFT_SD = -2.0, 1.5
-SHARE_A, SHARE_B = 0.25, 4.0
+SHIFT_MEAN, SHIFT_SD = -2.5, 1.0
+SHARE_A, SHARE_B = 0.5, 4.0
 NAMES = ("level", "log_formats", "logit_share", "shift", "log_broken")
 ITEMS, FEATURES = "log_items", "log_features"
 

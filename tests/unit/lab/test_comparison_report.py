@@ -19,6 +19,7 @@ from lm_eval.lab.comparing import compare
 from lm_eval.lab.phrases import chance, joined, p_words, round_up
 from lm_eval.lab.tables import comparison_markdown, print_comparison
 from lm_eval.lab.words import fewest_units, sentences
+from lm_eval.stats.numeric import numpy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "comparisons"
 
@@ -163,6 +164,45 @@ def test_pieces_of_sentences() -> None:
         *("", "a", "a and b", "a, b and c"),
     ]
     assert [round_up(count) for count in (0.2, 7.5, 99, 101, 1234.5)] == [1, 8, 99, 110, 1300]
+
+
+def test_one_item_is_spoken_of_as_one() -> None:
+    (said, *_) = sentences(compare([row("a", [1]), row("b", [1])], FAST).blocks[0])
+    assert said == "No difference: both formats got the same score on the one item, 1.00."
+
+
+def test_where_less_is_better_nothing_is_called_right() -> None:
+    rows = [row("a", [0] * 30, higher_is_better=False), row("b", [1] * 30, higher_is_better=False)]
+    rows[1] = replace(rows[1], is_read=numpy().array([False] * 3 + [True] * 27))
+    text = printed(compare(rows, replace(FAST, flips=True)), flips=2, ends=False)
+    said = " ".join(text.split())
+    assert "a is 1.00 better than b" in said
+    assert "items better under the first alone" in said
+    assert "Better under a, not under b: doc 0, 1 and 28 more." in said
+    assert "Of 30 items, 0 score 1 under all, 0 under none" in said
+    assert "Not read: 3 of 30 answers under b. They count as the metric says." in said
+    assert "Less is better here" in said
+
+
+def test_answers_that_were_read_may_say_the_reverse() -> None:
+    """b answers better where it can be read, but is read for a third of the items alone."""
+    read = numpy().array([k % 3 == 0 for k in range(90)])
+    a = row("a", [int(k % 3 != 0) for k in range(90)])
+    b = replace(row("b", [int(one) for one in read]), is_read=read)
+    (said,) = [one for one in sentences(compare([a, b], FAST).blocks[0]) if "adherence" in one]
+    assert (
+        "on the 30 items read under both, the difference is -1.00 (p < 0.001) and real the" in said
+    )
+
+
+def test_the_rest_of_the_adherence_differences_is_counted() -> None:
+    whole = [row(name, [1] * 40) for name in "ab"]
+    half = numpy().array([k % 2 == 0 for k in range(40)])
+    parts = [replace(row(name, [int(one) for one in half]), is_read=half) for name in "cd"]
+    (said,) = [
+        one for one in sentences(compare([*whole, *parts], FAST).blocks[0]) if "adher" in one
+    ]
+    assert " 1 more is in the table. Unread answers" in said
 
 
 if __name__ == "__main__":

@@ -89,6 +89,65 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert "has no samples of 't'" in refused(path)
 
 
+ITEMS: dict[str, Any] = {
+    "name": "t",
+    "filter": "none",
+    "doc_id": [0, 1],
+    "doc": f"{0:016x}{1:016x}",
+    "shots": "",
+    "metrics": {"acc": [0, 1]},
+}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "{",
+        json.dumps({"items": 3}),
+        json.dumps({"items": ["t"]}),
+        json.dumps({"items": [{**ITEMS, "doc_id": None}]}),
+        json.dumps({"items": [{**ITEMS, "metrics": {"acc": [0]}}]}),
+        json.dumps({"items": [{**ITEMS, "metrics": {"acc": [0, "x"]}}]}),
+    ],
+)
+def test_a_damaged_items_file_is_named_with_what_to_do(tmp_path: Path, items: str) -> None:
+    path = write_run(tmp_path, items_file="items.json")
+    (tmp_path / "items.json").write_text(items)
+    message = refused(path)
+    assert f"{tmp_path / 'items.json'} is damaged" in message
+    assert "Delete it, and the samples beside it are read instead." in message
+
+
+def test_nan_in_an_items_file_is_no_score(tmp_path: Path) -> None:
+    path = write_run(tmp_path, items_file="items.json")
+    items = {"items": [{**ITEMS, "metrics": {"acc": [0, float("nan")]}}]}
+    (tmp_path / "items.json").write_text(json.dumps(items))
+    assert "is no number (NaN or none) on 1 of 2 items, the first is doc 1" in refused(path)
+
+
+def test_files_beside_the_results_alone_are_read(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.json").write_text("{")
+    path = write_run(tmp_path / "m", items_file="../elsewhere.json")
+    (run,) = open_runs([path])
+    assert len(measurements_of(run)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "flaw"),
+    [
+        ({"formats": []}, "`formats` is no mapping"),
+        ({"n-shot": None}, "`n-shot` is no mapping"),
+        ({"results": {"t": None}}, "`results` of 't' is no mapping"),
+        ({"formats": {"t": {}}}, "`formats` of 't' does not name the format"),
+    ],
+)
+def test_a_damaged_results_file_is_named_with_what_to_do(
+    tmp_path: Path, changed: dict[str, Any], flaw: str
+) -> None:
+    path = write_run(tmp_path, **changed)
+    assert refused(path) == f"{path} is damaged: {flaw}. Run it again, or leave the file out."
+
+
 def test_a_metric_that_is_no_number_is_named(tmp_path: Path) -> None:
     path = write_run(tmp_path)
     samples = tmp_path / f"samples_t_{STAMP}.jsonl"
@@ -173,12 +232,12 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: bytes, said: st
 @pytest.mark.parametrize(
     ("section", "value", "said"),
     [
-        ("fingerprints", 3, "is damaged: `fingerprints` is not what"),
-        ("formats", {"t": {"version": 1}}, "is damaged: `formats` of 't' is not what"),
-        ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is not what"),
-        ("n-shot", [1], "is damaged: `n-shot` is not what"),
-        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is not what"),
-        ("configs", {"t": [1]}, "is damaged: `configs` of 't' is not what"),
+        ("fingerprints", 3, "is damaged: `fingerprints` is no mapping"),
+        ("formats", {"t": {"version": 1}}, "is damaged: `formats` of 't' does not name"),
+        ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is no mapping"),
+        ("n-shot", [1], "is damaged: `n-shot` is no mapping"),
+        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is no mapping"),
+        ("configs", {"t": [1]}, "is damaged: `configs` of 't' is no mapping"),
     ],
 )
 def test_a_results_file_of_another_shape(
@@ -216,7 +275,9 @@ def test_a_damaged_items_file_is_named(tmp_path: Path, change: dict[str, Any]) -
     items.write_text(json.dumps({"items": [columns]}))
     assert measurements_of(open_runs([path])[0])[0].scores.tolist() == [0, 1, 0, 1]
     items.write_text(json.dumps({"items": [columns | change]}))
-    assert "items.json is damaged: its columns do not belong together. Delete it" in refused(path)
+    assert "items.json is damaged: it does not hold what a run writes there. Delete it" in refused(
+        path
+    )
 
 
 def test_no_number_in_an_items_file_is_named_as_in_samples(tmp_path: Path) -> None:

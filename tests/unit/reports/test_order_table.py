@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,17 @@ def test_notes_say_how_docs_were_asked() -> None:
     assert HIDDEN.notes() == [
         "--permute cyclic changed no order; 60 in their own order: the prompt does not show the choices"
     ]
+    one = replace(SCORED, permuted=1, left_in_place={"a choice names other choices": 1})
+    assert one.notes() == [
+        "1 doc asked in several orders of their choices (cyclic); 1 in its own order: a choice names "
+        "other choices"
+    ]
+
+
+def test_where_no_order_was_changed_there_is_no_table_of_positions() -> None:
+    some = replace(HIDDEN, labels=("1", "2"), recall=(0.5, None), recall_debiased=(0.5, None))
+    text = printed([result("t@cloze", choice_order=some)])
+    assert text.startswith("  t@cloze: nothing was asked in another order")
 
 
 if __name__ == "__main__":
