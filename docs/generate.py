@@ -38,6 +38,7 @@ from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
+from nugget_eval.cli.main import build_parser as build_nugget_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -633,13 +634,22 @@ def task_keys_not_used() -> str:
 
 
 def cli_help() -> str:
+    return _help_of("lm-eval", build_parser())
+
+
+def nugget_help() -> str:
+    return _help_of("nugget-eval", build_nugget_parser())
+
+
+def _help_of(program: str, whole: argparse.ArgumentParser) -> str:
     parts = []
-    for name, about, parser in _commands():
+    for name, about, parser in _commands(whole):
         given = [a for a in parser._actions if a.help is not argparse.SUPPRESS]
         given = [a for a in given if not isinstance(a, argparse._HelpAction)]
         positional = [_metavar(a) for a in given if not a.option_strings]
-        usage = " ".join(["lm-eval", name, *positional, "[options]"])
-        parts.append(f"### `lm-eval {name}`\n\n{parser.description or about}\n\n{fenced(usage)}\n")
+        usage = " ".join([program, name, *positional, "[options]"])
+        described = parser.description or about
+        parts.append(f"### `{program} {name}`\n\n{described}\n\n{fenced(usage)}\n")
         rows = [
             (_flags(a), cell((a.help or _choices(a)).replace("%%", "%")).replace("*", "\\*"))
             for a in given
@@ -648,9 +658,8 @@ def cli_help() -> str:
     return "".join(parts)
 
 
-def _commands() -> list[tuple[str, str, argparse.ArgumentParser]]:
-    actions = build_parser()._actions
-    commands = next(a for a in actions if isinstance(a, argparse._SubParsersAction))
+def _commands(whole: argparse.ArgumentParser) -> list[tuple[str, str, argparse.ArgumentParser]]:
+    commands = next(a for a in whole._actions if isinstance(a, argparse._SubParsersAction))
     about = {choice.dest: choice.help or "" for choice in commands._choices_actions}
     return [(name, about[name], parser) for name, parser in commands.choices.items()]
 
@@ -668,7 +677,8 @@ def _metavar(action: argparse.Action) -> str:
     if action.metavar is None and action.choices:
         return "{" + ",".join(action.choices) + "}"
     name = str(action.metavar or action.dest.upper())
-    return f"{name} [{name} …]" if action.nargs == "+" else name
+    shapes = {"+": f"{name} [{name} …]", "*": f"[{name} …]", "?": f"[{name}]"}
+    return shapes.get(str(action.nargs), name)
 
 
 def _choices(action: argparse.Action) -> str:
@@ -679,6 +689,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "api-arguments": api_arguments,
     "builtin-cot": builtin_cot,
     "cli-help": cli_help,
+    "nugget-help": nugget_help,
     "dummy-arguments": dummy_arguments,
     "field-examples": field_examples,
     "file-types": file_types,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -339,6 +339,20 @@ def check_output(path: str | None) -> Path | None:
     return folder
 
 
+@contextmanager
+def output_folder(path: str | None) -> Iterator[Path | None]:
+    """The folder for files; one that was made for a command that fails at once does not stay."""
+    wanted = None if path is None else Path(path).expanduser()
+    made = [] if wanted is None else [one for one in (wanted, *wanted.parents) if not one.exists()]
+    try:
+        yield check_output(path)
+    except BaseException:
+        with suppress(OSError):  # a folder with files in it stays
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
 __all__ = [
     "Evaluation",
     "JudgeSpec",
@@ -347,4 +361,5 @@ __all__ = [
     "evaluating",
     "forecast",
     "judge_specs",
+    "output_folder",
 ]

@@ -22,6 +22,8 @@ from nugget_eval.lab_reread import reread_folder
 from nugget_eval.outputs import REPLIES, SUMMARY
 
 COMPARISON = "comparison.json"
+MORE_FORMATS = "nugget-eval compare --prompt_types short_cot,optimized --format_types json,csv …"
+"""How the same nuggets are judged under other prompts: said where there is nothing to compare."""
 
 
 class NuggetRuns:
@@ -61,7 +63,8 @@ class NuggetRun(StoredRun):
             raise ComparisonError(
                 f"{path} holds two runs of one prompt and format type. Give the folder of one of them."
             )
-        return cls(path if path.is_file() else path / SUMMARY, _results(found), found)
+        file = SUMMARY if [path] == list(folders) else COMPARISON
+        return cls(path if path.is_file() else path / file, _results(found), found)
 
     def samples_path(self, name: str) -> Path:
         """The replies file of a result."""
@@ -113,6 +116,7 @@ def _results(folders: Mapping[str, JudgedFolder]) -> dict[str, Any]:
         "higher_is_better": {name: {one.metric: True} for name, one in folders.items()},
         "primary_metrics": {name: {f"{one.metric},none": None} for name, one in folders.items()},
         "notes": {name: one.notes() for name, one in folders.items()},
+        "more_formats": MORE_FORMATS,
         "accounting": {"tasks": {name: one.usage() for name, one in folders.items()}},
         "config": {
             "model": model.get("backend"),

@@ -417,3 +417,13 @@ def test_one_character_far_inside_a_doc(place: Workplace) -> None:
     )
     assert "from items that are not the same in both runs." in found["said"]
     assert "On the items of both there is no difference." in found["said"]
+
+
+def test_long_names_of_arguments_are_cut(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b")
+    (path,) = (place.folder / "b").rglob("results_*.json")
+    stored = json.loads(path.read_text("utf-8"))
+    stored["config"]["model_args"] = {"k" * 500: "v" * 500}
+    path.write_text(json.dumps(stored), "utf-8")
+    assert place.cli("diff", "a", "b").out.count("k") < 100

@@ -195,3 +195,15 @@ def test_a_run_with_several_replies_tells_what_more_of_them_bring(work: Workplac
         "\n", " "
     )
     assert [row["repeats"] for row in rows(work, "out", "--repeats", "8")] == [8]
+
+
+def test_other_items_are_taken_together_only_when_asked(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}})
+    assert work.run("--tasks", "t.yaml@mcqa").code == 0
+    assert work.run("--tasks", "t.yaml@cloze", "--limit", "12").code == 0
+    done = work.cli("power", "out")
+    assert done.code == 1
+    assert "give --intersect" in done.err
+    again = work.cli("power", "out", "--intersect")
+    assert again.code == 0, again.err
+    assert "With 12 items" in again.out

@@ -237,6 +237,7 @@ def test_a_table_is_read_as_expected_by_its_own_reader(name: str) -> None:
 def test_corpus(place: Workplace) -> None:
     done = place.cli("reread", "--corpus", "--scorer", "first_label", "--output_path", "c.jsonl")
     assert done.code == 0, done.err
+    assert "Written: c.jsonl" in done.out
     rows = [json.loads(line) for line in (place.folder / "c.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == sum(len(table["rows"]) for table in corpus().values())
     by_text = {(row["table"], row["text"]): row["outcome"] for row in rows}
@@ -274,6 +275,7 @@ def wrong() -> Iterator[tuple[list[str], list[str]]]:
     yield ["nowhere", "--scorer", "choice"], ["There is no 'nowhere'"]
     yield ["--scorer", "choice"], ["Give a run", "--corpus"]
     yield ["out", "--corpus", "--scorer", "choice"], ["Give a run"]
+    yield ["--corpus", "--scorer", "choice", "--tasks", "t"], ["--corpus is read as a whole"]
     yield ["out", "--scorer", "choice", "--show", "-1"], ["below zero"]
     yield ["out", "--scorer", "choice", "--output_path", "x.csv"], [".jsonl"]
     yield ["out", "--scorer", "choice", "--output_path", "t.yaml/x.jsonl"], ["cannot be written"]
@@ -355,3 +357,11 @@ def test_flips_without_their_text(place: Workplace) -> None:
     assert "Verdicts that flip: 5. With text: --show 5." in done.out
     again = place.cli("reread", "out", "--scorer", "choice", "--show", "0")
     assert "No verdict flips." in again.out
+
+
+def test_a_stored_config_without_its_question_says_where(place: Workplace) -> None:
+    write_peer_run(place.folder / "peer", replies=["2", "3"], doc_to_text=None)
+    done = place.cli("reread", "peer", "--scorer", "number")
+    assert done.code == 1
+    assert "doc 0 of 'g' cannot be read again" in done.err
+    assert "doc_to_text" in done.err

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from faulty import FaultyServer
 from toy_judge import ToyJudge
-from workplace import DATA, TOPICS, Outcome, Workplace, answer
+from workplace import DATA, SOURCE, TOPICS, Outcome, Workplace, answer
 
 pytest.importorskip("aiohttp")
 REPLY = ("--model", "dummy", "--model_args", "reply=none")
@@ -233,3 +236,33 @@ def test_what_is_given_by_its_place_is_no_option(work: Workplace) -> None:
     done = work.cli("agree", "judge.jsonl", "--gold", "people.jsonl")
     said(done, "has no option '--gold'", "Options: --help, --measure")
     assert "Did you mean" not in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_a_command_that_fails_at_once_leaves_no_folder(work: Workplace, command: str) -> None:
+    work.rows("answers.jsonl", [answer("r1", "x1", "y")])
+    types = ["--prompt_types", "short_cot,optimized"] if command == "compare" else []
+    done = work.cli(command, *DATA[:4], *types, "--model", "dummy", "--output_path", "new/deep")
+    said(done, "no topic in common")
+    assert not (work.folder / "new").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_without_numpy_no_judge_is_asked(work: Workplace, command: str) -> None:
+    types = ["--prompt_types", "short_cot,optimized"] if command == "compare" else []
+    with FaultyServer(judge := ToyJudge()) as server:
+        argv = [command, *DATA, *work.model(server.url)[:-2], *types]
+        code = f"import sys; sys.modules['numpy'] = None; sys.argv[1:] = {argv!r}\n"
+        code += "from nugget_eval.cli import main; sys.exit(main(sys.argv[1:]))"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=work.folder,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert "pip install 'lm-eval-formats[judge]'" in done.stderr
+    assert not judge.asked

@@ -220,6 +220,16 @@ def test_replies_of_an_older_version_are_matched_by_topic(work: Workplace) -> No
         (["reread", "out", "--scorer", "nugget_labels", "--format", "cot"], "Formats: "),
         (["diff", "out", "out", "--formats", "short_cot×json,x"], "no result under format 'x'"),
         (["reread", "out/nowhere", "--scorer", "nugget_labels"], "There is no"),
+        (
+            ["reread", "out", "--scorer", "nugget_labels,format_type=jsn"],
+            "format_type cannot be 'jsn'. Did you mean 'json'?",
+        ),
+        (
+            ["reread", "out", "--scorer", "nugget_labels", "--format", "cot"],
+            "comparison.json has no",
+        ),
+        (["compare", "out/short_cot_json"], "Add a format: `nugget-eval compare --prompt_types"),
+        (["power", "out/short_cot_json"], "several formats (`nugget-eval compare --prompt_types"),
     ],
 )
 def test_wrong_input(work: Workplace, argv: list[str], said: str) -> None:
@@ -230,6 +240,13 @@ def test_wrong_input(work: Workplace, argv: list[str], said: str) -> None:
     done = lab(work, *argv)
     assert done.code == 1
     assert said in done.err
+
+
+def test_a_gain_beside_an_accuracy_is_no_comparison(work: Workplace) -> None:
+    compared(work, "--gold", gold(work), "--output_path", "a")
+    compared(work, "--output_path", "b")
+    done = lab(work, "diff", "a", "b", "--tasks", "nuggets@short_cot×json")
+    assert "These are not the same measure: A is accuracy, B is gain." in done.out
 
 
 def test_a_folder_of_something_else_is_left_to_others(work: Workplace) -> None:

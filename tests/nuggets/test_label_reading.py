@@ -283,3 +283,15 @@ def test_importing_the_reader_loads_nothing_heavy() -> None:
         check=True,
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_the_registered_reader_can_be_imported_first() -> None:
+    """As its entry point does in a process that has nothing else of the judge loaded."""
+    code = (
+        "from nugget_eval.reading.registered import nugget_labels as read\n"
+        "print(read('support', choices=['a'], format_type='csv').value)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.strip() == "['support']", done.stderr

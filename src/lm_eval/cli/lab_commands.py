@@ -136,6 +136,11 @@ def add_power(commands: Any) -> None:
     parser.add_argument(
         "--tasks", "-t", nargs="+", metavar="TASK", help="only these tasks of the runs"
     )
+    parser.add_argument(
+        "--intersect",
+        action="store_true",
+        help="where two results are not about the same items, take those that both have",
+    )
     numbers = (
         ("difference", "D", "the true difference to find, such as 0.03"),
         ("variance", "V", "variance of the difference of an item's two scores"),

@@ -88,7 +88,7 @@ def _assumptions(args: argparse.Namespace) -> list[Assumptions]:
             f"Give runs or assumptions, not both: {given} is not needed beside {args.runs[0]!r}."
         )
     if args.runs:
-        return pairs_in_runs(args.runs, args.tasks)
+        return pairs_in_runs(args.runs, args.tasks, intersect=args.intersect)
     within = args.within or 0.0
     total_variance(0.0, within)  # the check of a variance
     return [_assumed(named, within)]

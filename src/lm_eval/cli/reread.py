@@ -11,6 +11,7 @@ from typing import Any
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.errors import OutputError, UsageError
+from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.chosen import one_run
 from lm_eval.lab.corpus_report import print_corpus
 from lm_eval.lab.odd_answers import read_corpus
@@ -35,35 +36,48 @@ def reread(args: argparse.Namespace) -> int:
             "Give a run whose answers are read again (`lm-eval reread RUN --scorer choice`), or "
             "--corpus for the collection of odd answers (`lm-eval reread --corpus --scorer choice`)."
         )
+    if args.corpus and (args.tasks or args.format):
+        raise UsageError(
+            "--tasks and --format choose among the results of a run; --corpus is read as a whole. "
+            "Leave them out."
+        )
     add_formats(args.format_path)
     reader = given_reader(args.scorer or (), args.like)
-    words = reader_words(reader)
     with _written(args.output_path) as write:
         if args.corpus:
-            rows = list(read_corpus(reader))
-            for row in rows:
-                write(row.to_dict())
-            print_corpus(rows, words, console(), show=args.show)
-            return 0
-        run = one_run(args.run)
-
-        def on_item(name: str, item: ReadAgain) -> None:
-            write({"name": name, **item.to_dict()})
-
-        for name in rereadable(run, split_list(args.tasks), split_list(args.format)):
-            found = read_again(
-                run,
-                name,
-                reader,
-                words,
-                show=args.show,
-                include_path=args.include_path,
-                on_item=on_item,
-            )
-            print_reread(found, console())
+            _reread_corpus(args, reader, write)
+        else:
+            _reread_run(args, reader, write)
     if args.output_path:
-        console().print(f"Written: {args.output_path}", soft_wrap=True)
+        written = f"Written: {args.output_path}"
+        console().print(written, markup=False, highlight=False, soft_wrap=True)
     return 0
+
+
+def _reread_corpus(args: argparse.Namespace, reader: BoundReader, write: Sink) -> None:
+    rows = list(read_corpus(reader))
+    for row in rows:
+        write(row.to_dict())
+    print_corpus(rows, reader_words(reader), console(), show=args.show)
+
+
+def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> None:
+    run = one_run(args.run)
+
+    def on_item(name: str, item: ReadAgain) -> None:
+        write({"name": name, **item.to_dict()})
+
+    for name in rereadable(run, split_list(args.tasks), split_list(args.format)):
+        found = read_again(
+            run,
+            name,
+            reader,
+            reader_words(reader),
+            show=args.show,
+            include_path=args.include_path,
+            on_item=on_item,
+        )
+        print_reread(found, console())
 
 
 @contextmanager

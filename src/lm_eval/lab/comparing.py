@@ -244,7 +244,8 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
     found = "one result" if len(groups) == 1 else "runs of different tasks, each with one result"
     usual = one.task if one.format == "plain" else f"{one.task}@{one.format}"
     other = f"{one.task}@{'cloze' if one.format == 'mcqa' else 'mcqa'}"
+    command = one.more_formats or f"lm-eval run --tasks {usual},{other} --output_path DIR"
     return (
-        f"Nothing to compare: {found}, {singles}. Add a format: `lm-eval run --tasks {usual},{other} "
-        "--output_path DIR`; or give a run of another model as well."
+        f"Nothing to compare: {found}, {singles}. Add a format: `{command}`; or give a run of another "
+        "model as well."
     )

@@ -242,7 +242,10 @@ def _stored(
     if not isinstance(value, int | float):
         return None
     stderr = scores.get(f"{key}_stderr,{filter_name}")
-    low, high = scores.get(f"{key}_ci95,{filter_name}") or (None, None)
+    ends = scores.get(f"{key}_ci95,{filter_name}")
+    if not isinstance(ends, list) or len(ends) != 2:
+        ends = [None, None]
+    low, high = (one if isinstance(one, int | float) else None for one in ends)
     count = int(results.get("n-samples", {}).get(name, {}).get("effective", 0) or 0)
     return Estimate(
         float(value), stderr if isinstance(stderr, float) else None, low, high, count, "as stored"

@@ -50,7 +50,8 @@ class Change:
 
     def words(self) -> str:
         """``limit: 20 → 40``."""
-        return f"{self.key}: {_shown(self.first)} → {_shown(self.second)}"
+        key = self.key if len(self.key) <= SHOWN_CHARS else f"{self.key[: SHOWN_CHARS - 1]}…"
+        return f"{key}: {_shown(self.first)} → {_shown(self.second)}"
 
 
 @dataclass(frozen=True)

@@ -287,7 +287,7 @@ def _logprobs(sample: Mapping[str, Any]) -> list[float]:
             return []
         try:
             found.append(float(pair[0]))
-        except (TypeError, ValueError):
+        except (IndexError, TypeError, ValueError):
             return []
     return found
 

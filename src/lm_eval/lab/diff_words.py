@@ -89,7 +89,7 @@ def verdict_line(items: ItemDiff) -> str:
 def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     """What explains the difference, and what was found equal."""
     facts = in_order([*run_facts, *found.findings])
-    said = [_explanation(found, facts), *_rest(found)]
+    said = [*_other_measure(found), _explanation(found, facts), *_rest(found)]
     equal = [fact.topic for fact in facts if fact.is_same]
     equal += _equal_items(found.items)
     if found.paired is not None and any(found.parts.values()):
@@ -155,6 +155,17 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
         words["items"] = words["changed"]
     shown = ", ".join(f"{signed(value)} from {words[name]}" for name, value in ordered)
     return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
+
+
+def _other_measure(found: ResultDiff) -> list[str]:
+    """Said first where the two numbers do not measure the same."""
+    first, second = map(visible, found.metrics)
+    if first == second or None in found.scores:
+        return []
+    return [
+        f"These are not the same measure: A is {first}, B is {second}. Part of the difference is that "
+        "of the measures."
+    ]
 
 
 def _rest(found: ResultDiff) -> list[str]:

@@ -7,6 +7,7 @@ error, unless the caller asks for the items that all have.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +52,11 @@ class Measurement:
     """What the answers cost: requests, tokens, seconds."""
     facts: Mapping[str, Any] | None = None
     """What else the results say about it: fingerprints, versions, notes."""
+
+    @property
+    def more_formats(self) -> str | None:
+        """The command that asks the same under other formats, where another package made the run."""
+        return (self.facts or {}).get("more_formats")
 
     @property
     def label(self) -> str:
@@ -125,13 +131,27 @@ def measurement(
         shots=tuple(columns.shots),
         num_fewshot=results.get("n-shot", {}).get(name),
         missing=columns.missing,
-        usage=results.get("accounting", {}).get("tasks", {}).get(name),
+        usage=_usage(results, name),
         facts={
             "fingerprints": results.get("fingerprints", {}).get(name, {}),
             "version": results.get("versions", {}).get(name),
             "notes": results.get("notes", {}).get(name, []),
+            "more_formats": results.get("more_formats"),
         },
     )
+
+
+def _usage(results: Mapping[str, Any], name: str) -> dict[str, float] | None:
+    """What the answers cost, as far as the file has numbers for it."""
+    tasks = results.get("accounting", {}).get("tasks")
+    found = tasks.get(name) if isinstance(tasks, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }
 
 
 def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Aligned:

@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import fmean, median, variance
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
-from lm_eval.lab.measured import Measurement, align, formats_twice, measurements_of
+from lm_eval.lab.measured import Aligned, Measurement, align, formats_twice, measurements_of
 from lm_eval.lab.power_rows import Assumptions
 from lm_eval.lab.stored import StoredRun, open_runs
 from lm_eval.stats.paired import Paired, paired
@@ -17,10 +17,13 @@ from lm_eval.stats.paired import Paired, paired
 MANY_PAIRS = 10
 
 
-def pairs_in_runs(paths: Sequence[str], tasks: Sequence[str] | None = None) -> list[Assumptions]:
+def pairs_in_runs(
+    paths: Sequence[str], tasks: Sequence[str] | None = None, *, intersect: bool = False
+) -> list[Assumptions]:
     """Every two formats of one model, and every two models under one format, on the same items.
 
-    Of more than ten pairs, those with the smallest, the middle and the largest variance.
+    Other items are an error, unless ``intersect`` asks for those that both of a pair have. Of more
+    than ten pairs, those with the smallest, the middle and the largest variance.
     """
     runs = open_runs(paths)
     found = _of_tasks([one for run in runs for one in measurements_of(run)], tasks)
@@ -34,7 +37,11 @@ def pairs_in_runs(paths: Sequence[str], tasks: Sequence[str] | None = None) -> l
         raise ComparisonError(_nothing_to_pair(found))
     replies = {str(run.path): run for run in runs}
     made = [
-        _assumptions(a, b, [_Replies.of(replies[one.run], one) for one in (a, b)]) for a, b in pairs
+        _assumptions(
+            align([a, b], intersect=intersect),
+            [_Replies.of(replies[one.run], one) for one in (a, b)],
+        )
+        for a, b in pairs
     ]
     known = [one for one in made if one.variance + one.within > 0]
     if not known:
@@ -58,16 +65,21 @@ def _of_tasks(found: Sequence[Measurement], tasks: Sequence[str] | None) -> list
     return [one for one in found if one.task in tasks or one.name in tasks]
 
 
+_ALL_FORMATS = "--tasks 'TASK@*'"
+
+
 def _is_pair(a: Measurement, b: Measurement) -> bool:
     return a.task == b.task and (a.model == b.model) != (a.format == b.format)
 
 
 def _nothing_to_pair(found: Sequence[Measurement]) -> str:
     names = listing([f"{one.name} ({one.model})" for one in found], 6)
+    command = next((f"`{one.more_formats}`" for one in found if one.more_formats), None)
     return (
         f"There is nothing to compare: two formats of one model are needed, or two models under one "
-        f"format; here is {names}. Run the task under several formats (--tasks 'TASK@*'), give a second "
-        "run, or assume a variance: --discordant 0.2."
+        f"format; here is {names}. Run the task under several formats "
+        f"({command or _ALL_FORMATS}), give a second run, or assume a "
+        "variance: --discordant 0.2."
     )
 
 
@@ -92,8 +104,8 @@ class _Replies:
         return cls(len(rows[0]), fmean(found))
 
 
-def _assumptions(a: Measurement, b: Measurement, replies: Sequence[_Replies]) -> Assumptions:
-    aligned = align([a, b])
+def _assumptions(aligned: Aligned, replies: Sequence[_Replies]) -> Assumptions:
+    a, b = aligned.measurements
     found = paired(*aligned.scores, clusters=aligned.clusters)
     by_model = a.model != b.model
     first, second = (f"{one.name} ({one.model})" if by_model else one.name for one in (a, b))

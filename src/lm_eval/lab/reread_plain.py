@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lm_eval.errors import ComparisonError
+from lm_eval.errors import ComparisonError, LmEvalError
 from lm_eval.formats.labels import labels_for
 from lm_eval.formats.readers import BoundReader, fitted, read
 from lm_eval.lab.measured import primary_metric
@@ -54,9 +54,14 @@ class Plain:
             notes.append(f"each doc has {repeats} replies; the first is read")
 
     def _item(self, sample: Mapping[str, Any]) -> ReadAgain:
-        reply, doc = first_reply(sample) or "", sample["doc"]
+        reply, doc = first_reply(sample) or "", sample.get("doc")
+        if not isinstance(doc, Mapping):
+            raise ComparisonError(self._problem(sample, "the sample does not hold the doc."))
         scorer = self._scorer_for(doc)
-        asked = scorer.task.prompts.ask(doc)
+        try:
+            asked = scorer.task.prompts.ask(doc)
+        except LmEvalError as error:
+            raise ComparisonError(self._problem(sample, str(error))) from None
         labels = labels_for("letters", asked.choices, cuts=False, format_name="")
         reading = read(
             reply,
@@ -98,6 +103,12 @@ class Plain:
     def _values(self, scorer: HarnessScorer, doc: Mapping[str, Any], left: str) -> Any:
         own = scorer.task.own_process_results
         return own(doc, [left]) if own is not None else scorer.values_of(doc, [left])
+
+    def _problem(self, sample: Mapping[str, Any], what: str) -> str:
+        return (
+            f"{self._run.path}: doc {sample['doc_id']} of {self._name!r} cannot be read again with what "
+            f"the files hold of its task: {what}"
+        )
 
     def _number(self, value: Any) -> float:
         if isinstance(value, bool | int | float) and math.isfinite(value):

@@ -7,6 +7,7 @@ harness are read too. What other packages write is found through the entry point
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,14 @@ _RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$"
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
-    *("fingerprints", "notes", "accounting"),
+    *("fingerprints", "notes", "accounting", "n-samples"),
 )
 """What a results file may have beside its scores, each by name."""
+_BY_RESULT = (
+    *("results", "configs", "formats", "primary_metrics", "higher_is_better"),
+    *("fingerprints", "n-samples"),
+)
+"""What has a mapping for each result."""
 
 
 class RunReader(Protocol):
@@ -131,7 +137,7 @@ class StoredRun:
         found: dict[str, list[ItemColumns]] = {}
         try:
             for values in _json(path).get("items", ()):
-                columns = ItemColumns.from_dict(values)
+                columns = _checked(ItemColumns.from_dict(values))
                 found.setdefault(columns.name, []).append(columns)
         except (ComparisonError, LookupError, TypeError, ValueError, AttributeError):
             raise ComparisonError(
@@ -166,6 +172,23 @@ def damaged(path: Path, line: int, what: str) -> ComparisonError:
     return ComparisonError(
         f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
     )
+
+
+def _is_nan(value: float | None) -> bool:
+    return value is not None and math.isnan(value)
+
+
+def _checked(columns: ItemColumns) -> ItemColumns:
+    """The columns, if all are equally long and metrics are numbers."""
+    others: list[Sequence[Any]] = [columns.docs, columns.shots, *columns.metrics.values()]
+    others += [one for one in (columns.read, columns.clusters) if one is not None]
+    if not isinstance(columns.name, str) or any(len(one) != len(columns) for one in others):
+        raise ValueError(columns.name)
+    for name, values in columns.metrics.items():
+        if not all(value is None or isinstance(value, int | float) for value in values):
+            raise TypeError(columns.name)
+        columns.metrics[name] = [None if _is_nan(value) else value for value in values]
+    return columns
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
@@ -224,7 +247,9 @@ def _flaw(content: Mapping[str, Any]) -> str | None:
     for name in _SECTIONS:
         if not isinstance(content.get(name, {}), dict):
             return f"`{name}` is no mapping"
-    for name in ("results", "configs", "formats", "primary_metrics", "higher_is_better"):
+    if not isinstance(content.get("config") or {}, dict):
+        return "`config` is no mapping"
+    for name in _BY_RESULT:
         for key, value in content.get(name, {}).items():
             if not isinstance(value, dict):
                 return f"`{name}` of {key!r} is no mapping"

@@ -158,7 +158,9 @@ def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
         best="" if chances is None or len(block.rows) < 3 else chance(chances[0]),
         requests=count(int(usage["requests"])) if usage.get("requests") else "",
         tokens=f"{count(tokens_in)} + {count(tokens_out)}" if tokens_in or tokens_out else "",
-        time=duration(float(usage["wall_s"])) if usage.get("requests") or tokens_in else "",
+        time=duration(float(usage["wall_s"]))
+        if "wall_s" in usage and (usage.get("requests") or tokens_in)
+        else "",
         cost=f"{usage['cost']:.4f}" if "cost" in usage else "",
     )
 

@@ -15,13 +15,13 @@ from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
-from nugget_eval.bootstrap import Measured
+from nugget_eval.bootstrap import Measured, numpy
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError
-from nugget_eval.evaluation import check_output
+from nugget_eval.evaluation import check_output, output_folder
 from nugget_eval.outputs import count_replies, write_files
 from nugget_eval.trials import Contrast, Trial, contrasts, trials, varied
 
@@ -38,8 +38,9 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.dry_run:
         return dry_run(varied(config, prompt_types, format_types))
-    folder = check_output(config.logging.output_path)
+    numpy()  # the tests need it: better said before a judge is paid
     with (
+        output_folder(config.logging.output_path) as folder,
         logging_from(config.logging.verbosity, NAME, "nugget_eval"),
         trials(config, prompt_types, format_types) as found,
     ):

@@ -15,14 +15,15 @@ from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
 from lm_eval.runs import hidden, secrets_in
+from nugget_eval.bootstrap import numpy
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (
     Evaluation,
-    check_output,
     evaluating,
     forecast,
     judge_specs,
+    output_folder,
     prices_of,
 )
 from nugget_eval.outputs import count_replies, write_files
@@ -35,9 +36,13 @@ def run(args: argparse.Namespace) -> int:
     config = config_of(args)
     if args.dry_run:
         return dry_run([config])
-    folder = check_output(config.logging.output_path)
+    numpy()  # the scores need it: better said before a judge is paid
     level = config.logging.verbosity
-    with logging_from(level, NAME, "nugget_eval"), evaluating(config) as done:
+    with (
+        output_folder(config.logging.output_path) as folder,
+        logging_from(level, NAME, "nugget_eval"),
+        evaluating(config) as done,
+    ):
         say_notes(done.loaded.notes)
         secrets = [s for spec in judge_specs(config) for s in secrets_in(spec.model_args)]
         done.command = [hidden(part, secrets) for part in args.command_line]

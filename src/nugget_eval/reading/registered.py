@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.readers.reading import Reading, Reason, register_reader
 from nugget_eval.reading.reader import read_labels
 from nugget_eval.reading.result import ErrorType
@@ -25,7 +26,19 @@ def nugget_labels(
     ``format_type`` is the output format that was asked for. Judges use ``read_labels``, which also
     gives the labels of an incomplete answer.
     """
+    if format_type is not None:
+        _check_format_type(format_type)
     reading = read_labels(text, len(choices), format_type=format_type)
     if reading.error_type is not None:
         return Reading.unread(_REASONS.get(reading.error_type, "unreadable"))
     return Reading(list(reading.labels), f"nugget_labels:{reading.format_used}", reading.span)
+
+
+def _check_format_type(name: str) -> None:
+    from nugget_eval.prompts import FORMAT_TYPES  # prompts need this package to be there
+
+    if name not in FORMAT_TYPES:
+        raise ConfigError(
+            f"Reader 'nugget_labels': format_type cannot be {name!r}."
+            f"{did_you_mean(name, FORMAT_TYPES)} Valid: {listing(FORMAT_TYPES)}."
+        )

@@ -228,3 +228,64 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: bytes, said: st
     path = write_run(tmp_path)
     (tmp_path / f"samples_t_{STAMP}.jsonl").write_bytes(line + b"\n")
     assert said in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "said"),
+    [
+        ("fingerprints", 3, "is damaged: `fingerprints` is no mapping"),
+        ("formats", {"t": {"version": 1}}, "is damaged: `formats` of 't' does not name"),
+        ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is no mapping"),
+        ("n-shot", [1], "is damaged: `n-shot` is no mapping"),
+        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is no mapping"),
+        ("configs", {"t": [1]}, "is damaged: `configs` of 't' is no mapping"),
+    ],
+)
+def test_a_results_file_of_another_shape(
+    tmp_path: Path, section: str, value: Any, said: str
+) -> None:
+    path = write_run(tmp_path, **{section: value})
+    assert said in refused(path)
+
+
+def test_costs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
+    costs = {"tasks": {"t": {"requests": None, "tokens_in": 7}}}
+    (run,) = open_runs([write_run(tmp_path, accounting=costs)])
+    assert measurements_of(run)[0].usage == {"tokens_in": 7}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"doc_id": [0, 1]},
+        {"doc": 3},
+        {"metrics": {"acc": ["x", 1, 0, 1]}},
+        {"cluster": ["a"]},
+        {"missing": None},
+        {"name": [1]},
+    ],
+    ids=str,
+)
+def test_a_damaged_items_file_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = write_run(tmp_path, items_file="items.json")
+    columns = {
+        **{"name": "t", "filter": "none", "doc_id": [0, 1, 2, 3], "doc": "0123456789abcdef" * 4},
+        **{"shots": "", "metrics": {"acc": [0, 1, 0, 1]}, "read": None, "missing": 0},
+    }
+    items = tmp_path / "items.json"
+    items.write_text(json.dumps({"items": [columns]}))
+    assert measurements_of(open_runs([path])[0])[0].scores.tolist() == [0, 1, 0, 1]
+    items.write_text(json.dumps({"items": [columns | change]}))
+    assert "items.json is damaged: it does not hold what a run writes there. Delete it" in refused(
+        path
+    )
+
+
+def test_no_number_in_an_items_file_is_named_as_in_samples(tmp_path: Path) -> None:
+    path = write_run(tmp_path, items_file="items.json")
+    columns = {
+        **{"name": "t", "filter": "none", "doc_id": [0, 1], "doc": "0123456789abcdef" * 2},
+        **{"shots": "", "metrics": {"acc": [0, float("nan")]}, "read": None, "missing": 0},
+    }
+    (tmp_path / "items.json").write_text(json.dumps({"items": [columns]}))
+    assert "is no number (NaN or none) on 1 of 2 items, the first is doc 1" in refused(path)
