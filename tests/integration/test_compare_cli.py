@@ -386,3 +386,17 @@ def test_a_metric_that_is_no_number(work: Workplace) -> None:
 def test_arguments_that_cannot_be_used(work: Workplace, argv: list[str], message: str) -> None:
     run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
     assert message in refused(work, *argv)
+
+
+def test_plots_without_a_folder_are_shown_in_the_terminal(work: Workplace) -> None:
+    run(work, "--tasks", FORMATS)
+    shown = work.cli("compare", "out", "--plots")
+    assert shown.code == 0
+    flips, spread = shown.out.partition(": flips")[2].split(": spread")
+    assert [line.split()[:2] for line in flips.splitlines()[2:5]] == [
+        ["1", "mcqa"],
+        ["2", "cloze"],
+        ["3", "generate"],
+    ]
+    assert "by chance alone" in spread
+    assert "Written" not in shown.out

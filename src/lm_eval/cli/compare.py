@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
+from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.errors import OutputError, UsageError
 from lm_eval.lab.choosing import Choice, chosen
 from lm_eval.lab.compared import Comparison
@@ -20,7 +21,7 @@ WRITTEN = (".json", ".md")
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
-    from lm_eval.lab.pictures import write_plots
+    from lm_eval.lab.pictures import pictures, write_plots
     from lm_eval.lab.tables import print_comparison
     from lm_eval.reports.terminal import console
 
@@ -29,7 +30,13 @@ def compare(args: argparse.Namespace) -> int:
     found = compared(measurements, options_of(args))
     found = replace(found, notes=(*notes, *found.notes))
     print_comparison(found, console(), flips=args.flips)
-    paths = [] if args.plots is None else write_plots(found, Path(args.plots).expanduser())
+    paths = []
+    if args.plots == IN_TERMINAL:
+        for _, plot in pictures(found):
+            console().print()
+            plot.show(console())
+    elif args.plots is not None:
+        paths = write_plots(found, Path(args.plots).expanduser())
     if args.output_path is not None:
         paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
     for path in paths:

@@ -11,6 +11,9 @@ from typing import Any
 from lm_eval.cli.options import add_asking, add_loading, add_paths
 from lm_eval.cli.program import one_of, real_number, whole_number
 
+IN_TERMINAL = "-"
+"""What stands for ``--plots`` without a folder."""
+
 
 def add_compare(commands: Any) -> None:
     parser = commands.add_parser(
@@ -72,7 +75,7 @@ def add_compare(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=whole_number, default=1234, metavar="N", help="of these (default: 1234)"
     )
-    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
+    _add_plots(parser)
     parser.add_argument(
         "--output_path", "-o", metavar="FILE", help="write the comparison, as .json or .md"
     )
@@ -114,7 +117,7 @@ def add_sweep(commands: Any) -> None:
         help="find the extremes with few cells (--budget; by default 4 items for each format in the "
         "first of several rounds), then score them on fresh items",
     )
-    parser.add_argument("--plots", metavar="DIR", help="a folder for plots, as SVG and PNG")
+    _add_plots(parser)
     add_asking(parser)
     add_loading(parser)
     parser.set_defaults(predict_only=False, log_samples=False)
@@ -249,4 +252,14 @@ def _add_chosen(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="TASK",
         help="only these tasks, or results such as task@cot",
+    )
+
+
+def _add_plots(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plots",
+        nargs="?",
+        const=IN_TERMINAL,
+        metavar="DIR",
+        help="plots: as SVG and PNG in this folder, or, with no folder named, here in the terminal",
     )

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from lm_eval.cli.arguments import parse_pairs, parse_seeds, split_list
+from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, run_of
 from lm_eval.dry_run import forecast
 from lm_eval.errors import UsageError
@@ -13,6 +14,7 @@ from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
 from lm_eval.lab.sweep_plots import check_folder, save_plots
+from lm_eval.lab.sweep_plots import plots as drawn
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
@@ -66,7 +68,7 @@ def check(args: argparse.Namespace) -> None:
             "--search compares formats on the same items and needs every answer, so --max_failed cannot "
             "be given with it."
         )
-    if args.plots is not None:
+    if args.plots not in (None, IN_TERMINAL):
         check_folder(args.plots)
     check_output(args)
 
@@ -126,7 +128,11 @@ def show(found: Sweep, plots: str | None) -> None:
         if name in found.files:
             line = f"{title}: {found.files[name]}"
             console().print(line, markup=False, highlight=False, soft_wrap=True)
-    if plots is not None:
+    if plots == IN_TERMINAL:
+        for plot in drawn(found).values():
+            console().print()
+            plot.show(console())
+    elif plots is not None:
         for path in save_plots(found, plots):
             console().print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)
 

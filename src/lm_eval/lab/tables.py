@@ -96,8 +96,7 @@ def _print_section(section: Section, console: Console, said: set[str]) -> None:
         console.print(table)
         if section.plot is not None and place == 0:
             console.print()
-            lines = section.plot.lines(console.width, console.encoding)
-            console.print("\n".join(lines), markup=False, highlight=False, no_wrap=True)
+            section.plot.show(console)
     new = [note for note in section.notes if note not in said]
     said.update(new)
     if new:

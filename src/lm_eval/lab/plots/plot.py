@@ -10,10 +10,13 @@ import io
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
 from lm_eval.reports.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SUFFIXES = (".svg", ".png")
 DEFAULT_WIDTH = 100
@@ -51,6 +54,11 @@ _SETTINGS = {
 
 class Plot(ABC):
     """A plot that can be saved and shown."""
+
+    def show(self, console: Console) -> None:
+        """Print it as text."""
+        lines = self.lines(console.width, console.encoding)
+        console.print("\n".join(lines), markup=False, highlight=False, no_wrap=True)
 
     @abstractmethod
     def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
