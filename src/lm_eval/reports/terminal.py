@@ -92,9 +92,14 @@ def _first(pieces: list[str], limit: int) -> str:
 def _console(stream: TextIO | None, *, stderr: bool) -> Console:
     from rich.console import Console
 
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            """A reader that has seen enough, such as ``head``, is no failure."""
+            raise BrokenPipeError
+
     _never_fail_on_encoding(stream)
     has_width = is_terminal(stream) or "COLUMNS" in os.environ
-    return Console(
+    return Quiet(
         stderr=stderr,
         width=None if has_width else PIPED_WIDTH,
         markup=False,
