@@ -44,8 +44,10 @@ def write_run(folder: Path, model: int, args: argparse.Namespace) -> None:
     columns = []
     for name, effect in zip(formats, effects, strict=True):
         chances = [1 / (1 + math.exp(-(effect + item))) for item in ability]
-        read = [chosen.random() < 0.98 for _ in docs]
-        right = [float(ok and chosen.random() < p) for ok, p in zip(read, chances, strict=True)]
+        read = [float(chosen.random() < 0.98) for _ in docs]
+        right = [
+            float(bool(ok) and chosen.random() < p) for ok, p in zip(read, chances, strict=True)
+        ]
         columns.append(
             ItemColumns(
                 name=f"made_up@{name}",
