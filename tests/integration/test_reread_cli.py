@@ -60,6 +60,14 @@ def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
     assert "not read: unreadable 20" in done.out
 
 
+def test_a_reader_of_labels_where_none_were_shown_says_so(place: Workplace) -> None:
+    run(place, "The final answer is x", fmt="cot")
+    outcome, _ = reread(place, "--scorer", "choice")
+    assert "show no labels" in " ".join(outcome.out.split())
+    outcome, _ = reread(place, "--scorer", "choice_text")
+    assert "show no labels" not in " ".join(outcome.out.split())
+
+
 def test_the_reader_of_another_format(place: Workplace) -> None:
     run(place, "The best answer is y", fmt="cot")
     done, rows = reread(place, "--format", "cot", "--as", "generate")

@@ -78,12 +78,20 @@ class UnderFormat:
         return found
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
-        most, has_orders = 1, False
+        most, has_orders, has_labels, num_read = 1, False, False, 0
         for sample in answered_samples(self._run, self._name, None):
             replies, asked = self._known(sample)
             most, has_orders = max(most, len(replies)), has_orders or "choice_order" in sample
+            has_labels = has_labels or bool(asked.labels)
             for number, reply in enumerate(replies, start=1):
-                yield self._item(sample, asked, reply, number if len(replies) > 1 else None)
+                item = self._item(sample, asked, reply, number if len(replies) > 1 else None)
+                num_read += item.after.is_read
+                yield item
+        if not has_labels and not num_read:
+            notes.append(
+                "the prompts of this format show no labels, so a reader that looks for them, such as "
+                "choice, finds none; choice_text looks for the texts of the choices"
+            )
         if most > 1:
             notes.append(f"each doc has {most} replies, all of which are read; docs are clusters")
         if has_orders:
