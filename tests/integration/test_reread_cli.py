@@ -61,10 +61,14 @@ def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
 
 
 def test_a_reader_of_labels_where_none_were_shown_says_so(place: Workplace) -> None:
-    run(place, "The final answer is x", fmt="cot")
+    run(place, "B", fmt="cot")
     outcome, _ = reread(place, "--scorer", "choice")
     assert "show no labels" in " ".join(outcome.out.split())
-    outcome, _ = reread(place, "--scorer", "choice_text")
+
+
+def test_a_text_that_was_read_needs_no_such_note(place: Workplace) -> None:
+    run(place, "The final answer is x", fmt="cot")
+    outcome, _ = reread(place, "--scorer", "choice")
     assert "show no labels" not in " ".join(outcome.out.split())
 
 
