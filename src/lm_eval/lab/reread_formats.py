@@ -89,8 +89,8 @@ class UnderFormat:
                 yield item
         if not has_labels and not num_read:
             notes.append(
-                "the prompts of this format show no labels, so that a letter in a reply names no choice; "
-                "only the text of a choice does"
+                "the prompts of this format show no labels, so that a letter in a reply names no "
+                "choice; only the text of a choice does"
             )
         if most > 1:
             notes.append(f"each doc has {most} replies, all of which are read; docs are clusters")
