@@ -37,13 +37,14 @@ LAYERS: dict[str, set[str]] = {
         "formats.labels",
         "formats.readers",
     },
-    "formats.compile": {
+    "formats.format_fields": {
         "config.fields",
         "formats.labels",
         "formats.normalisation",
         "formats.readers",
         "formats.prompt_format",
     },
+    "formats.compile": {"config.fields", "formats.prompt_format", "formats.format_fields"},
     "formats.list_file": {"config", "config.fields", "formats.prompt_format", "formats.compile"},
     "formats.jinja": {"config.fields", "formats.prompt_format"},
     "formats.templates": {
