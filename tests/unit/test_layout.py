@@ -61,7 +61,10 @@ LAYERS: dict[str, set[str]] = {
     "tasks.fitness": {"config.fields", "formats.*", "tasks.config", "tasks.prompts"},
     "tasks.fewshot": set(),
     "tasks.overridable": {"config.fields", "formats.*"},  # the harness's methods, late imports
-    "tasks.task": {"config.fields", "data", "formats.*", "tasks.*"},
+    "tasks.config_checks": {"config.fields", "tasks.config", "tasks.fewshot"},
+    "tasks.docs": {"config.fields", "data", "tasks.*"},
+    "tasks.fingerprint": {"tasks.config"},
+    "tasks.task": {"config.fields", "formats.*", "tasks.*"},
     "tasks.index": {"config", "config.fields"},
     "tasks.groups": {"config", "config.fields", "tasks.task"},
     "tasks.names": {"tasks.index"},
