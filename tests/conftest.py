@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ settings.register_profile(
     "ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# What tests and the processes they start keep in the user's cache goes with this session. Set before
+# any test is imported: some libraries look where their cache is when they are.
+_cache = tempfile.TemporaryDirectory(prefix="lm_eval_tests_")
+os.environ["XDG_CACHE_HOME"] = _cache.name
 
 # Tests of models share the machine; threads that spin while they wait slow each other down.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lm_eval.config.yaml import excerpt
+from lm_eval.config.yaml_errors import excerpt
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, did_you_mean, listing
 

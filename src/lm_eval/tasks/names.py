@@ -111,6 +111,20 @@ def task_roots(
     return [*([library] if include_defaults else []), *map(Path, paths)]
 
 
+def split_selector(selector: str) -> tuple[str, str | None]:
+    """``my_task@mcq::gpqa`` → ``("my_task", "mcq::gpqa")``; no ``@``, no format."""
+    whole = selector.strip()
+    name, at, format_name = whole.rpartition("@")
+    if not at or "/" in format_name or format_name.endswith((".yaml", ".yml")):
+        return whole, None  # an @ in a path is part of it
+    if not name or not format_name or ("@" in name and "/" not in name):
+        raise UsageError(
+            f"{selector!r} is no task@format: one name belongs on each side of one @, such "
+            "as my_task@mcqa, or my_task@* for every format of the task."
+        )
+    return name, format_name
+
+
 def _folders_beside(path: Path) -> list[str]:
     parent = path.parent
     return [file.name for file in parent.iterdir() if file.is_dir()] if parent.is_dir() else []

@@ -6,45 +6,34 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import json
 import math
-import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
-from lm_eval.data import Splits, Table, is_on_hub, load_splits
+from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.errors import (
     ConfigError,
-    DataError,
-    FieldError,
-    FormatError,
     LmEvalWarning,
-    MissingExtraError,
-    UnsupportedError,
     did_you_mean,
-    place,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
-from lm_eval.tasks.fewshot import DEFAULT_SEED, PoolRules, Sampler, check_sampler, make_sampler
+from lm_eval.tasks.config_checks import check_keys, check_supported, check_templates
+from lm_eval.tasks.docs import Doc, TaskDocs
+from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
+from lm_eval.tasks.fingerprint import fingerprint_of
 from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
-from lm_eval.tasks.harness import HarnessPrompts, media_of
-from lm_eval.tasks.overridable import HarnessMethods
+from lm_eval.tasks.harness import HarnessPrompts
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
-Doc = Mapping[str, Any]
+__all__ = ["ConfigurableTask", "Doc", "Task"]
 
 
-class ConfigurableTask(HarnessMethods):
+class ConfigurableTask(TaskDocs):
     """One task under one format (or under none). Docs are numbered by their place in the split."""
 
     VERSION: Any = "Yaml"
@@ -81,15 +70,6 @@ class ConfigurableTask(HarnessMethods):
         return f"{type(self).__name__}(task_name={self.name},output_type={self.output_type})"
 
     @property
-    def task_name(self) -> str:
-        return str(self.config.task)
-
-    @property
-    def name(self) -> str:
-        """``task@format`` where a format was asked for with ``@``, else the task's name."""
-        return f"{self.task_name}@{self.format_name}" if self.format_name else self.task_name
-
-    @property
     def format(self) -> PromptFormat | None:
         """The format in use, or None where the harness's own rules apply."""
         return self.config.prompt_format
@@ -112,106 +92,6 @@ class ConfigurableTask(HarnessMethods):
             settings.get("target_delimiter", self.config.target_delimiter),
             settings.get("fewshot_delimiter", self.config.fewshot_delimiter),
         )
-
-    # Docs
-
-    @cached_property
-    def splits(self) -> Splits:
-        config = self.config
-        with self._located():
-            if config.custom_dataset is not None:
-                given = config.custom_dataset(
-                    **(config.metadata or {}), **(config.dataset_kwargs or {})
-                )
-                if not isinstance(given, Mapping):
-                    raise DataError(
-                        f"custom_dataset gives {shorten(given)}; expected a mapping of split names "
-                        "to rows."
-                    )
-                return Splits({name: _rows(rows) for name, rows in given.items()}, "custom_dataset")
-            if not config.dataset_path:
-                raise DataError(
-                    "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
-                    "dataset_kwargs.data_files, or a hub name."
-                )
-            return load_splits(
-                config.dataset_path,
-                config.dataset_name,
-                config.dataset_kwargs,
-                base_dir=self._folder,
-                reads_dates=self.parity,
-            )
-
-    @property
-    def data_from(self) -> Literal["files", "hub", "code"]:
-        """Where docs come from, without fetching any."""
-        config = self.config
-        if config.custom_dataset is not None:
-            return "code"
-        is_remote = isinstance(config.dataset_path, str) and is_on_hub(
-            config.dataset_path, config.dataset_name, config.dataset_kwargs, base_dir=self._folder
-        )
-        return "hub" if is_remote else "files"
-
-    @property
-    def _folder(self) -> Path | None:
-        return Path(self.config.source).parent if self.config.source else None
-
-    @cached_property
-    def eval_docs(self) -> Sequence[Doc]:
-        """The docs to be asked, processed: the test split, else the validation split."""
-        if self.overrides("test_docs") or self.overrides("validation_docs"):
-            own = self.test_docs() if self.has_test_docs() else self.validation_docs()
-            return [dict(doc) for doc in own]
-        split = self.config.test_split or self.config.validation_split
-        if split is None:
-            raise DataError(
-                f"Task {self.task_name!r} names neither test_split nor validation_split, so there "
-                "is nothing to ask. Add `test_split: <name of the split>`."
-            )
-        docs = self._processed(split, self.config.process_docs)
-        if len(docs) == 0:
-            raise DataError(
-                f"Task {self.task_name!r}: split {split!r} holds no docs"
-                f"{' after process_docs' if self.config.process_docs else ''}."
-            )
-        return docs
-
-    @cached_property
-    def fewshot_docs(self) -> Sequence[Doc]:
-        """The pool that examples are drawn from."""
-        settings = self.config.fewshot_config or {}
-        split = settings.get("split") or self.config.fewshot_split
-        if split is not None:
-            process = settings.get("process_docs", self.config.process_docs)
-            return self._processed(split, process)
-        samples = settings.get("samples")
-        if samples is not None:
-            with self._located():
-                return _mappings(
-                    samples() if callable(samples) else samples, "fewshot_config.samples"
-                )
-        config = self.config
-        if self.overrides("training_docs") and self.has_training_docs():
-            return [dict(doc) for doc in self.training_docs()]
-        for fallback in (config.training_split, config.validation_split, config.test_split):
-            if fallback is not None:
-                return self._processed(fallback, config.process_docs)
-        raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
-
-    @property
-    def pool_rules(self) -> PoolRules:
-        """Whether a doc could be drawn as its own example, and what is done about it."""
-        settings = self.config.fewshot_config or {}
-        config = self.config
-        named = settings.get("split") or config.fewshot_split
-        # The harness compares the two names, so that two unset ones are the same split to it.
-        draws_one_more = named == config.test_split
-        if named is None and settings.get("samples") is not None:
-            return PoolRules(draws_one_more, excludes_doc=False)
-        pool = named or config.training_split or config.validation_split or config.test_split
-        is_same = pool == (config.test_split or config.validation_split)
-        return PoolRules(draws_one_more, excludes_doc=is_same and not self.parity)
 
     # Asking
 
@@ -242,17 +122,6 @@ class ConfigurableTask(HarnessMethods):
         if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
-
-    def cluster_of(self, doc_id: int) -> str | None:
-        """What a doc belongs to; None where the task names no ``cluster``."""
-        if self.config.cluster is None:
-            return None
-        with self._located(doc_id):
-            try:
-                value = compile_field(self.config.cluster)(self.eval_docs[doc_id])
-                return _cluster_name(value)
-            except FieldError as error:
-                raise error.located(field="cluster") from error.__cause__
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
@@ -348,6 +217,16 @@ class ConfigurableTask(HarnessMethods):
             with self._located():
                 check_fitness(self.prompts, self.config, docs)
 
+    def check_config(self) -> None:
+        """Refuse what is wrong with the task's keys and can be seen without a doc."""
+        check_supported(self.config, task=self.name)
+        with self._located():
+            check_keys(self.config, task=self.name)
+            if self.format is None:
+                check_templates(self.config)
+            else:
+                self._prompts_for(self.config.raw, self.config.gen_prefix)
+
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Change one key of the config; ``update`` adds to a mapping instead of replacing it."""
         if key not in CONFIG_KEYS:
@@ -364,88 +243,10 @@ class ConfigurableTask(HarnessMethods):
             made.clear()
         self._sampler = None
 
-    def check_config(self) -> None:
-        """Refuse what is wrong with the task's keys and can be seen without a doc."""
-        self.check_supported()
-        with self._located():
-            settings = self.config.fewshot_config or {}
-            check_sampler(settings.get("sampler"), task=self.name)
-            if isinstance(self.config.cluster, str):
-                compile_field(self.config.cluster)
-            if self.format is not None:
-                self._prompts_for(self.config.raw, self.config.gen_prefix)
-                return
-            raw = self.config.raw
-            specs = {
-                **{"doc_to_text": raw.text, "doc_to_choice": raw.choice},
-                **{"doc_to_target": raw.target, "gen_prefix": self.config.gen_prefix},
-                "description": self.config.description,
-                **{f"fewshot_config.{key}": value for key, value in settings.items()},
-            }
-            for field, spec in specs.items():
-                if isinstance(spec, str) and is_jinja(spec):
-                    try:
-                        compile_template(spec)
-                    except FieldError as error:
-                        raise error.located(field=field) from None
-
-    def check_supported(self) -> None:
-        """Refuse keys that would change the prompt, and that are not followed here."""
-        config = self.config
-        unsupported = {
-            "use_prompt": (config.use_prompt, "prompts of the promptsource library"),
-        }
-        for key, (value, what) in unsupported.items():
-            if value is not None:
-                raise UnsupportedError(
-                    f"Task {self.name!r} sets `{key}`, and {what} are not supported in this release. "
-                    "Remove the key to ask about the text alone, or leave the task out.",
-                    key=key,
-                    path=config.source,
-                )
-
-    # Images and audio
-
-    @property
-    def has_media(self) -> bool:
-        """Whether docs bring images or audio, which only some models can take."""
-        return self.config.doc_to_image is not None or self.config.doc_to_audio is not None
-
-    def media(self, doc_id: int) -> dict[str, Any]:
-        """A doc's images and audio, under the names that the harness's models read."""
-        specs = {"visual": self.config.doc_to_image, "audio": self.config.doc_to_audio}
-        doc = self.eval_docs[doc_id]
-        found = {}
-        for name, spec in specs.items():
-            if spec is not None:
-                with self._located(doc_id):
-                    found[name] = media_of(doc, spec)
-        return found
-
-    def split_docs(self, split: str | None) -> Sequence[Doc]:
-        """The processed docs of a split; none where the task does not name it."""
-        return [] if split is None else self._processed(split, self.config.process_docs)
-
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
-        config = self.config
-        content = {
-            # Where a function lies in memory says nothing about what it does.
-            key: re.sub(r" at 0x[0-9a-f]+", "", str(getattr(config, key)))
-            for key in (
-                *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
-                *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
-                *("description", "num_fewshot", "repeats", "raw", "process_results"),
-                *("filter_list", "metric_list"),
-            )
-        }
-        if config.normalization is not None:
-            content["normalization"] = config.normalization
-        files = {function.file for _, function in config.functions()} - {None}
-        helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
-        text = json.dumps({**content, "helpers": helpers}, sort_keys=True)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return fingerprint_of(self.config)
 
     # What a subclass brings of its own
 
@@ -493,7 +294,7 @@ class ConfigurableTask(HarnessMethods):
 
     def _prompts_for(self, raw: RawFields, gen_prefix: Any) -> Prompts:
         config = self.config
-        self.check_supported()
+        check_supported(self.config, task=self.name)
         with self._located():
             if config.prompt_format is not None:
                 config.check_format_fits(config.prompt_format)
@@ -507,17 +308,6 @@ class ConfigurableTask(HarnessMethods):
                 gen_prefix=gen_prefix,
                 parity=self.parity,
             )
-
-    def _processed(self, split: str, process: Any) -> Sequence[Doc]:
-        with self._located():
-            docs: Any = self.splits[split]
-            if process is not None:
-                docs = process(docs)
-            if not isinstance(docs, Table):
-                docs = Table.from_list(_mappings(docs, "process_docs"))
-            # A table copies rows on every access, and docs are read many times.
-            rows: list[Doc] = docs.to_list()
-            return rows
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(
@@ -548,55 +338,13 @@ class ConfigurableTask(HarnessMethods):
             stacklevel=3,
         )
 
-    @contextmanager
-    def _located(self, doc_id: int | None = None, *, what: str = "doc") -> Iterator[None]:
-        """Put the task and doc into errors that do not know them."""
-        try:
-            yield
-        except FieldError as error:
-            raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
-        except MissingExtraError as error:
-            where = place(self.name, None, doc_id, what=what)
-            raise MissingExtraError(f"{where}{error.what}", install=error.install) from error
-        except (FormatError, DataError, ConfigError) as error:
-            where = place(self.name, None, doc_id, what=what)
-            if str(error).startswith((where, "Task ")):
-                raise
-            located = copy.copy(error)  # with the facts that it carries
-            located.args = (f"{where}{error}",)
-            raise located from error.__cause__
-
 
 _MADE_FROM_CONFIG = tuple(
-    name for name, value in vars(ConfigurableTask).items() if isinstance(value, cached_property)
+    name
+    for made in (ConfigurableTask, TaskDocs)
+    for name, value in vars(made).items()
+    if isinstance(value, cached_property)
 )
 
 Task = ConfigurableTask
 """The name under which older Python tasks know it."""
-
-
-def _rows(rows: Any) -> Callable[[], Table]:
-    if isinstance(rows, Table):
-        return lambda: rows
-    return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
-
-
-def _cluster_name(value: Any) -> str:
-    is_nan = isinstance(value, float) and math.isnan(value)
-    if not isinstance(value, str | int | float) or is_nan or value == "":
-        raise FieldError(
-            f"the doc has {shorten(value)} there. Every doc needs a text or a number that it shares "
-            "with the docs it belongs to; give docs that stand alone one of their own."
-        )
-    return str(value)
-
-
-def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
-    """Docs that a task's own code or YAML brings, checked to be docs."""
-    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
-        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
-    found = list(rows)
-    for row in found:
-        if not isinstance(row, Mapping):
-            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
-    return [dict(row) for row in found]

@@ -1,0 +1,244 @@
+"""One YAML text → one dict: PyYAML's safe loader with ``!function``, and errors that say where.
+
+``include`` is a key like any other here; ``yaml.py`` follows it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lm_eval.config.functions import FunctionRef
+from lm_eval.config.yaml_errors import kind_of, line_of, syntax_error, unreadable_character
+from lm_eval.config.yaml_limits import SafeLoader, check_depth, check_expansion, too_deep
+from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean, listing
+
+PathLike = str | os.PathLike[str]
+
+
+def read_yaml_file(path: PathLike, *, run_code: bool = True) -> dict[str, Any]:
+    """The file's own mapping, ``include`` and all: one file is read and no other looked at."""
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    return parse_yaml(read_text(path), path, folder=folder, run_code=run_code)
+
+
+def parse_yaml(
+    text: str, source: str, *, folder: str | None = None, run_code: bool = True
+) -> dict[str, Any]:
+    """The mapping that ``text`` holds. ``source`` names it in errors.
+
+    ``!function`` looks for its file in ``folder``; None leaves installed modules only.
+    """
+    check_depth(text, source)
+    loader = _new_loader(text, source)
+    try:
+        loader.function_folder, loader.run_code = folder, run_code
+        node = _compose(loader, text, source)
+        if node is None:
+            raise ConfigError(f"{source} is empty. It needs 'key: value' lines.", path=source)
+        if not isinstance(node, yaml.MappingNode):
+            raise ConfigError(
+                f"{source} holds a {kind_of(node)}, not a mapping. It needs 'key: value' lines.",
+                path=source,
+                line=line_of(node),
+            )
+        if "&" in text and "*" in text:
+            check_expansion(node, source)
+        return _construct(loader, node, text, source)
+    finally:
+        loader.dispose()
+
+
+def composed(path: str) -> yaml.Node | None:
+    """The file's nodes, which know their lines; None where it cannot be read."""
+    try:
+        text = read_text(path)
+        check_depth(text, path)
+        loader = _new_loader(text, path)
+        try:
+            return _compose(loader, text, path)
+        finally:
+            loader.dispose()
+    except LmEvalError:
+        return None
+
+
+class _Loader(SafeLoader):  # type: ignore[misc]  # C or Python, known only when run
+    """The safe loader with ``!function``, no other tags, and a warning for a key that stands twice."""
+
+    source = "<text>"
+    function_folder: str | None = None
+    run_code = True
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._checked: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Checked here, before `<<` copies in the keys that this mapping may well overwrite.
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            self._check_duplicates(node)
+        super().flatten_mapping(node)
+
+    def _check_duplicates(self, node: yaml.MappingNode) -> None:
+        seen: dict[Any, yaml.Node] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag.endswith(":merge"):
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                # Files that people bring have such slips and load elsewhere, the last one counting.
+                warnings.warn(
+                    f"{self.source}: the key {key!r} stands twice, on line {line_of(seen[key])} and "
+                    f"on line {line_of(key_node)}; the last one counts. Keep one of the two.",
+                    LmEvalWarning,
+                    stacklevel=2,
+                )
+            seen[key] = key_node
+
+
+def _construct_function(loader: _Loader, node: yaml.Node) -> FunctionRef:
+    line = line_of(node)
+    if not isinstance(node, yaml.ScalarNode):
+        raise ConfigError(
+            f"{loader.source}, line {line}: `!function` takes a name such as `utils.process_docs`, "
+            f"not a {kind_of(node)}.",
+            path=loader.source,
+            line=line,
+        )
+    try:
+        return FunctionRef.parse(
+            node.value,
+            folder=loader.function_folder,
+            source=loader.source,
+            allowed=loader.run_code,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{error} (Line {line}.)", path=loader.source, line=line) from None
+
+
+def _construct_unknown(loader: _Loader, node: yaml.Node) -> Any:
+    tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+    raise ConfigError(
+        f"{loader.source}, line {line_of(node)}: unknown tag `{tag}`. The only tag known here is "
+        f"`!function module.function`; put a text that starts with '!' in quotes.",
+        path=loader.source,
+        line=line_of(node),
+    )
+
+
+def _guarded(construct: Callable[[Any, Any], Any]) -> Callable[[_Loader, yaml.Node], Any]:
+    """A constructor whose plain Python errors (``2020-13-45``) say where and what to do."""
+
+    def guarded(loader: _Loader, node: yaml.Node) -> Any:
+        try:
+            return construct(loader, node)
+        except (ValueError, KeyError, OverflowError) as error:
+            raise ConfigError(
+                f"{loader.source}, line {line_of(node)}: `{str(node.value)[:60]}` looks like a "
+                f"{node.tag.rpartition(':')[2]} but is none ({error}). Put it in quotes if it is "
+                f"text.",
+                path=loader.source,
+                line=line_of(node),
+            ) from None
+
+    return guarded
+
+
+_Loader.add_constructor("!function", _construct_function)
+_Loader.add_constructor(None, _construct_unknown)
+
+
+_Loader.add_constructor("!function", _construct_function)
+_Loader.add_constructor(None, _construct_unknown)
+for _name in ("int", "float", "bool", "timestamp"):
+    _construct_plain = getattr(yaml.SafeLoader, f"construct_yaml_{_name}")
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", _guarded(_construct_plain))
+
+
+def read_text(path: str) -> str:
+    """The file's text; one that is missing, unreadable or not UTF-8 is an error."""
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"There is no file {path}.{nearest_file(path)}", path=path) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"{path} cannot be read: {reason}. A readable YAML file is needed here.", path=path
+        ) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not valid UTF-8. "
+            f"Save the file as UTF-8.",
+            path=path,
+            line=line,
+        ) from None
+
+
+def nearest_file(path: str) -> str:
+    """The end of a message about a missing file: what its folder holds instead."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return f" There is no folder {folder!r} either."
+    hint = did_you_mean(name, names)
+    yaml_files = [name for name in names if name.endswith((".yaml", ".yml"))]
+    return hint or f" YAML files in that folder: {listing(yaml_files, 8)}."
+
+
+def _new_loader(text: str, source: str) -> _Loader:
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        raise unreadable_character(error, text, source) from None
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{source} holds a lone surrogate, which is no character. YAML cannot hold it: take "
+            f"it out.",
+            path=source,
+        ) from None
+    loader.source = source
+    return loader
+
+
+def _compose(loader: _Loader, text: str, source: str) -> yaml.Node | None:
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+        return node
+    except yaml.reader.ReaderError as error:
+        raise unreadable_character(error, text, source) from None
+    except yaml.MarkedYAMLError as error:
+        raise syntax_error(error, text, source) from None
+    except RecursionError:
+        raise too_deep(source) from None
+
+
+def _construct(loader: _Loader, node: yaml.MappingNode, text: str, source: str) -> dict[str, Any]:
+    try:
+        result: dict[Any, Any] = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise syntax_error(error, text, source) from None
+    except RecursionError:
+        raise too_deep(source) from None
+    if not isinstance(result, dict):  # a top-level `!!set` or the like
+        raise ConfigError(f"{source} holds a {type(result).__name__}, not a mapping.", path=source)
+    for key in result:
+        if not isinstance(key, str):
+            raise ConfigError(
+                f"{source}: the key {key!r} is a {type(key).__name__}, not a text. Put it in "
+                f"quotes: YAML reads words such as on, off, yes and no as true or false.",
+                path=source,
+            )
+    return result

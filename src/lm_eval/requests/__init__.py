@@ -1,0 +1,54 @@
+"""What is sent to a model: frozen values, and how they are made from a task's docs.
+
+Requests of one doc share one context object, and contexts share the texts and messages of their shots,
+so that memory grows neither with the number of choices nor with the number of shots.
+"""
+
+from __future__ import annotations
+
+from lm_eval.requests.building import Given, ask_in, build_requests, repeated, showing
+from lm_eval.requests.contexts import build_contexts, with_text
+from lm_eval.requests.options import (
+    PromptOptions,
+    check_limit,
+    choose_docs,
+    generation_kwargs,
+    shot_count,
+)
+from lm_eval.requests.values import (
+    Answer,
+    Answered,
+    DocRequests,
+    FailedRequest,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Reply,
+    Request,
+    RollingRequest,
+    Score,
+)
+
+__all__ = [
+    "Answer",
+    "Answered",
+    "DocRequests",
+    "FailedRequest",
+    "GenerateRequest",
+    "Given",
+    "LoglikelihoodRequest",
+    "PromptOptions",
+    "Reply",
+    "Request",
+    "RollingRequest",
+    "Score",
+    "ask_in",
+    "build_contexts",
+    "build_requests",
+    "check_limit",
+    "choose_docs",
+    "generation_kwargs",
+    "repeated",
+    "shot_count",
+    "showing",
+    "with_text",
+]

@@ -1,0 +1,172 @@
+"""A task's docs → requests. Those of one doc share one context object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.formats.assemble import Context, Prompt
+from lm_eval.requests.contexts import (
+    build_contexts,
+    content_free,
+    delimiter_before,
+    without_question,
+)
+from lm_eval.requests.options import PromptOptions, generation_kwargs, shot_count
+from lm_eval.requests.values import (
+    DocRequests,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Request,
+    RollingRequest,
+)
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.prompts import Asked
+    from lm_eval.tasks.task import ConfigurableTask
+
+
+def build_requests(
+    task: ConfigurableTask, doc_ids: Iterable[int], options: PromptOptions
+) -> Iterator[DocRequests]:
+    """The requests of each doc, in order. Few-shot examples come from one stream over all docs."""
+    count = shot_count(task, options)
+    gen_kwargs = generation_kwargs(task, options)
+    for doc_id in doc_ids:
+        asked = task.ask(doc_id)
+        shots: tuple[int, ...] = ()
+        contexts: list[Context]
+        if task.overrides("fewshot_context"):  # it draws its examples itself
+            contexts = [Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))]
+        else:
+            shots = task.shots(doc_id, count)
+            contexts = build_contexts(task, asked, shots, task.description(doc_id), options)
+        if task.overrides("construct_requests"):
+            requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
+        else:
+            given = Given(task.name, doc_id, task.eval_docs[doc_id])
+            requests = ask_in(contexts, task, given, asked, gen_kwargs, options, shots)
+        if task.has_media:
+            requests = showing(requests, task.media(doc_id))
+        repeats = _repeats(task)
+        requests = repeated(requests, repeats)
+        yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Whose requests are built: names for results, and the doc."""
+
+    name: str
+    doc_id: int
+    doc: Mapping[str, Any]
+
+
+def ask_in(
+    contexts: Sequence[Context],
+    task: ConfigurableTask,
+    given: Given,
+    asked: Asked,
+    gen_kwargs: Mapping[str, Any],
+    options: PromptOptions,
+    shots: tuple[int, ...] = (),
+) -> tuple[Request, ...]:
+    """The requests that a task of this output type asks about a doc, in contexts that are made.
+
+    ``shots`` are the examples in them, which also stand before questions without content.
+    """
+    kind, name, doc_id, doc = task.output_type, given.name, given.doc_id, given.doc
+    if kind == "multiple_choice":
+        return _choice_requests(contexts, task, given, asked, options, shots)
+    if kind == "loglikelihood":
+        return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
+    if kind == "loglikelihood_rolling":
+        return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
+    return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc),)
+
+
+def _choice_requests(
+    contexts: Sequence[Context],
+    task: ConfigurableTask,
+    given: Given,
+    asked: Asked,
+    options: PromptOptions,
+    shots: tuple[int, ...],
+) -> tuple[Request, ...]:
+    """One request for each choice; where a metric asks for it, each again without the question.
+
+    The choice is what continues the one context, or the context before the one continuation.
+    """
+    before = delimiter_before(task, asked.turn, options)
+    texts = [before + text for text in asked.continuations]
+    many = contexts if asked.inputs else [contexts[0]] * len(texts)
+    scored: list[tuple[Context, str]] = list(zip(many, texts, strict=True))
+    if task.scores_without_question and not asked.inputs:
+        alone = without_question(task, asked, options)
+        scored += [(alone, text) for text in texts]
+    if task.scores_content_free:
+        for context in content_free(task, given.doc, asked, options, shots):
+            scored += [(context, text) for text in texts]
+    return tuple(
+        LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
+        for index, (context, text) in enumerate(scored)
+    )
+
+
+def _own_requests(
+    task: ConfigurableTask,
+    doc_id: int,
+    context: Context,
+    gen_kwargs: Mapping[str, Any],
+    options: PromptOptions,
+) -> tuple[Request, ...]:
+    """The requests that a Python task makes itself."""
+    text = str(context) if isinstance(context, Prompt) else f"chat of doc {doc_id}"
+    made = task.construct_requests(
+        task.eval_docs[doc_id],
+        text,
+        metadata=(task.task_name, doc_id, task.config.repeats),
+        apply_chat_template=options.as_chat,
+        chat_template=None,
+    )
+    requests: list[Request] = []
+    for index, instance in enumerate(made if isinstance(made, list | tuple) else [made]):
+        arguments = instance.args
+        # A chat has no text before a model renders it: what the task passed on stands for it.
+        asked = context if arguments[0] == text else Prompt((str(arguments[0]),))
+        doc = instance.doc
+        if instance.request_type == "loglikelihood_rolling":
+            requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0]), doc))
+        elif instance.request_type == "generate_until":
+            given = arguments[1] if len(arguments) > 1 else gen_kwargs
+            requests.append(GenerateRequest(task.name, doc_id, index, asked, given, doc))
+        else:
+            requests.append(
+                LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]), doc)
+            )
+    return tuple(requests)
+
+
+def showing(requests: Sequence[Request], media: Mapping[str, Any]) -> tuple[Request, ...]:
+    """The requests with the doc's images or audio beside the text."""
+    return tuple(
+        request if isinstance(request, RollingRequest) else replace(request, media=media)
+        for request in requests
+    )
+
+
+def _repeats(task: ConfigurableTask) -> int:
+    """How often a request is sent; scored choices of a format would only be the same again."""
+    is_repeated = task.format is None or task.output_type == "generate_until"
+    return max(task.config.repeats, 1) if is_repeated else 1
+
+
+def repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
+    """Each request so many times in a row, numbered through: a sampled reply differs by number."""
+    if times == 1:
+        return requests
+    copies = (request for request in requests for _ in range(times))
+    return tuple(
+        replace(request, index=index, repeats=times) for index, request in enumerate(copies)
+    )

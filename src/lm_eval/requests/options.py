@@ -1,0 +1,121 @@
+"""How a run puts its questions, and what that means for a task: its docs, shots and arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import ConfigError, DataError, UsageError, listing
+from lm_eval.formats.orders import Permutation
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.task import ConfigurableTask
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """How a run puts its questions, the same for every task in it."""
+
+    num_fewshot: int | None = None
+    """None: as the task says."""
+    as_chat: bool = False
+    multiturn: bool = True
+    """In chat: shots as turns of their own, not as one long message."""
+    system_instruction: str | None = None
+    can_prefill: bool = True
+    """Whether the model can continue a started assistant turn; if not, ``gen_prefix`` is left out."""
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Generation arguments that overrule the task's and the format's."""
+    permute: Permutation | None = None
+    """In which other orders the choices of each doc are asked; None: as in the data alone."""
+
+
+def choose_docs(
+    task: ConfigurableTask, *, limit: float | None = None, samples: Sequence[int] | None = None
+) -> Sequence[int]:
+    """The docs to ask, by their place in the data: the first ``limit``, those named, or all."""
+    total = len(task.eval_docs)
+    if samples is not None:
+        wanted = sorted(set(samples))
+        outside = [index for index in wanted if not 0 <= index < total]
+        if outside:
+            raise DataError(
+                f"Task {task.name!r}: --samples names doc {listing(map(str, outside))}, but its "
+                f"docs are numbered 0 to {total - 1}."
+            )
+        return wanted
+    if limit is None:
+        return range(total)
+    check_limit(limit)
+    count = math.ceil(total * limit) if limit < 1 else int(limit)
+    return range(min(count, total))
+
+
+def check_limit(limit: float) -> None:
+    """Refuse a limit that is neither a number of docs nor a share of them."""
+    if limit > 0 and (limit < 1 or float(limit).is_integer()):
+        return
+    problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
+    raise UsageError(
+        f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
+    )
+
+
+def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
+    """How many examples stand before each doc: the run's number, except where the task says 0."""
+    own = task.config.num_fewshot
+    if options.num_fewshot is None or own == 0:
+        return own or 0
+    return options.num_fewshot
+
+
+def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping[str, Any]:
+    """A task's generation arguments: harness defaults, its own, and the run's as they were given."""
+    own = task.config.generation_kwargs
+    if own is None:
+        own = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
+    merged = {"until": [task.config.fewshot_delimiter], **own, **options.gen_kwargs}
+    for name, (is_good, expected) in _GENERATION_VALUES.items():
+        value = merged.get(name)
+        if value is not None and not is_good(value):
+            raise ConfigError(
+                f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
+                f"be {expected}. It comes from the task's generation_kwargs or from --gen_kwargs."
+            )
+    if merged.get("temperature") is not None and "temperature" not in options.gen_kwargs:
+        merged["temperature"] = float(merged["temperature"])
+    return MappingProxyType(merged)
+
+
+def _is_stop(value: Any) -> bool:
+    stops = [value] if isinstance(value, str) else value
+    return isinstance(stops, list | tuple) and all(isinstance(stop, str) for stop in stops)
+
+
+def _is_count(value: Any) -> bool:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return (is_whole or (isinstance(value, str) and value.isdecimal())) and int(value) > 0
+
+
+def _is_temperature(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and 0 <= float(value) < math.inf
+    except (TypeError, ValueError):
+        return False
+
+
+_COUNT = (_is_count, "a whole number from 1 up")
+
+_GENERATION_VALUES = {
+    "until": (_is_stop, "a text or a list of texts"),
+    "max_gen_toks": _COUNT,
+    "max_new_tokens": _COUNT,
+    "max_tokens": _COUNT,
+    "max_completion_tokens": _COUNT,
+    "temperature": (_is_temperature, "a number from 0 up"),
+    "do_sample": (lambda value: isinstance(value, bool), "true or false"),
+}

@@ -1,0 +1,216 @@
+"""What is sent to a model and what comes back, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
+
+from lm_eval.errors import RequestError
+from lm_eval.formats.assemble import Context, Prompt
+from lm_eval.formats.orders import Order
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.prompts import Asked
+
+
+class _HarnessNames:
+    """What models written for the harness read of a request, under the names it has there."""
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    task: str
+    doc_id: int
+    index: int
+    repeats: int
+
+    @property
+    def request_type(self) -> str:
+        return self.kind
+
+    @property
+    def task_name(self) -> str:
+        return self.task
+
+    @property
+    def idx(self) -> int:
+        """Which of the doc's requests this is; the repeats of one request share its number."""
+        return self.index // max(self.repeats, 1)
+
+    @property
+    def metadata(self) -> tuple[str, int, int]:
+        return self.task, self.doc_id, self.repeats
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return self.args
+
+
+def _doc_field() -> Any:
+    return field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LoglikelihoodRequest(_HarnessNames):
+    """Score ``continuation`` after ``context``. Answered by a ``Score``: ``(log-prob, is_greedy)``."""
+
+    task: str
+    doc_id: int
+    index: int
+    """Which of the doc's requests this is: for choices that are asked once, the choice's place."""
+    context: Context
+    continuation: str
+    doc: Mapping[str, Any] = _doc_field()
+    repeats: int = 1
+    media: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    kind: ClassVar[str] = "loglikelihood"
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """``(context, continuation)``, the shape that models written for the harness expect.
+
+        Images and audio are a third element: ``{"visual": …}``, ``{"audio": …}``.
+        """
+        return _with_media((_plain(self.context), self.continuation), self.media)
+
+
+@dataclass(frozen=True, slots=True)
+class RollingRequest(_HarnessNames):
+    """Score a whole text. Answered by the sum of its log-probs."""
+
+    task: str
+    doc_id: int
+    index: int
+    text: str
+    doc: Mapping[str, Any] = _doc_field()
+    repeats: int = 1
+
+    kind: ClassVar[str] = "loglikelihood_rolling"
+
+    @property
+    def args(self) -> tuple[str]:
+        return (self.text,)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest(_HarnessNames):
+    """Continue ``context`` until a stop string or the token limit. Answered by a ``Reply``."""
+
+    task: str
+    doc_id: int
+    index: int
+    context: Context
+    gen_kwargs: Mapping[str, Any]
+    """Shared by all requests of a task: copy before taking keys out."""
+    doc: Mapping[str, Any] = _doc_field()
+    repeats: int = 1
+    """How often this request is sent, in a row; each sending has its own ``index``."""
+    media: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    kind: ClassVar[str] = "generate_until"
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return _with_media((_plain(self.context), dict(self.gen_kwargs)), self.media)
+
+
+Request = Union[LoglikelihoodRequest, RollingRequest, GenerateRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class DocRequests:
+    """One doc, asked: its requests share one context."""
+
+    doc_id: int
+    asked: Asked
+    shots: tuple[int, ...]
+    context: Context
+    requests: tuple[Request, ...]
+    repeats: int = 1
+    """How often each request stands in ``requests``, one after the other."""
+    reordered: tuple[DocRequests, ...] = ()
+    """The doc with its choices in other orders; those requests stand behind its own."""
+    order: Order = ()
+    """For each position in the prompt, the place of its choice in the data; empty: as in the data."""
+    left_in_place: str | None = None
+    """Why the choices stay in their order, where the run asks for others."""
+
+    @property
+    def own(self) -> DocRequests:
+        """The doc in the order of the data, alone."""
+        if not self.reordered:
+            return self
+        count = len(self.requests) - sum(len(one.requests) for one in self.reordered)
+        return replace(self, requests=self.requests[:count], reordered=())
+
+    @property
+    def distinct(self) -> tuple[Request, ...]:
+        """The requests without their repeats."""
+        return self.requests[:: self.repeats]
+
+
+class Reply(str):
+    """Generated text, with why it ended where the backend knows.
+
+    A plain ``str`` works wherever a reply does; ``finish`` is then unknown.
+    """
+
+    finish: Literal["stop", "length", "refused"] | None
+    reasoning: str | None
+
+    def __new__(
+        cls,
+        text: str,
+        *,
+        finish: Literal["stop", "length", "refused"] | None = None,
+        reasoning: str | None = None,
+    ) -> Reply:
+        reply = super().__new__(cls, text)
+        reply.finish = finish
+        reply.reasoning = reasoning
+        return reply
+
+
+class Score(tuple[float, bool]):
+    """``(sum of log-probs, is_greedy)``, with how many tokens were summed where the backend knows.
+
+    A plain pair works wherever a score does; ``tokens`` is then unknown, and what is computed per
+    token cannot be had.
+    """
+
+    tokens: int | None
+
+    def __new__(cls, logprob: float, is_greedy: bool, *, tokens: int | None = None) -> Score:
+        score = super().__new__(cls, (logprob, is_greedy))
+        score.tokens = tokens
+        return score
+
+    def __getnewargs__(self) -> tuple[float, bool]:  # what __new__ takes, for copies
+        return self[0], self[1]
+
+
+Answer = Union[tuple[float, bool], float, Reply, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRequest:
+    """Stands where an answer would: the request failed for good. Never scored, never kept."""
+
+    error: RequestError
+
+
+Answered = Union[Answer, FailedRequest]
+
+
+def _with_media(arguments: tuple[Any, ...], media: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    return arguments if media is None else (*arguments, dict(media))
+
+
+def _plain(context: Context) -> str | list[dict[str, str]]:
+    return str(context) if isinstance(context, Prompt) else context.as_dicts()

@@ -1,0 +1,307 @@
+"""Names and files → what they define, with nothing built, because a format may still be chosen.
+
+In: a task's name, a file, or a mapping with the keys of one. Out: a ``TaskConfig``, a ``PythonTask``, a
+``LooseGroup`` whose members are found, or a list of those: what a tag stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union
+
+from lm_eval.config.fields import shorten
+from lm_eval.config.yaml import IncludeCache, load_yaml
+from lm_eval.errors import (
+    ConfigError,
+    FieldError,
+    LmEvalError,
+    UnknownFormatError,
+    UnknownTaskError,
+    did_you_mean,
+    listing,
+    nearest,
+)
+from lm_eval.registry import TASK_GROUPS, TASKS
+from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
+from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig
+from lm_eval.tasks.names import Entry, TaskNames, split_selector
+from lm_eval.tasks.python_task import PythonTask
+
+
+@dataclass
+class LooseGroup:
+    """A group whose members are found but not yet built, because a format may still be chosen."""
+
+    config: GroupConfig
+    members: list[Member]
+
+
+@dataclass
+class Member:
+    """One of a group's members, with the ``@format`` it is named with."""
+
+    found: Definition
+    format_name: str | None
+
+
+Definition = Union[TaskConfig, PythonTask, LooseGroup, list[Any]]
+
+
+class Definitions:
+    """What the names below some folders stand for."""
+
+    def __init__(
+        self, roots: Sequence[Path], *, run_code: bool, parity: bool, metadata: Mapping[str, Any]
+    ) -> None:
+        self._roots = roots
+        self._run_code = run_code
+        self._parity = parity
+        self._metadata = metadata
+        self._includes = IncludeCache()
+        self._names: TaskNames | None = None
+        self._open_groups: list[str] = []
+
+    @property
+    def known(self) -> TaskNames:
+        """All names. Files are read when it is first asked for."""
+        if self._names is None:
+            self._names = TaskNames(self._roots, parity=self._parity)
+        return self._names
+
+    @property
+    def index(self) -> dict[str, Entry]:
+        """Every known name and where it comes from."""
+        return self.known.entries
+
+    @property
+    def problems(self) -> list[LmEvalError]:
+        """Files that could not be indexed; none before the index was asked for."""
+        return [] if self._names is None else self._names.problems
+
+    def named(self, name: str) -> Definition:
+        """What a name defines, in a file or by registration; an unknown one is an error."""
+        entry = self.entry(name)
+        if entry is None and name in TASKS:
+            return PythonTask({"task": name, "class": TASKS.get(name)}, TASKS.place(name))
+        if entry is None and name in TASK_GROUPS:
+            return [self.named(member) for member in TASK_GROUPS[name]]
+        if entry is None:
+            raise self._unknown(name)
+        if entry.kind == "tag":
+            return [self.named(member) for member in sorted(entry.members)]
+        return self.read_file(Path(str(entry.path)))
+
+    def entry(self, name: str) -> Entry | None:
+        """What a name stands for; a name with two meanings is an error, once it is asked for."""
+        entry = self.index.get(name)
+        if entry is not None and entry.also is not None:
+            raise entry.defined_twice()
+        return entry
+
+    def _unknown(self, name: str) -> UnknownTaskError:
+        problem = ""
+        if self.problems:
+            problem = f" Not everything could be read; the first problem: {self.problems[0]}"
+        return UnknownTaskError(
+            f"Unknown task {name!r}.{did_you_mean(name, self.index)} Known: "
+            f"{listing(sorted(self.index))}. Add a folder of task files with --include_path; list "
+            f"all with `lm-eval ls tasks`.{problem}",
+            name=name,
+            nearest=nearest(name, self.index),
+        )
+
+    def read_file(self, path: Path) -> TaskConfig | LooseGroup | PythonTask:
+        """What a file defines: a task or a group."""
+        if path.is_dir():
+            raise ConfigError(f"{str(path)!r} is a folder, not a task file.", path=str(path))
+        if not path.is_file():
+            raise ConfigError(
+                f"Task file {str(path)!r} does not exist."
+                f"{did_you_mean(path.name, _names_beside(path))}",
+                path=str(path),
+            )
+        data = self._load(path)
+        kind = _kind_of(data)
+        if kind == "group":
+            return self.group_of(data, str(path))
+        if kind == "task":
+            return (
+                PythonTask(data, str(path)) if "class" in data else self.config_of(data, str(path))
+            )
+        raise ConfigError(
+            f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
+            path=str(path),
+        )
+
+    def _load(self, path: str | Path) -> dict[str, Any]:
+        return load_yaml(path, run_code=self._run_code, includes=self._includes)
+
+    def config_of(self, data: Mapping[str, Any], source: str) -> TaskConfig:
+        """The task that a mapping with the keys of a task file defines."""
+        metadata = data.get("metadata")
+        if self._metadata and (metadata is None or isinstance(metadata, Mapping)):
+            data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
+        return _task_config(data, source)
+
+    def group_of(self, data: Mapping[str, Any], source: str) -> LooseGroup:
+        """The group that such a mapping defines."""
+        config = GroupConfig.from_mapping(data, source=source)
+        shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
+        shared.pop("tag", None)
+        for key in shared:
+            if key not in CONFIG_KEYS:
+                valid = [*GROUP_KEYS, *CONFIG_KEYS]
+                raise ConfigError(
+                    f"{source}: group {config.group!r} has an unknown key {str(key)!r}."
+                    f"{did_you_mean(str(key), valid)} Its own keys: {listing(GROUP_KEYS)}; every key "
+                    "of a task may stand there too, for all its members.",
+                    path=source,
+                )
+        with self._inside(config.group, source):
+            members = [self._member(member, config, shared, source) for member in config.task]
+        return LooseGroup(config, members)
+
+    @contextmanager
+    def _inside(self, group: str, source: str) -> Iterator[None]:
+        """Keep track of the groups being read, so that a circle ends in an error."""
+        if group in self._open_groups:
+            chain = " → ".join([*self._open_groups[self._open_groups.index(group) :], group])
+            raise ConfigError(
+                f"{source}: group {group!r} contains itself: {chain}. Remove one of the two.",
+                path=source,
+            )
+        self._open_groups.append(group)
+        try:
+            yield
+        finally:
+            self._open_groups.pop()
+
+    def _member(
+        self, member: Any, group: GroupConfig, shared: Mapping[str, Any], source: str
+    ) -> Member:
+        """One entry of a group's list: a name with or without ``@format``, or an inline mapping."""
+        if isinstance(member, str):
+            name, format_name = split_selector(member)
+            if name not in self.index:
+                raise UnknownTaskError(
+                    f"{source}: group {group.group!r} names {name!r}, which is no task, group or "
+                    f"tag.{did_you_mean(name, self.index)} List all with `lm-eval ls tasks`.",
+                    name=name,
+                    nearest=nearest(name, self.index),
+                )
+            found = self.overridden(name, dict(shared), source, group=group.group)
+            return Member(found, format_name)
+        if not isinstance(member, Mapping):
+            raise ConfigError(
+                f"{source}: group {group.group!r} has a member {shorten(member)}; expected a name "
+                "or a mapping with `task`."
+            )
+        if "group" in member:
+            return self._inline_group(member, group, shared, source)
+        if not isinstance(member.get("task"), str):
+            raise ConfigError(
+                f"{source}: an inline member of group {group.group!r} needs a `task` name."
+            )
+        name, format_name = split_selector(member["task"])
+        own = {key: value for key, value in member.items() if key not in ("task", "include")}
+        overrides = {**shared, **self._included(member.get("include"), source), **own}
+        found = self.overridden(
+            name,
+            overrides,
+            source,
+            group=group.group,
+            is_asked_as_format=format_name is not None,
+        )
+        return Member(found, format_name)
+
+    def _included(self, files: Any, source: str) -> dict[str, Any]:
+        """What an inline member takes from the files it includes, beside the group's file."""
+        merged: dict[str, Any] = {}
+        for file in [files] if isinstance(files, str) else files or []:
+            merged.update(self._load(Path(source).parent / str(file)))
+        merged.pop("task", None)
+        return merged
+
+    def _inline_group(
+        self, member: Mapping[str, Any], group: GroupConfig, shared: Mapping[str, Any], source: str
+    ) -> Member:
+        if "task" in member:
+            inner = {**shared, **member, "group": f"{group.group}::{member['group']}"}
+            return Member(self.group_of(inner, source), None)
+        name, format_name = split_selector(str(member["group"]))
+        overrides = {**shared, **{k: v for k, v in member.items() if k != "group"}}
+        found = self.overridden(name, overrides, source, group=group.group)
+        return Member(found, format_name)
+
+    def overridden(
+        self,
+        name: str,
+        overrides: dict[str, Any],
+        source: str,
+        *,
+        group: str,
+        is_asked_as_format: bool = False,
+    ) -> Definition:
+        """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
+        entry = self.entry(name)
+        if entry is None and not _brings_docs(overrides):
+            raise UnknownTaskError(
+                f"{source}: {name!r} is no task, group or tag.{did_you_mean(name, self.index)} To "
+                "define a task in place, give it a dataset_path.",
+                name=name,
+                nearest=nearest(name, self.index),
+            )
+        if entry is None:
+            if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
+                name = f"{group}::{name}"  # as the harness calls a task defined in a group
+            return self.config_of({"task": name, **overrides}, source)
+        if entry.kind == "tag":
+            members = sorted(entry.members)
+            return [self.overridden(one, overrides, source, group=group) for one in members]
+        if not overrides:
+            return self.read_file(Path(str(entry.path)))
+        data = self._load(str(entry.path))
+        if entry.kind == "group":
+            outer = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
+            return self.group_of({**data, **outer}, str(entry.path))
+        if "class" in data:
+            return PythonTask({**data, **overrides, "task": name}, str(entry.path))
+        return self.config_of({**data, **overrides, "task": name}, str(entry.path))
+
+
+def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
+    """A task's config; errors that do not say where they come from name the task and its file."""
+    name = data.get("task")
+    if not isinstance(name, str) or not name.strip() or "@" in name or "," in name:
+        raise ConfigError(
+            f"{source}: {shorten(name)} cannot be a task's name: it would not be found by "
+            "`--tasks`, where @ chooses a format and a comma stands between tasks. Choose another.",
+            path=source,
+        )
+    try:
+        return TaskConfig.from_mapping(data, source=source)
+    except FieldError as error:
+        raise error.located(task=f"{data.get('task')}") from None
+    except UnknownFormatError as error:
+        raise UnknownFormatError(
+            f"{source}: {error}", name=error.name, nearest=error.nearest
+        ) from None
+
+
+def _brings_docs(keys: Mapping[str, Any]) -> bool:
+    return keys.get("dataset_path") is not None or keys.get("custom_dataset") is not None
+
+
+def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
+    if "group" in data and "class" not in data:
+        return "group"
+    return "task" if "task" in data and isinstance(data["task"], str) else None
+
+
+def _names_beside(path: Path) -> list[str]:
+    if not path.parent.is_dir():
+        return []
+    return [file.name for file in path.parent.glob("*.y*ml") if file.is_file()]

@@ -1,0 +1,233 @@
+"""A task's docs: its splits, which of them is asked, and where its few-shot examples come from.
+
+In: a ``TaskConfig``. Out: docs, processed. Loading data waits until docs are first asked for.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from lm_eval.config.fields import compile_field, shorten
+from lm_eval.data import Splits, Table, is_on_hub, load_splits
+from lm_eval.errors import (
+    ConfigError,
+    DataError,
+    FieldError,
+    FormatError,
+    MissingExtraError,
+    place,
+)
+from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.fewshot import PoolRules
+from lm_eval.tasks.harness import media_of
+from lm_eval.tasks.overridable import HarnessMethods
+
+Doc = Mapping[str, Any]
+
+
+class TaskDocs(HarnessMethods):
+    """The part of a task that knows its data."""
+
+    config: TaskConfig
+    format_name: str | None
+    parity: bool
+
+    @property
+    def task_name(self) -> str:
+        return str(self.config.task)
+
+    @property
+    def name(self) -> str:
+        """``task@format`` where a format was asked for with ``@``, else the task's name."""
+        return f"{self.task_name}@{self.format_name}" if self.format_name else self.task_name
+
+    @cached_property
+    def splits(self) -> Splits:
+        config = self.config
+        with self._located():
+            if config.custom_dataset is not None:
+                given = config.custom_dataset(
+                    **(config.metadata or {}), **(config.dataset_kwargs or {})
+                )
+                if not isinstance(given, Mapping):
+                    raise DataError(
+                        f"custom_dataset gives {shorten(given)}; expected a mapping of split names "
+                        "to rows."
+                    )
+                return Splits({name: _rows(rows) for name, rows in given.items()}, "custom_dataset")
+            if not config.dataset_path:
+                raise DataError(
+                    "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
+                    "dataset_kwargs.data_files, or a hub name."
+                )
+            return load_splits(
+                config.dataset_path,
+                config.dataset_name,
+                config.dataset_kwargs,
+                base_dir=self._folder,
+                reads_dates=self.parity,
+            )
+
+    @property
+    def data_from(self) -> Literal["files", "hub", "code"]:
+        """Where docs come from, without fetching any."""
+        config = self.config
+        if config.custom_dataset is not None:
+            return "code"
+        is_remote = isinstance(config.dataset_path, str) and is_on_hub(
+            config.dataset_path, config.dataset_name, config.dataset_kwargs, base_dir=self._folder
+        )
+        return "hub" if is_remote else "files"
+
+    @property
+    def _folder(self) -> Path | None:
+        return Path(self.config.source).parent if self.config.source else None
+
+    @cached_property
+    def eval_docs(self) -> Sequence[Doc]:
+        """The docs to be asked, processed: the test split, else the validation split."""
+        if self.overrides("test_docs") or self.overrides("validation_docs"):
+            own = self.test_docs() if self.has_test_docs() else self.validation_docs()
+            return [dict(doc) for doc in own]
+        split = self.config.test_split or self.config.validation_split
+        if split is None:
+            raise DataError(
+                f"Task {self.task_name!r} names neither test_split nor validation_split, so there "
+                "is nothing to ask. Add `test_split: <name of the split>`."
+            )
+        docs = self._processed(split, self.config.process_docs)
+        if len(docs) == 0:
+            raise DataError(
+                f"Task {self.task_name!r}: split {split!r} holds no docs"
+                f"{' after process_docs' if self.config.process_docs else ''}."
+            )
+        return docs
+
+    @cached_property
+    def fewshot_docs(self) -> Sequence[Doc]:
+        """The pool that examples are drawn from."""
+        settings = self.config.fewshot_config or {}
+        split = settings.get("split") or self.config.fewshot_split
+        if split is not None:
+            process = settings.get("process_docs", self.config.process_docs)
+            return self._processed(split, process)
+        samples = settings.get("samples")
+        if samples is not None:
+            with self._located():
+                return _mappings(
+                    samples() if callable(samples) else samples, "fewshot_config.samples"
+                )
+        config = self.config
+        if self.overrides("training_docs") and self.has_training_docs():
+            return [dict(doc) for doc in self.training_docs()]
+        for fallback in (config.training_split, config.validation_split, config.test_split):
+            if fallback is not None:
+                return self._processed(fallback, config.process_docs)
+        raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
+
+    @property
+    def pool_rules(self) -> PoolRules:
+        """Whether a doc could be drawn as its own example, and what is done about it."""
+        settings = self.config.fewshot_config or {}
+        config = self.config
+        named = settings.get("split") or config.fewshot_split
+        # The harness compares the two names, so that two unset ones are the same split to it.
+        draws_one_more = named == config.test_split
+        if named is None and settings.get("samples") is not None:
+            return PoolRules(draws_one_more, excludes_doc=False)
+        pool = named or config.training_split or config.validation_split or config.test_split
+        is_same = pool == (config.test_split or config.validation_split)
+        return PoolRules(draws_one_more, excludes_doc=is_same and not self.parity)
+
+    def cluster_of(self, doc_id: int) -> str | None:
+        """What a doc belongs to; None where the task names no ``cluster``."""
+        if self.config.cluster is None:
+            return None
+        with self._located(doc_id):
+            try:
+                value = compile_field(self.config.cluster)(self.eval_docs[doc_id])
+                return _cluster_name(value)
+            except FieldError as error:
+                raise error.located(field="cluster") from error.__cause__
+
+    @property
+    def has_media(self) -> bool:
+        """Whether docs bring images or audio, which only some models can take."""
+        return self.config.doc_to_image is not None or self.config.doc_to_audio is not None
+
+    def media(self, doc_id: int) -> dict[str, Any]:
+        """A doc's images and audio, under the names that the harness's models read."""
+        specs = {"visual": self.config.doc_to_image, "audio": self.config.doc_to_audio}
+        doc = self.eval_docs[doc_id]
+        found = {}
+        for name, spec in specs.items():
+            if spec is not None:
+                with self._located(doc_id):
+                    found[name] = media_of(doc, spec)
+        return found
+
+    def split_docs(self, split: str | None) -> Sequence[Doc]:
+        """The processed docs of a split; none where the task does not name it."""
+        return [] if split is None else self._processed(split, self.config.process_docs)
+
+    def _processed(self, split: str, process: Any) -> Sequence[Doc]:
+        with self._located():
+            docs: Any = self.splits[split]
+            if process is not None:
+                docs = process(docs)
+            if not isinstance(docs, Table):
+                docs = Table.from_list(_mappings(docs, "process_docs"))
+            # A table copies rows on every access, and docs are read many times.
+            rows: list[Doc] = docs.to_list()
+            return rows
+
+    @contextmanager
+    def _located(self, doc_id: int | None = None, *, what: str = "doc") -> Iterator[None]:
+        """Put the task and doc into errors that do not know them."""
+        try:
+            yield
+        except FieldError as error:
+            raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
+        except MissingExtraError as error:
+            where = place(self.name, None, doc_id, what=what)
+            raise MissingExtraError(f"{where}{error.what}", install=error.install) from error
+        except (FormatError, DataError, ConfigError) as error:
+            where = place(self.name, None, doc_id, what=what)
+            if str(error).startswith((where, "Task ")):
+                raise
+            located = copy.copy(error)  # with the facts that it carries
+            located.args = (f"{where}{error}",)
+            raise located from error.__cause__
+
+
+def _rows(rows: Any) -> Callable[[], Table]:
+    if isinstance(rows, Table):
+        return lambda: rows
+    return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
+
+
+def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
+    """Docs that a task's own code or YAML brings, checked to be docs."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
+    found = list(rows)
+    for row in found:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
+    return [dict(row) for row in found]
+
+
+def _cluster_name(value: Any) -> str:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if not isinstance(value, str | int | float) or is_nan or value == "":
+        raise FieldError(
+            f"the doc has {shorten(value)} there. Every doc needs a text or a number that it shares "
+            "with the docs it belongs to; give docs that stand alone one of their own."
+        )
+    return str(value)
