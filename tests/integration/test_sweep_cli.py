@@ -310,16 +310,18 @@ def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
 # Searching
 
 
+@pytest.mark.parametrize("method", ["successive halving", "Thompson sampling"])
 @pytest.mark.parametrize("what", ["best", "worst", "both"])
-def test_a_search_finds_what_was_planted(place: Workplace, what: str) -> None:
+def test_a_search_finds_what_was_planted(place: Workplace, what: str, method: str) -> None:
     best, worst = names()[5], names()[9]
-    said = words(sweep(place, "--search", what, model="planted", best=best, worst=worst))
+    how = [] if method == "successive halving" else ["--search_method", "thompson"]
+    said = words(sweep(place, "--search", what, *how, model="planted", best=best, worst=worst))
     found = summary(place)
     planted = {"best": best, "worst": worst}
     for extreme in found["result"]["extremes"]:
         name = found["formats"][extreme["chosen"]]["name"]
         assert name == planted[extreme["kind"]]
-        assert f"The {extreme['kind']} format found is {name}" in said
+        assert f"The {extreme['kind']} format that {method} found is {name}" in said
         assert (extreme["fresh"]["value"] > 0.9) == (extreme["kind"] == "best")
     kinds = [extreme["kind"] for extreme in found["result"]["extremes"]]
     assert kinds == (["best", "worst"] if what == "both" else [what])

@@ -15,6 +15,7 @@ from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
 from lm_eval.lab.sweep_plots import check_folder, save_plots
 from lm_eval.lab.sweep_plots import plots as drawn
+from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
@@ -39,6 +40,7 @@ def sweep(args: argparse.Namespace) -> int:
             axis=args.axis,
             budget=args.budget,
             search=args.search,
+            search_method=args.search_method or HALVING,
             seed=seed_of(args.seed),
             saves=not args.dry_run,
         )
@@ -67,6 +69,10 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--search compares formats on the same items and needs every answer, so --max_failed cannot "
             "be given with it."
+        )
+    if args.search is None and args.search_method is not None:
+        raise UsageError(
+            "--search_method says how to search, but not what for: add --search best, worst or both."
         )
     if args.plots not in (None, IN_TERMINAL):
         check_folder(args.plots)

@@ -113,21 +113,6 @@ def sample_formats(
     )
 
 
-def features(formats: Sequence[SampledFormat]) -> tuple[list[list[int]], list[str]]:
-    """A row of 0 and 1 for each format, and the columns' names: ``slot=value``.
-
-    Every value that occurs in the list has a column, in the order in which they first occur; a slot
-    with the same value everywhere has none.
-    """
-    values: dict[str, dict[str, None]] = {}
-    for one in formats:
-        for slot, value in one.slots.items():
-            values.setdefault(slot, {})[value] = None
-    columns = [(slot, value) for slot, seen in values.items() if len(seen) > 1 for value in seen]
-    rows = [[int(one.slots.get(slot) == value) for slot, value in columns] for one in formats]
-    return rows, [f"{slot}={value!r}" for slot, value in columns]
-
-
 class _Sampler:
     """Formats accepted so far, and why others were not."""
 

@@ -57,6 +57,12 @@ def clipped(found: Estimate) -> Estimate:
     return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
+def fair_words(gap: float, shown: str) -> str:
+    """Best minus worst, picked on half of the items and scored on the others; ``shown`` is its size."""
+    found = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
+    return f"picked on one half of the items and scored on the other, the best {found}"
+
+
 def scored(block: Block, row: Row) -> str:
     """``mcqa, 0.53``."""
     return f"{visible(row.label)}, {size(block, row.score.value)}"

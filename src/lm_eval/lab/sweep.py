@@ -15,10 +15,11 @@ from typing import Any, TypeAlias, Union
 from lm_eval.errors import DataError, UsageError
 from lm_eval.lab.cells import Asker, Cell, CellScores
 from lm_eval.lab.grammar import SampledFormats
-from lm_eval.lab.sweep_search import Found, search
+from lm_eval.lab.sweep_search import HALVING, THOMPSON, Found, search
 from lm_eval.lab.sweep_whole import Whole, whole
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 from lm_eval.stats.numeric import numpy
+from lm_eval.stats.thompson import CELLS_PER_FORMAT
 
 FIRST_ITEMS = 4
 """Items on which a search asks every format before it drops half of them, where no budget is given."""
@@ -36,6 +37,7 @@ class Plan:
     budget: int | None = None
     """Cells; None: all of them."""
     search: str | None = None
+    search_method: str = HALVING
     seed: int = 0
 
     @property
@@ -102,6 +104,7 @@ class Sweep:
             "num_items": plan.num_items,
             "budget": plan.budget,
             "search": plan.search,
+            "search_method": plan.search_method if plan.search else None,
             "cells": self.cells,
             "all_cells": plan.all_cells,
             "answers_reused": self.reused,
@@ -167,7 +170,6 @@ def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
     cells = known.cells()
     if not cells:
         raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
-    # Slots as features change the estimate little, and its intervals were calibrated without them.
     distribution = estimate_distribution(
         cells,
         known.scores[known.is_known].tolist(),
@@ -208,16 +210,24 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
 
 
 def parse_budget(
-    text: str | None, *, num_formats: int, num_items: int, search: str | None
+    text: str | None,
+    *,
+    num_formats: int,
+    num_items: int,
+    search: str | None,
+    search_method: str = HALVING,
 ) -> int | None:
     """``2n`` (twice the items), a number of cells, or ``full``; None: all cells.
 
-    A search without a budget gets so many that its first round asks ``FIRST_ITEMS`` of every format.
+    A search without a budget gets so many that its first round asks ``FIRST_ITEMS`` of every format, or
+    as many for each format as were published for Thompson sampling.
     """
     total, searches = num_formats * num_items, 2 if search == "both" else 1
     if text is None and search is not None:
-        rounds = math.ceil(math.log2(num_formats))
-        return min(total, searches * rounds * FIRST_ITEMS * num_formats)
+        of_each = FIRST_ITEMS * math.ceil(math.log2(num_formats))
+        if search_method == THOMPSON:
+            of_each = CELLS_PER_FORMAT
+        return min(total, searches * of_each * num_formats)
     if text is None or text == "full":
         if search is not None:
             raise UsageError(

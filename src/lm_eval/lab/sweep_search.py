@@ -17,11 +17,13 @@ from lm_eval.stats.halving import Search, halving
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.thompson import thompson
 
 KEPT_FRESH = 3
 """One item in so many is kept out of the search, to score again what it finds."""
 FEW_FRESH = 30
 BASE = 0
+HALVING, THOMPSON = METHODS = ("halving", "thompson")
 
 
 class SearchPlan(Protocol):
@@ -35,6 +37,8 @@ class SearchPlan(Protocol):
     def budget(self) -> int | None: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def search_method(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
             f"A search needs at least {KEPT_FRESH} items, some to choose with and some to score again "
             f"what was chosen; there are {plan.num_items}."
         )
-    searches = {kind: _search(plan, asker, kind, budget // len(kinds), reserve) for kind in kinds}
+    searches = _searches(plan, asker, kinds, reserve)
     chosen = {kind: one.chosen for kind, one in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
     items = _fresh(plan, list(searches.values()), budget // len(rows))
@@ -133,16 +137,35 @@ class _Fresh:
         return paired(*scores, clusters=self._clusters, seed=self._seed)
 
 
-def _search(plan: SearchPlan, asker: Asker, kind: str, budget: int, reserve: int) -> Search:
-    return halving(
-        plan.num_formats,
-        budget,
-        asker.scores,
-        worst=(kind == "worst") == asker.higher_is_better,
-        seed=plan.seed,
-        num_items=plan.num_items,
-        reserve=reserve,
-    )
+def _searches(
+    plan: SearchPlan, asker: Asker, kinds: Sequence[str], reserve: int
+) -> dict[str, Search]:
+    """Kind → what was found, each with an equal part of the budget."""
+    budget, are_low = plan.budget or 0, [(k == "worst") == asker.higher_is_better for k in kinds]
+    if plan.search_method == THOMPSON:
+        found = thompson(
+            plan.num_formats,
+            budget,
+            asker.scores,
+            num_items=plan.num_items,
+            reserve=reserve,
+            worst=are_low,
+            seed=plan.seed,
+        )
+    else:
+        found = [
+            halving(
+                plan.num_formats,
+                budget // len(kinds),
+                asker.scores,
+                num_items=plan.num_items,
+                reserve=reserve,
+                worst=is_low,
+                seed=plan.seed,
+            )
+            for is_low in are_low
+        ]
+    return dict(zip(kinds, found, strict=True))
 
 
 def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:

@@ -19,6 +19,7 @@ from lm_eval.lab.cells import Asker, OpenedModel
 from lm_eval.lab.format_list import FormatList
 from lm_eval.lab.grammar import sample_formats
 from lm_eval.lab.sweep import Plan, Sweep, parse_budget
+from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
 from lm_eval.preparing import doc_ids
@@ -43,6 +44,7 @@ class Wanted:
     """None: that of the file, or layout."""
     budget: str | None = None
     search: str | None = None
+    search_method: str = HALVING
     seed: int = 0
     saves: bool = True
     """Whether a new list is written; a dry run writes nothing."""
@@ -72,6 +74,7 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         num_formats=len(formats),
         num_items=len(chosen),
         search=wanted.search,
+        search_method=wanted.search_method,
     )
     plan = Plan(
         name=task.name if task.format_name else f"{task.name}@{base.name}",
@@ -79,6 +82,7 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         num_items=len(chosen),
         budget=budget,
         search=wanted.search,
+        search_method=wanted.search_method,
         seed=wanted.seed,
     )
     tasks = [SweptTask(task, one) for one in formats]

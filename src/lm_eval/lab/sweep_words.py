@@ -7,7 +7,7 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 from __future__ import annotations
 
 from lm_eval.lab.pairing import TIE
-from lm_eval.lab.phrases import clipped, p_words
+from lm_eval.lab.phrases import clipped, fair_words, p_words
 from lm_eval.lab.sweep import Few, Plan, Sweep
 from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
 from lm_eval.lab.sweep_whole import LEVEL, Whole
@@ -146,9 +146,17 @@ def _extremes(plan: Plan, result: Whole) -> str:
         text += (
             "; others may well take their places on other items, so do not quote one as the best"
         )
+    return f"{text}. {_fair(result)}".rstrip()
+
+
+def _fair(result: Whole) -> str:
+    """The spread without the luck by which its ends were picked."""
+    half = result.spread.split_half
+    if half is None:
+        return ""
     return (
-        f"{text}. Both were picked because they came out so, which flatters the best and wrongs the "
-        "worst: --search scores what it picks on fresh items."
+        "Picking both by their scores tends to make that too large: "
+        f"{fair_words(half, number(abs(half), 2))}."
     )
 
 
@@ -285,7 +293,7 @@ def _found(sweep: Sweep, result: Found) -> list[str]:
 def _extreme(plan: Plan, one: Extreme, result: Found) -> str:
     choosing, fresh = one.search.while_choosing, one.fresh
     text = (
-        f"The {one.kind} format found is {_name(plan, one.chosen)}: "
+        f"The {one.kind} format that {one.search.method} found is {_name(plan, one.chosen)}: "
         f"{number(fresh.value, 2)}{_ends(fresh)} on {result.fresh_items} fresh items. While it was "
         f"chosen it scored {number(choosing.value, 2)} on {choosing.n} items, a figure that the choice "
         "itself distorts"
@@ -303,13 +311,8 @@ def _difference(pair: Paired) -> str:
 
 
 def _ran_out(result: Found) -> list[str]:
-    said = []
-    for one in result.extremes:
-        if one.search.reason is not None:
-            half = one.search.split_half
-            fair = "" if half is None else f" Split in halves, it scores {number(half, 2)}."
-            said.append(f"Search for the {one.kind}: {one.search.reason}{fair}")
-    return said
+    stopped = [one for one in result.extremes if one.search.reason is not None]
+    return [f"In the search for the {one.kind}, {one.search.reason}." for one in stopped]
 
 
 # What all have

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
 from lm_eval.lab.phrases import (
     NAMED,
+    fair_words,
     items,
     lead,
     p_words,
@@ -24,6 +25,8 @@ from lm_eval.lab.score_words import score_words, unread_words
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.power import items_needed, variance_of_difference
 
+MANY_FORMATS = 4
+"""From here on, picking the best and the worst is worth a word of caution."""
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 
 
@@ -89,13 +92,22 @@ def _overall(block: Block) -> str:
     has_pairs = any(pair.is_significant for pair in block.pairs)
     if spread.p < ALPHA:
         unclear = "" if has_pairs else " Which of them differ is not clear: no two stand out."
-        return f"The format matters here: {apart}. {luck}.{unclear}"
+        return f"The format matters here: {apart}. {luck}.{_fair(block)}{unclear}"
     if has_pairs:
         return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
     return (
         f"Nothing here shows that the format matters: {apart}, but {luck}. That is no proof that they "
         "are equal."
     )
+
+
+def _fair(block: Block) -> str:
+    """The spread of ends that other items picked: with many formats, picking them flatters."""
+    half = block.spread.split_half if block.spread else None
+    if half is None or len(block.rows) < MANY_FORMATS:
+        return ""
+    said = fair_words(half, size(block, abs(half)))
+    return f" Picking both by their scores tends to make that too large: {said}."
 
 
 # Difference by difference
