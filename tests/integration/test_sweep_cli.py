@@ -134,6 +134,44 @@ def test_equal_scores_on_different_items_are_not_called_no_difference(place: Wor
     assert "No difference" not in said
 
 
+def test_unread_answers_make_no_spread_where_there_is_none(place: Workplace) -> None:
+    said = words(sweep(place, "--base", "cot"))
+    assert "No difference" in said
+    assert "Unread answers count as not right. " in said
+    assert "part of the spread" not in said
+
+
+def test_two_formats_are_said_to_be_two_and_no_more(place: Workplace) -> None:
+    said = words(sweep(place, formats="2"))
+    assert "2 formats (layout)" in said
+    for needless in ("Half of the formats", "How sure that is", "one by one", "picked on one half"):
+        assert needless not in said
+
+
+def test_half_of_the_items_choose_and_the_other_half_scores(place: Workplace) -> None:
+    said = words(sweep(place, model="planted", by_label=0.95, formats="30"))
+    apart = summary(place)["result"]["spread"]["split_half"]
+    assert apart > 0.3
+    assert f"scored on the other, the best beats the worst by {apart:.2f}." in said
+    for seed in range(5):  # formats that make no difference: no better as often as better
+        said = words(sweep(place, seed=seed, output=f"seed{seed}"))
+        found = summary(place, f"seed{seed}")["result"]["spread"]
+        assert found["value"] > found["split_half"] + 0.1
+        is_none = "scored on the other, the best does no better than the worst" in said
+        assert is_none == (found["split_half"] <= 0)
+
+
+def test_clusters_are_said_and_one_is_too_few(place: Workplace) -> None:
+    place.task(cluster="{{question | length}}")
+    said = words(sweep(place))
+    assert "The items come in 2 clusters, which all of this takes into account; fewer than" in said
+    place.task(cluster="{{choices | length}}")
+    outcome = logged(place)
+    assert outcome.code == 1
+    assert "all 40 items belong to one cluster" in outcome.err
+    assert asked(place) == []
+
+
 def test_a_spread_of_unread_answers_is_called_adherence(place: Workplace) -> None:
     said = words(sweep(place, "--base", "generate", reply="B"))
     assert "The format matters here: the score goes from 0.00" in said
@@ -151,10 +189,15 @@ def test_a_spread_that_may_be_luck_is_not_called_adherence(place: Workplace) -> 
 
 
 def test_the_choice_of_format_does_not_take_a_share_below_0(place: Workplace) -> None:
+    found = words(sweep(place, "--base", "generate", "--limit", "12", reply="B"))
+    assert "with the choice of format on top between 0.00 and" in found
     more = ("--base", "generate", "--axis", "wording", "--limit", "12")
     for seed in range(4):
         said = words(sweep(place, *more, formats="4", seed=seed))
-        assert "with the choice of format on top between 0.00 and" in said
+        assert (
+            "nothing in these formats says that their choice adds to that" in said
+            or "with the choice of format on top between 0.00 and" in said
+        )
 
 
 def test_the_list_is_saved_and_the_same_for_every_model(place: Workplace) -> None:
@@ -469,16 +512,18 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--search", "both", "--budget", "20"), "each of the two searches"),
         (("--search", "best", "--budget", "full"), "leave --search out"),
         (("--search", "middle"), "Values: best, worst, both"),
+        (("--search", "best", "--search_method", "luck"), "Values: halving, thompson"),
+        (("--search_method", "thompson"), "add --search best, worst or both"),
         (("--search", "best", "--max_failed", "1%"), "needs every answer"),
         (("--search", "best", "--limit", "2", "--formats", "2"), "at least 3 items"),
         (("--axis", "colour"), "Values: layout"),
-        (("--axis", "reasoning"), "mcqa"),
+        (("--axis", "reasoning"), "the model writes nothing, so that it cannot reason"),
         (("--axis", "shots", "--num_fewshot", "2"), "--num_fewshot cannot be given"),
         (("--base", "mcqu"), "Did you mean 'mcqa'?"),
         (("--tasks", "t.yaml@mcqa", "--base", "cloze"), "both name the format"),
         (("--tasks", "plain.yaml"), "is asked without a format"),
         (("--tasks", "nowhere.yaml"), "does not exist"),
-        (("--limit", "1"), "a comparison needs at least 2"),
+        (("--limit", "1"), "at least 2 items; there is 1"),
         (("--seed=-1",), "must be 0 or more"),
         (("--samples", '{"u": [1, 2]}'), "not among the tasks of this run"),
         (("--plots", "docs.jsonl"), "is no folder"),
@@ -514,6 +559,24 @@ def test_a_list_of_another_base_or_axis_is_refused(place: Workplace) -> None:
     assert "varies the axis 'layout', not 'wording'" in outcome.err
 
 
+def test_a_list_says_what_it_starts_from(place: Workplace) -> None:
+    words(sweep(place, "--base", "cloze", formats="4"))
+    (path,) = place.output.glob("formats_*.yaml")
+    said = words(sweep(place, formats=str(path), output="again"))
+    assert f"t@cloze: 4 formats (layout) × {ITEMS} items" in said
+    assert summary(place, "again")["base"] == "cloze"
+
+
+def test_a_list_without_its_base_in_the_first_place_is_refused(place: Workplace) -> None:
+    words(sweep(place))
+    (path,) = place.output.glob("formats_*.yaml")
+    start, first, *others = path.read_text("utf-8").split("- name: ")
+    moved = place.write("moved.yaml", "- name: ".join([start, *others, first]))
+    outcome = sweep(place, formats=moved)
+    assert outcome.code == 1
+    assert "does not begin with its base format 'mcqa'" in " ".join(outcome.err.split())
+
+
 def test_a_task_without_choices_says_how_many_formats_there_are(place: Workplace) -> None:
     place.task(
         "free.yaml", task="free", doc_to_choice=..., doc_to_target="question", formats="cloze"
@@ -525,4 +588,4 @@ def test_a_task_without_choices_says_how_many_formats_there_are(place: Workplace
     place.task("bare.yaml", task="bare", formats=bare)
     outcome = sweep(place, "--tasks", "bare.yaml")
     assert outcome.code == 1
-    assert "distinct format" in " ".join(outcome.err.split())
+    assert "'cloze' has nothing to vary on the axis 'layout'" in " ".join(outcome.err.split())

@@ -219,14 +219,17 @@ def _check_count(count: int, most_choices: int) -> None:
 
 def _too_few(sampler: _Sampler, count: int) -> UsageError:
     axis, there_are, name = sampler.axis, len(sampler.found), sampler.base.name
-    lack = f" ({axis.lack})" if not axis.slots and axis.lack else ""
+    if not axis.slots:
+        return UsageError(
+            f"Format {name!r} has nothing to vary on the axis {axis.name!r}: {axis.lack}."
+        )
     tried = there_are + sampler.rejected.total()
     found = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
     if tried < sampler.total:
-        found += f" in {tried} of {sampler.total} combinations"
         reasons = ", ".join(f"{reason}: {number}" for reason, number in sampler.rejected.items())
-        lack = f" (left out: {reasons})"
+        found += f" in {tried} of {sampler.total} combinations (left out: {reasons})"
+    fewer = f"Ask for at most {there_are}, or start" if there_are > 1 else "Start"
     return UsageError(
-        f"Format {name!r} has {found}{lack}, the base included; {count} are asked for. Ask for at "
-        f"most {there_are}, or start from another format."
+        f"Format {name!r} has {found}, the base included; {count} are asked for. {fewer} from another "
+        "format."
     )

@@ -10,6 +10,8 @@ from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
 
+MANY_FORMATS = 4
+"""From here on, picking the best and the worst is worth a word of caution."""
 NAMED = 3
 """Differences or rows named in a sentence; the table has them all."""
 MANY_ITEMS = 1000

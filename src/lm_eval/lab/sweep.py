@@ -15,8 +15,9 @@ from typing import Any, TypeAlias, Union
 from lm_eval.errors import DataError, UsageError
 from lm_eval.lab.cells import Asker, Cell, CellScores
 from lm_eval.lab.grammar import SampledFormats
-from lm_eval.lab.sweep_search import HALVING, THOMPSON, Found, search
+from lm_eval.lab.sweep_search import HALVING, KEPT_FRESH, THOMPSON, Found, search
 from lm_eval.lab.sweep_whole import Whole, whole
+from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 from lm_eval.stats.numeric import numpy
 from lm_eval.stats.thompson import CELLS_PER_FORMAT
@@ -196,6 +197,8 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
             "under some format is missing."
         )
     clusters = [known.clusters[item] for item in items] if known.clusters else None
+    if clusters is not None:
+        notes.append(_about_clusters(len(set(clusters))))
     slots = [one.slots for one in plan.formats]
     return whole(
         known.scores[:, items],
@@ -206,7 +209,35 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
     )
 
 
+def _about_clusters(count: int) -> str:
+    """That the items come in clusters, and what follows."""
+    text = f"The items come in {count:,} clusters, which all of this takes into account"
+    if count < FEW_CLUSTERS:
+        text += f"; fewer than {FEW_CLUSTERS} tend to make intervals too narrow"
+    return f"{text}."
+
+
 # What the user asks for
+
+
+def check_items(name: str, num_items: int, num_clusters: int | None, search: str | None) -> None:
+    """Refuse a sweep of too few items to say anything, before a model is asked."""
+    needed = KEPT_FRESH if search is not None else MIN_ITEMS
+    if num_items < needed:
+        why = "some to choose with and some to score again what was chosen"
+        what = f"a search needs at least {needed} items, {why}"
+        if search is None:
+            what = f"a sweep compares formats on at least {needed} items"
+        raise UsageError(f"{name}: {what}; there {_are(num_items)}.")
+    if num_clusters == 1:
+        raise UsageError(
+            f"{name}: all {num_items:,} items belong to one cluster, so that nothing says what scores "
+            "others would have. Ask items of more clusters, such as with a larger --limit."
+        )
+
+
+def _are(count: int) -> str:
+    return f"{'is' if count == 1 else 'are'} {count}"
 
 
 def parse_budget(

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from lm_eval.errors import UsageError
 from lm_eval.lab.cells import Asker
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.halving import Search, halving
@@ -95,11 +94,6 @@ def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
     kinds = ("best", "worst") if what == "both" else (what,)
     budget = plan.budget or 0
     reserve = max(1, plan.num_items // KEPT_FRESH)
-    if plan.num_items < KEPT_FRESH:
-        raise UsageError(
-            f"A search needs at least {KEPT_FRESH} items, some to choose with and some to score again "
-            f"what was chosen; there are {plan.num_items}."
-        )
     searches = _searches(plan, asker, kinds, reserve)
     chosen = {kind: one.chosen for kind, one in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]

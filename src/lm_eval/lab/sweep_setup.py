@@ -18,7 +18,7 @@ from lm_eval.lab.axes import AXES
 from lm_eval.lab.cells import Asker, OpenedModel
 from lm_eval.lab.format_list import FormatList
 from lm_eval.lab.grammar import sample_formats
-from lm_eval.lab.sweep import Plan, Sweep, parse_budget
+from lm_eval.lab.sweep import Plan, Sweep, check_items, parse_budget
 from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
@@ -61,14 +61,15 @@ class Setup:
 
 def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
     """The sweep of one task; ``run`` says what is asked of which model."""
-    base = base_format(task)
-    formats, path = format_list(base, wanted, list_folder(run))
+    formats, path = format_list(task, wanted, list_folder(run))
     if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
         raise UsageError(
             "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
             "with it."
         )
     chosen = list(doc_ids(task, run.options))
+    clusters = {task.cluster_of(doc) for doc in chosen} - {None}
+    check_items(task.name, len(chosen), len(clusters) or None, wanted.search)
     budget = parse_budget(
         wanted.budget,
         num_formats=len(formats),
@@ -77,7 +78,7 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         search_method=wanted.search_method,
     )
     plan = Plan(
-        name=task.name if task.format_name else f"{task.name}@{base.name}",
+        name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
         formats=formats,
         num_items=len(chosen),
         budget=budget,
@@ -92,18 +93,21 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
 def base_format(task: ConfigurableTask) -> PromptFormat:
     """The format that a sweep starts from; an error where the task has none."""
     if task.format is None:
+        one = "cot" if task.config.doc_to_choice is None else "mcqa"
         raise FormatError(
             f"Task {task.name!r} is asked without a format, so there is nothing to vary. Name one to "
-            f"start from: `--tasks {task.task_name}@mcqa`, or --base mcqa. `lm-eval ls formats` lists "
-            "them."
+            f"start from, such as --base {one}; `lm-eval ls formats` lists them."
         )
     return task.format
 
 
-def format_list(base: PromptFormat, wanted: Wanted, folder: Path) -> tuple[FormatList, Path]:
-    """The list to run, and its file: a file that was named, one saved before, or a new one."""
+def format_list(task: ConfigurableTask, wanted: Wanted, folder: Path) -> tuple[FormatList, Path]:
+    """The list to run, and its file: a file that was named, one saved before, or a new one.
+
+    Where no format was named for the task, a file's base is what it starts from.
+    """
     if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
-        return _sampled(base, int(wanted.formats), wanted, folder)
+        return _sampled(base_format(task), int(wanted.formats), wanted, folder)
     path = Path(wanted.formats).expanduser()
     if not path.is_file():
         raise UsageError(
@@ -111,7 +115,8 @@ def format_list(base: PromptFormat, wanted: Wanted, folder: Path) -> tuple[Forma
             "a list of them."
         )
     found = FormatList.load(path)
-    _check_list(found, base, wanted, path)
+    named = task.format if task.format_name else None
+    _check_list(found, named or found.base, wanted, path)
     return found, path
 
 
@@ -149,6 +154,11 @@ def _check_list(found: FormatList, base: PromptFormat, wanted: Wanted, path: Pat
         )
     if len(found) < MIN_FORMATS:
         raise UsageError(f"{path} holds {len(found)} format; a sweep compares at least two.")
+    if found[0].format.fingerprint != base.fingerprint or found[0].options:
+        raise UsageError(
+            f"{path} does not begin with its base format {base.name!r}, against which a sweep compares "
+            "the others. Put it back in the first place."
+        )
 
 
 # Files

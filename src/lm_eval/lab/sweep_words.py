@@ -7,7 +7,7 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 from __future__ import annotations
 
 from lm_eval.lab.pairing import TIE
-from lm_eval.lab.phrases import clipped, fair_words, p_words
+from lm_eval.lab.phrases import MANY_FORMATS, clipped, fair_words, p_words
 from lm_eval.lab.sweep import Few, Plan, Sweep
 from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
 from lm_eval.lab.sweep_whole import LEVEL, Whole
@@ -19,6 +19,8 @@ from lm_eval.stats.paired import Paired
 from lm_eval.stats.slots import SlotEffect
 
 CLEAR_BEST = 0.5
+ALL_SHOWN = 10
+"""So few formats are all in the table, which then needs no quantiles."""
 _OTHER_AXES = {
     "wording": "These formats ask in different words, so this is not the effect of layout.",
     "shots": "What varies here is the few-shot examples, not the layout.",
@@ -45,7 +47,7 @@ def sentences(sweep: Sweep) -> list[str]:
     else:
         found = _found(sweep, result)
     about = _OTHER_AXES.get(sweep.plan.formats.axis, "")
-    found = [*found, about, _unread(sweep), *sweep.notes, *_paid(sweep)]
+    found = [*found, about, *sweep.notes, *_paid(sweep)]
     return [sentence for sentence in found if sentence]
 
 
@@ -77,14 +79,15 @@ def _ends(found: Estimate) -> str:
 
 def _whole(sweep: Sweep, result: Whole) -> list[str]:
     if result.spread.value == 0:
-        return [_all_equal(result)]
+        return [_all_equal(result), _unread(sweep)]
+    many = sweep.plan.num_formats
     return [
         _spread(sweep.plan, result),
-        _adherence(sweep, result),
-        _extremes(sweep.plan, result),
-        _middle(result),
+        _adherence(sweep, result) or _unread(sweep, "the spread"),
+        _extremes(sweep.plan, result) if many >= MANY_FORMATS else "",
+        _middle(result) if many > ALL_SHOWN else "",
         _including(sweep.plan, result),
-        _differing(sweep.plan, result),
+        _differing(sweep.plan, result) if many > 2 else "",
         _slots(result),
     ]
 
@@ -176,9 +179,12 @@ def _including(plan: Plan, result: Whole) -> str:
     text = f"The mean over these formats is {number(mean.value, 2)}{_ends(mean)}."
     if base.low is None or own.low is None:
         return text
+    on_top = f"with the choice of format on top {_between(own)}"
+    if parts.var_format == 0:
+        on_top = "and nothing in these formats says that their choice adds to that"
     return (
         f"{text} The base format {_name(plan, 0)} scores {number(base.value, 2)}: the luck of the items "
-        f"alone puts it {_between(base)}, with the choice of format on top {_between(own)}."
+        f"alone puts it {_between(base)}, {on_top}."
     )
 
 
@@ -236,6 +242,7 @@ def _share(value: float) -> str:
 def _few(sweep: Sweep, result: Few) -> list[str]:
     found = result.distribution
     q = {name: f"{number(one.value, 2)}{_ends(one)}" for name, one in found.quantiles.items()}
+    reused = ", and what was asked is reused" if "answers" in sweep.files else ""
     per_format = f"{min(result.seen)} to {max(result.seen)}"
     if min(result.seen) == max(result.seen):
         per_format = str(result.seen[0])
@@ -248,9 +255,10 @@ def _few(sweep: Sweep, result: Few) -> list[str]:
         f"The mean over formats is {number(found.mean.value, 2)}{_ends(found.mean)}; the plain mean of "
         f"the cells asked is {number(found.seen_mean, 2)}.",
         "Formats that make no difference show some spread, too, by luck. Only the full sweep tests for "
-        "that: leave --budget out, and what was asked is reused.",
+        f"that: leave --budget out{reused}.",
         _how_sure(found.mean.method),
         *found.warnings,
+        _unread(sweep, "the spread"),
     ]
 
 
@@ -275,7 +283,7 @@ def _found(sweep: Sweep, result: Found) -> list[str]:
     said = [_extreme(plan, one, result) for one in result.extremes]
     said.append(
         f"The base format {_name(plan, 0)} scores {number(result.base.value, 2)}{_ends(result.base)} on "
-        f"the same {result.fresh_items} fresh items."
+        f"the same {_fresh_items(result)}."
     )
     if result.apart is not None:
         said.append(
@@ -284,17 +292,17 @@ def _found(sweep: Sweep, result: Found) -> list[str]:
         )
     if result.fresh_items < FEW_FRESH:
         said.append(
-            f"Only {result.fresh_items} items were left to score again what was found, so the intervals "
-            "are wide. More items help, or a smaller --budget."
+            f"So few fresh items ({result.fresh_items}) make for wide intervals. More items help, or a "
+            "smaller --budget."
         )
-    return said + _ran_out(result)
+    return [*said, *_ran_out(result), _unread(sweep, "a difference")]
 
 
 def _extreme(plan: Plan, one: Extreme, result: Found) -> str:
     choosing, fresh = one.search.while_choosing, one.fresh
     text = (
         f"The {one.kind} format that {one.search.method} found is {_name(plan, one.chosen)}: "
-        f"{number(fresh.value, 2)}{_ends(fresh)} on {result.fresh_items} fresh items. While it was "
+        f"{number(fresh.value, 2)}{_ends(fresh)} on {_fresh_items(result)}. While it was "
         f"chosen it scored {number(choosing.value, 2)} on {choosing.n} items, a figure that the choice "
         "itself distorts"
     )
@@ -311,27 +319,42 @@ def _difference(pair: Paired) -> str:
 
 
 def _ran_out(result: Found) -> list[str]:
-    stopped = [one for one in result.extremes if one.search.reason is not None]
-    return [f"In the search for the {one.kind}, {one.search.reason}." for one in stopped]
+    reasons: dict[str, list[str]] = {}
+    for one in result.extremes:
+        if one.search.reason is not None:
+            reasons.setdefault(one.search.reason, []).append(one.kind)
+    return [
+        f"In the search for the {' and in that for the '.join(kinds)}, {reason}."
+        for reason, kinds in reasons.items()
+    ]
+
+
+def _fresh_items(result: Found) -> str:
+    return f"{result.fresh_items:,} fresh item{'' if result.fresh_items == 1 else 's'}"
 
 
 # What all have
 
 
-def _unread(sweep: Sweep) -> str:
+def _unread(sweep: Sweep, what: str = "") -> str:
+    """How many answers were not read, where some were not, and ``what`` that may come from."""
     shares = [share for share in sweep.shares_read if share is not None]
     if not shares or min(shares) == 1:
         return ""
     if max(shares) == 0:
+        where = (
+            "in the samples" if "results" in sweep.files else "with --output_path, in the samples"
+        )
         return (
             "Nothing was read: no answer under any of these formats was in a form that could be read, "
-            "so the scores say nothing about what the model knows. Look at the replies in the samples."
+            f"so the scores say nothing about what the model knows. Look at the replies {where}."
         )
     low = min(range(len(sweep.shares_read)), key=lambda row: _or_one(sweep.shares_read[row]))
+    least = f"only {_share(min(shares))}" if min(shares) else "none"
+    so = f", so part of {what} may be keeping to the format, not knowing" if what else ""
     return (
-        f"Not read: under {_name(sweep.plan, low)} only {_share(min(shares))} of the answers could be "
-        f"read (the most: {_share(max(shares))}). Unread answers count as not right, so part of the "
-        "spread may be keeping to the format, not knowing."
+        f"Not read: under {_name(sweep.plan, low)} {least} of the answers could be read (the most: "
+        f"{_share(max(shares))}). Unread answers count as not right{so}."
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
 from lm_eval.lab.phrases import (
+    MANY_FORMATS,
     NAMED,
     fair_words,
     items,
@@ -25,8 +26,6 @@ from lm_eval.lab.score_words import score_words, unread_words
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.power import items_needed, variance_of_difference
 
-MANY_FORMATS = 4
-"""From here on, picking the best and the worst is worth a word of caution."""
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 
 

@@ -122,7 +122,9 @@ def _search(hunt: _Hunt, rounds: list[Round], budget: int, worst: bool) -> Searc
             continue
         is_open[place] = False
         if not is_open.any():
-            reason = "every format was asked on every item before the budget was spent"
+            reason = (
+                "every format was asked on every item not kept fresh before its budget was spent"
+            )
     a, b = hunt.posterior()
     asked = np.array([len(arm.scores) > 0 for arm in hunt.arms])
     if not asked.all():
