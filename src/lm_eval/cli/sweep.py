@@ -150,15 +150,17 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
 
     forecasts = []
     for one in ready:
-        plan, num_cells = one.plan, one.plan.budget or one.plan.all_cells
+        plan = one.plan
         tasks, asked = one.asker.tasks_of(plan.cells())
-        forecasts.append(_together(one, forecast(asked, tasks), num_cells))
+        forecasts.append(_together(one, forecast(asked, tasks), plan.most_cells))
         text = (
             f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
-            f"{plan.all_cells:,} cells; {num_cells:,} would be asked"
+            f"{plan.all_cells:,} cells; {'' if plan.search is None else 'at most '}"
+            f"{plan.most_cells:,} would be asked"
         )
         if plan.search is not None:
-            text += f" to choose, at most as many again to score the {plan.search} on fresh items"
+            choosing, again = plan.search_cells
+            text += f": {choosing:,} to choose, {again:,} to score again what is found"
         console().print(f"{text}.", markup=False, highlight=False, soft_wrap=True)
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, Union
 from lm_eval.errors import DataError, UsageError
 from lm_eval.lab.cells import Asker, Cell, CellScores
 from lm_eval.lab.grammar import SampledFormats
-from lm_eval.lab.sweep_search import HALVING, KEPT_FRESH, THOMPSON, Found, search
+from lm_eval.lab.sweep_search import HALVING, KEPT_FRESH, THOMPSON, Found, most_cells, search
 from lm_eval.lab.sweep_whole import Whole, whole
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
@@ -53,7 +53,21 @@ class Plan:
         """The cells to ask, None for all; of a search, as many as it may ask, spread evenly."""
         if self.budget is None:
             return None
-        return balanced_cells(self.num_formats, self.num_items, self.budget, self.seed)
+        return balanced_cells(self.num_formats, self.num_items, self.most_cells, self.seed)
+
+    @property
+    def most_cells(self) -> int:
+        """So many cells are asked, or of a search at most."""
+        if self.budget is None:
+            return self.all_cells
+        return self.budget if self.search is None else min(self.all_cells, sum(self.search_cells))
+
+    @property
+    def search_cells(self) -> tuple[int, int]:
+        """How many cells a search may ask to choose, and to score again what it found."""
+        assert self.budget is not None, "a search has a budget"
+        assert self.search is not None, "what a search alone has"
+        return most_cells(self.num_formats, self.num_items, self.budget, self.search)
 
 
 @dataclass(frozen=True)

@@ -86,15 +86,28 @@ class Found:
         }
 
 
+def most_cells(num_formats: int, num_items: int, budget: int, what: str) -> tuple[int, int]:
+    """At most so many cells are asked to choose, and so many to score again what was found."""
+    rows = 1 + len(_kinds(what))
+    choosing = min(budget, num_formats * (num_items - _reserve(num_items)))
+    return choosing, rows * min(num_items, max(budget // rows, FEW_FRESH))
+
+
+def _kinds(what: str) -> tuple[str, ...]:
+    return ("best", "worst") if what == "both" else (what,)
+
+
+def _reserve(num_items: int) -> int:
+    return max(1, num_items // KEPT_FRESH)
+
+
 def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
     """Search for the ``best``, the ``worst`` or ``both``, and score again what was found.
 
     The budget is for choosing; scoring again asks at most as many cells once more.
     """
-    kinds = ("best", "worst") if what == "both" else (what,)
     budget = plan.budget or 0
-    reserve = max(1, plan.num_items // KEPT_FRESH)
-    searches = _searches(plan, asker, kinds, reserve)
+    searches = _searches(plan, asker, _kinds(what), _reserve(plan.num_items))
     chosen = {kind: one.chosen for kind, one in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
     items = _fresh(plan, list(searches.values()), budget // len(rows))

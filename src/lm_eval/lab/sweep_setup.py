@@ -86,8 +86,9 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         search_method=wanted.search_method,
         seed=wanted.seed,
     )
-    tasks = [SweptTask(task, one) for one in formats]
-    return Setup(plan, Asker(run, tasks, chosen, opened), path)
+    asker = Asker(run, [SweptTask(task, one) for one in formats], chosen, opened)
+    asker.check()
+    return Setup(plan, asker, path)
 
 
 def base_format(task: ConfigurableTask) -> PromptFormat:
