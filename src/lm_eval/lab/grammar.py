@@ -39,8 +39,6 @@ class SampledFormat:
     slots: Mapping[str, str]
     options: Mapping[str, int] = field(default_factory=dict)
     """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are no fields of a format."""
-    flags: tuple[str, ...] = ()
-    """What a tokenizer makes of the border before the answer; see ``border_flags``."""
 
     @property
     def name(self) -> str:

@@ -200,6 +200,7 @@ def test_few_cells_per_format_are_named() -> None:
         ([(0, 0), (1, 2)], [0.0, float("nan")], {}, DataError, "Format 1, item 2: the score nan"),
         ([(0, 0)], [1.5], {}, DataError, "between 0 and 1"),
         ([(0, 9)], [1.0], {}, UsageError, "lies outside"),
+        ([(0, 0), (0, 0)], [1.0, 1.0], {}, UsageError, "listed twice"),
         ([(0, 0)], [1.0], {"draws": 3}, UsageError, "Draws lie between"),
     ],
 )
