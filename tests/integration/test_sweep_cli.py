@@ -453,6 +453,28 @@ def test_items_without_an_answer_are_left_out_and_counted(place: Workplace) -> N
     assert summary(place)["result"]["spread"]["num_items"] == ITEMS - 1
 
 
+def test_many_choices_have_labels_in_every_format(place: Workplace) -> None:
+    place.rows(count=ITEMS, choices=[f"c{number}" for number in range(24)])
+    said = words(sweep(place, formats="30"))
+    assert "t@mcqa: 30 formats" in said
+    (path,) = place.output.glob("formats_*_24choices_*.yaml")
+    listed = FormatList.load(path)
+    assert listed.rejected["labels"] > 0
+    assert {one.slots["numbering"] for one in listed} == {"letters", "small letters", "numbers"}
+    assert [row["share_read"] for row in summary(place)["formats"]] == [None] * 30
+
+
+def test_what_is_wrong_with_the_last_task_is_found_before_the_first_is_asked(
+    place: Workplace,
+) -> None:
+    place.write("other.jsonl", '{"question": "Q?", "choices": ["x", "x"], "answer": 0}\n' * 3)
+    place.task("u.yaml", task="u", dataset_kwargs={"data_files": {"test": "other.jsonl"}})
+    outcome = logged(place, "--tasks", "t.yaml,u.yaml")
+    assert outcome.code == 1
+    assert "Task 'u', doc 0: the gold answer 'x' stands more than once" in outcome.err
+    assert asked(place) == []
+
+
 def test_limit_and_samples_choose_the_items(place: Workplace) -> None:
     words(logged(place, "--limit", "10", formats="3"))
     assert {line.split()[1] for line in asked(place)} == {str(doc) for doc in range(10)}

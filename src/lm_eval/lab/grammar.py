@@ -8,6 +8,7 @@ the list is the same for all of them.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -143,7 +144,7 @@ class _Sampler:
         if reason is not None:
             raise FormatError(
                 f"Format {self.base.name!r} cannot be varied: it fails the check {reason!r} itself. "
-                f"{(CHECKS[reason].__doc__ or '').strip()} Correct the format, or start from another."
+                f"{_about(reason)} Correct the format, or start from another."
             )
         self._is_new(probe, Variant(self.base))
         name = self.base.name
@@ -179,6 +180,11 @@ class _Sampler:
         name = next(name for name in names if name not in self._names)
         self._names.add(name)
         return name
+
+
+def _about(reason: str) -> str:
+    """What a check asks for, without its number."""
+    return re.sub(r"^\(\d+\) ", "", (CHECKS[reason].__doc__ or "").strip())
 
 
 def _shuffled(total: int, rng: random.Random) -> Iterator[int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
 from lm_eval.lab.cells import Asker, OpenedModel
 from lm_eval.lab.format_list import FormatList
-from lm_eval.lab.grammar import sample_formats
-from lm_eval.lab.sweep import Plan, Sweep, check_items, parse_budget
+from lm_eval.lab.grammar import MOST_CHOICES, sample_formats
+from lm_eval.lab.sweep import Plan, Sweep
+from lm_eval.lab.sweep_request import check_items, parse_budget
 from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
@@ -61,13 +64,13 @@ class Setup:
 
 def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
     """The sweep of one task; ``run`` says what is asked of which model."""
-    formats, path = format_list(task, wanted, list_folder(run))
+    chosen = list(doc_ids(task, run.options))
+    formats, path = format_list(task, chosen, wanted, list_folder(run))
     if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
         raise UsageError(
             "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
             "with it."
         )
-    chosen = list(doc_ids(task, run.options))
     clusters = {task.cluster_of(doc) for doc in chosen} - {None}
     check_items(task.name, len(chosen), len(clusters) or None, wanted.search)
     budget = parse_budget(
@@ -102,13 +105,16 @@ def base_format(task: ConfigurableTask) -> PromptFormat:
     return task.format
 
 
-def format_list(task: ConfigurableTask, wanted: Wanted, folder: Path) -> tuple[FormatList, Path]:
+def format_list(
+    task: ConfigurableTask, docs: Sequence[int], wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
     """The list to run, and its file: a file that was named, one saved before, or a new one.
 
     Where no format was named for the task, a file's base is what it starts from.
     """
     if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
-        return _sampled(base_format(task), int(wanted.formats), wanted, folder)
+        count, most_choices = int(wanted.formats), _most_choices(task, docs)
+        return _sampled(base_format(task), count, most_choices, wanted, folder)
     path = Path(wanted.formats).expanduser()
     if not path.is_file():
         raise UsageError(
@@ -121,8 +127,17 @@ def format_list(task: ConfigurableTask, wanted: Wanted, folder: Path) -> tuple[F
     return found, path
 
 
+def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
+    """For how many choices there must be labels: as a rule ``MOST_CHOICES``, the same for all tasks."""
+    if not base_format(task).shows_labels:
+        return MOST_CHOICES
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come when the docs are asked
+        return max([MOST_CHOICES, *(len(task.ask(doc).choices) for doc in docs)])
+
+
 def _sampled(
-    base: PromptFormat, count: int, wanted: Wanted, folder: Path
+    base: PromptFormat, count: int, most_choices: int, wanted: Wanted, folder: Path
 ) -> tuple[FormatList, Path]:
     if count < MIN_FORMATS:
         raise UsageError(
@@ -131,12 +146,14 @@ def _sampled(
         )
     axis = wanted.axis or DEFAULT_AXIS
     name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{wanted.seed}"
-    path = folder / f"{name}_{base.fingerprint[:6]}.yaml"
+    many = f"_{most_choices}choices" if most_choices > MOST_CHOICES else ""
+    path = folder / f"{name}{many}_{base.fingerprint[:6]}.yaml"
     if path.is_file():
         saved = FormatList.load(path)
         _check_list(saved, base, wanted, path)
         return saved, path
-    found = FormatList.of(sample_formats(base, count, seed=wanted.seed, axes=(axis,)))
+    sampled = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
+    found = FormatList.of(sampled)
     return found, found.save(path) if wanted.saves else path
 
 
