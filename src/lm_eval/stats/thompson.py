@@ -128,7 +128,8 @@ def _search(hunt: _Hunt, rounds: list[Round], budget: int, worst: bool) -> Searc
     a, b = hunt.posterior()
     asked = np.array([len(arm.scores) > 0 for arm in hunt.arms])
     if not asked.all():
-        reason = f"{int((~asked).sum())} of {len(asked)} formats were never asked"
+        never = int((~asked).sum())
+        reason = f"{never} of {len(asked)} formats {'was' if never == 1 else 'were'} never asked"
     chosen = int(np.where(asked, sign * a / (a + b), -np.inf).argmax())
     return Search(
         chosen=chosen,
