@@ -6,6 +6,7 @@ In: ``SampledFormats``. Out: YAML that people can read, that ``--format_path`` r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -48,7 +49,10 @@ class FormatList(SampledFormats):
         file = Path(path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(self.as_yaml(), encoding="utf-8", newline="\n")
+            # A sweep that dies here leaves no half of a list for the next one to find.
+            partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
+            partial.write_text(self.as_yaml(), encoding="utf-8", newline="\n")
+            os.replace(partial, file)
         except OSError as error:
             raise OutputError(
                 f"The list of formats cannot be written to {file}: {error.strerror}. Name "
