@@ -400,6 +400,14 @@ def test_a_sweep_after_a_search_asks_the_rest_alone(place: Workplace) -> None:
     assert len(set(searched)) + len(set(rest)) == CELLS
 
 
+@pytest.mark.parametrize("method", ["halving", "thompson"])
+def test_a_search_warns_once_however_often_it_asks(place: Workplace, method: str) -> None:
+    place.task(metric_list=[{"metric": "acc"}, {"metric": "brier_score"}])
+    outcome = sweep(place, "--search", "both", "--search_method", method)
+    assert outcome.code == 0
+    assert outcome.err.count("'brier_score' in metric_list is left out") == 1
+
+
 def test_a_search_among_equals_says_that_nothing_was_found(place: Workplace) -> None:
     said = words(sweep(place, "--search", "best"))
     assert "so nothing shows yet that it differs" in said or "It is the base format itself" in said

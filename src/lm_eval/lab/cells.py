@@ -77,6 +77,7 @@ class Asker:
         self.doc_ids = doc_ids
         self.known = CellScores(len(tasks), len(doc_ids))
         self._opened = opened
+        self._said: set[str] = set()
         self._number = {task.name: place for place, task in enumerate(tasks)}
         self._item = {doc_id: place for place, doc_id in enumerate(doc_ids)}
 
@@ -112,7 +113,8 @@ class Asker:
     @property
     def higher_is_better(self) -> bool:
         """Whether more is better, of the metric that is shown as the score."""
-        return bool(task_metrics(self.tasks[0])[0].higher_is_better)
+        with one_warning_for_all([task.name for task in self.tasks], self._said):
+            return bool(task_metrics(self.tasks[0])[0].higher_is_better)
 
     def tasks_of(self, cells: Iterable[Cell] | None) -> tuple[list[SweptTask], Run]:
         """What a run of these cells asks: the tasks, and the run with the docs of each."""
@@ -135,7 +137,7 @@ class Asker:
     def _execute(self, docs: Mapping[str, Sequence[int]], output_path: str | None) -> Outcome:
         tasks, run = self._asking(docs)
         items = RunItems()
-        with one_warning_for_all([task.name for task in tasks]):
+        with one_warning_for_all([task.name for task in self.tasks], self._said):
             outcome = execute(
                 replace(run, output_path=output_path),
                 tasks,
