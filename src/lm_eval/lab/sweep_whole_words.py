@@ -16,7 +16,7 @@ from lm_eval.stats.slots import SlotEffect
 
 CLEAR_BEST = 0.5
 ALL_SHOWN = 10
-"""So few formats are all in the table, which then needs no quantiles."""
+"""So few formats are all in the table, and say little about quantiles or slots."""
 
 
 def whole_words(sweep: Sweep, result: Whole) -> list[str]:
@@ -138,14 +138,15 @@ def _differing(plan: Plan, result: Whole) -> str:
             f"None of the {others} other formats can be told from the base format one by one (adjusted "
             "after Benjamini and Hochberg)."
         )
+    differ = "differs" if result.num_different == 1 else "differ"
     better = sum(
         pair is not None and p is not None and p < LEVEL and pair.difference.value > 0
         for pair, p in zip(result.against_base, result.adjusted, strict=True)
     )
     return (
-        f"{result.num_different} of the {others} other formats differ from the base format, {better} "
-        f"above it and {result.num_different - better} below; about one in twenty of these findings is "
-        "false (Benjamini and Hochberg)."
+        f"{result.num_different} of the {others} other formats {differ} from the base format, {better} "
+        f"above it and {result.num_different - better} below. Of such findings, at most one in twenty "
+        "is false on average (Benjamini and Hochberg)."
     )
 
 
@@ -156,7 +157,7 @@ def _slots(result: Whole) -> str:
     clear = [one for one in result.slots if one.adjusted < LEVEL]
     if clear:
         return f"What goes with the differences: {'; '.join(map(_slot, clear))}."
-    if not result.slots:
+    if not result.slots or len(result.scores) <= ALL_SHOWN:  # too few to find a slot with
         return ""
     return (
         "No slot by itself explains the differences by more than luck, with "
