@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from lm_eval.stats.components import components
+from lm_eval.stats.paired import paired
 from lm_eval.stats.ranks import rank_stability
-from lm_eval.stats.reselection import reselected
 from lm_eval.stats.spread import spread
 
 Interval = tuple[float | None, float | None, float]
@@ -61,9 +61,11 @@ def chosen_case(num_formats: int, num_items: int, gap: float) -> Callable:
 
     def run(rng: np.random.Generator) -> dict[str, Interval]:
         table = right(effects, num_items, rng)
-        found = reselected(table[:, : num_items // 2], table[:, num_items // 2 :])
-        truth = float(truths[found.best] - truths[found.worst])
-        return {"chosen formats on fresh items": (found.reported.low, found.reported.high, truth)}
+        means, fresh = table[:, : num_items // 2].mean(axis=1), table[:, num_items // 2 :].tolist()
+        best, worst = int(means.argmax()), int(means.argmin())
+        found = paired(fresh[best], fresh[worst]).difference
+        truth = float(truths[best] - truths[worst])
+        return {"chosen formats on fresh items": (found.low, found.high, truth)}
 
     run.__doc__ = f"{num_formats} formats × {num_items} items, half of them fresh"
     return run

@@ -134,6 +134,44 @@ def test_equal_scores_on_different_items_are_not_called_no_difference(place: Wor
     assert "No difference" not in said
 
 
+def test_unread_answers_make_no_spread_where_there_is_none(place: Workplace) -> None:
+    said = words(sweep(place, "--base", "cot"))
+    assert "No difference" in said
+    assert "Unread answers count as not right. " in said
+    assert "part of the spread" not in said
+
+
+def test_two_formats_are_said_to_be_two_and_no_more(place: Workplace) -> None:
+    said = words(sweep(place, formats="2"))
+    assert "2 formats (layout)" in said
+    for needless in ("Half of the formats", "How sure that is", "one by one", "picked on one half"):
+        assert needless not in said
+
+
+def test_half_of_the_items_choose_and_the_other_half_scores(place: Workplace) -> None:
+    said = words(sweep(place, model="planted", by_label=0.95, formats="30"))
+    apart = summary(place)["result"]["spread"]["split_half"]
+    assert apart > 0.3
+    assert f"scored on the other, the best beats the worst by {apart:.2f}." in said
+    for seed in range(5):  # formats that make no difference: no better as often as better
+        said = words(sweep(place, seed=seed, output=f"seed{seed}"))
+        found = summary(place, f"seed{seed}")["result"]["spread"]
+        assert found["value"] > found["split_half"] + 0.1
+        is_none = "scored on the other, the best does no better than the worst" in said
+        assert is_none == (found["split_half"] <= 0)
+
+
+def test_clusters_are_said_and_one_is_too_few(place: Workplace) -> None:
+    place.task(cluster="{{question | length}}")
+    said = words(sweep(place))
+    assert "The items come in 2 clusters, which all of this takes into account; fewer than" in said
+    place.task(cluster="{{choices | length}}")
+    outcome = logged(place)
+    assert outcome.code == 1
+    assert "all 40 items belong to one cluster" in outcome.err
+    assert asked(place) == []
+
+
 def test_a_spread_of_unread_answers_is_called_adherence(place: Workplace) -> None:
     said = words(sweep(place, "--base", "generate", reply="B"))
     assert "The format matters here: the score goes from 0.00" in said
@@ -151,10 +189,15 @@ def test_a_spread_that_may_be_luck_is_not_called_adherence(place: Workplace) -> 
 
 
 def test_the_choice_of_format_does_not_take_a_share_below_0(place: Workplace) -> None:
+    found = words(sweep(place, "--base", "generate", "--limit", "12", reply="B"))
+    assert "with the choice of format on top between 0.00 and" in found
     more = ("--base", "generate", "--axis", "wording", "--limit", "12")
     for seed in range(4):
         said = words(sweep(place, *more, formats="4", seed=seed))
-        assert "with the choice of format on top between 0.00 and" in said
+        assert (
+            "nothing in these formats says that their choice adds to that" in said
+            or "with the choice of format on top between 0.00 and" in said
+        )
 
 
 def test_the_list_is_saved_and_the_same_for_every_model(place: Workplace) -> None:
@@ -310,16 +353,18 @@ def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
 # Searching
 
 
+@pytest.mark.parametrize("method", ["successive halving", "Thompson sampling"])
 @pytest.mark.parametrize("what", ["best", "worst", "both"])
-def test_a_search_finds_what_was_planted(place: Workplace, what: str) -> None:
+def test_a_search_finds_what_was_planted(place: Workplace, what: str, method: str) -> None:
     best, worst = names()[5], names()[9]
-    said = words(sweep(place, "--search", what, model="planted", best=best, worst=worst))
+    how = [] if method == "successive halving" else ["--search_method", "thompson"]
+    said = words(sweep(place, "--search", what, *how, model="planted", best=best, worst=worst))
     found = summary(place)
     planted = {"best": best, "worst": worst}
     for extreme in found["result"]["extremes"]:
         name = found["formats"][extreme["chosen"]]["name"]
         assert name == planted[extreme["kind"]]
-        assert f"The {extreme['kind']} format found is {name}" in said
+        assert f"The {extreme['kind']} format that {method} found is {name}" in said
         assert (extreme["fresh"]["value"] > 0.9) == (extreme["kind"] == "best")
     kinds = [extreme["kind"] for extreme in found["result"]["extremes"]]
     assert kinds == (["best", "worst"] if what == "both" else [what])
@@ -353,6 +398,14 @@ def test_a_sweep_after_a_search_asks_the_rest_alone(place: Workplace) -> None:
     rest = asked(place)
     assert not set(searched) & set(rest)
     assert len(set(searched)) + len(set(rest)) == CELLS
+
+
+@pytest.mark.parametrize("method", ["halving", "thompson"])
+def test_a_search_warns_once_however_often_it_asks(place: Workplace, method: str) -> None:
+    place.task(metric_list=[{"metric": "acc"}, {"metric": "brier_score"}])
+    outcome = sweep(place, "--search", "both", "--search_method", method)
+    assert outcome.code == 0
+    assert outcome.err.count("'brier_score' in metric_list is left out") == 1
 
 
 def test_a_search_among_equals_says_that_nothing_was_found(place: Workplace) -> None:
@@ -408,6 +461,28 @@ def test_items_without_an_answer_are_left_out_and_counted(place: Workplace) -> N
     assert summary(place)["result"]["spread"]["num_items"] == ITEMS - 1
 
 
+def test_many_choices_have_labels_in_every_format(place: Workplace) -> None:
+    place.rows(count=ITEMS, choices=[f"c{number}" for number in range(24)])
+    said = words(sweep(place, formats="30"))
+    assert "t@mcqa: 30 formats" in said
+    (path,) = place.output.glob("formats_*_24choices_*.yaml")
+    listed = FormatList.load(path)
+    assert listed.rejected["labels"] > 0
+    assert {one.slots["numbering"] for one in listed} == {"letters", "small letters", "numbers"}
+    assert [row["share_read"] for row in summary(place)["formats"]] == [None] * 30
+
+
+def test_what_is_wrong_with_the_last_task_is_found_before_the_first_is_asked(
+    place: Workplace,
+) -> None:
+    place.write("other.jsonl", '{"question": "Q?", "choices": ["x", "x"], "answer": 0}\n' * 3)
+    place.task("u.yaml", task="u", dataset_kwargs={"data_files": {"test": "other.jsonl"}})
+    outcome = logged(place, "--tasks", "t.yaml,u.yaml")
+    assert outcome.code == 1
+    assert "Task 'u', doc 0: the gold answer 'x' stands more than once" in outcome.err
+    assert asked(place) == []
+
+
 def test_limit_and_samples_choose_the_items(place: Workplace) -> None:
     words(logged(place, "--limit", "10", formats="3"))
     assert {line.split()[1] for line in asked(place)} == {str(doc) for doc in range(10)}
@@ -446,7 +521,7 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
     assert not place.output.exists()
     assert not list(place.folder.rglob("formats_*.yaml"))
     said = words(logged(place, "--search", "best", "--dry_run"))
-    assert "to choose, at most as many again to score the best on fresh items" in said
+    assert "at most 272 would be asked: 192 to choose, 80 to score again what is found." in said
 
 
 @pytest.mark.parametrize(
@@ -467,16 +542,18 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--search", "both", "--budget", "20"), "each of the two searches"),
         (("--search", "best", "--budget", "full"), "leave --search out"),
         (("--search", "middle"), "Values: best, worst, both"),
+        (("--search", "best", "--search_method", "luck"), "Values: halving, thompson"),
+        (("--search_method", "thompson"), "add --search best, worst or both"),
         (("--search", "best", "--max_failed", "1%"), "needs every answer"),
         (("--search", "best", "--limit", "2", "--formats", "2"), "at least 3 items"),
         (("--axis", "colour"), "Values: layout"),
-        (("--axis", "reasoning"), "mcqa"),
+        (("--axis", "reasoning"), "the model writes nothing, so that it cannot reason"),
         (("--axis", "shots", "--num_fewshot", "2"), "--num_fewshot cannot be given"),
         (("--base", "mcqu"), "Did you mean 'mcqa'?"),
         (("--tasks", "t.yaml@mcqa", "--base", "cloze"), "both name the format"),
         (("--tasks", "plain.yaml"), "is asked without a format"),
         (("--tasks", "nowhere.yaml"), "does not exist"),
-        (("--limit", "1"), "a comparison needs at least 2"),
+        (("--limit", "1"), "at least 2 items; there is 1"),
         (("--seed=-1",), "must be 0 or more"),
         (("--samples", '{"u": [1, 2]}'), "not among the tasks of this run"),
         (("--plots", "docs.jsonl"), "is no folder"),
@@ -512,6 +589,24 @@ def test_a_list_of_another_base_or_axis_is_refused(place: Workplace) -> None:
     assert "varies the axis 'layout', not 'wording'" in outcome.err
 
 
+def test_a_list_says_what_it_starts_from(place: Workplace) -> None:
+    words(sweep(place, "--base", "cloze", formats="4"))
+    (path,) = place.output.glob("formats_*.yaml")
+    said = words(sweep(place, formats=str(path), output="again"))
+    assert f"t@cloze: 4 formats (layout) × {ITEMS} items" in said
+    assert summary(place, "again")["base"] == "cloze"
+
+
+def test_a_list_without_its_base_in_the_first_place_is_refused(place: Workplace) -> None:
+    words(sweep(place))
+    (path,) = place.output.glob("formats_*.yaml")
+    start, first, *others = path.read_text("utf-8").split("- name: ")
+    moved = place.write("moved.yaml", "- name: ".join([start, *others, first]))
+    outcome = sweep(place, formats=moved)
+    assert outcome.code == 1
+    assert "does not begin with its base format 'mcqa'" in " ".join(outcome.err.split())
+
+
 def test_a_task_without_choices_says_how_many_formats_there_are(place: Workplace) -> None:
     place.task(
         "free.yaml", task="free", doc_to_choice=..., doc_to_target="question", formats="cloze"
@@ -523,4 +618,4 @@ def test_a_task_without_choices_says_how_many_formats_there_are(place: Workplace
     place.task("bare.yaml", task="bare", formats=bare)
     outcome = sweep(place, "--tasks", "bare.yaml")
     assert outcome.code == 1
-    assert "distinct format" in " ".join(outcome.err.split())
+    assert "'cloze' has nothing to vary on the axis 'layout'" in " ".join(outcome.err.split())

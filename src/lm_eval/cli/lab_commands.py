@@ -117,6 +117,13 @@ def add_sweep(commands: Any) -> None:
         help="find the extremes with few cells (--budget; by default 4 items for each format in the "
         "first of several rounds), then score them on fresh items",
     )
+    parser.add_argument(
+        "--search_method",
+        type=one_of("halving", "thompson"),
+        metavar="METHOD",
+        help="halving (default): all formats on the same few items, the better half on more, and so "
+        "on; or thompson: as FormatSpread searches, by default with its 63 cells for each format",
+    )
     _add_plots(parser)
     add_asking(parser)
     add_loading(parser)

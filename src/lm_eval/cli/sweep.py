@@ -15,6 +15,7 @@ from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
 from lm_eval.lab.sweep_plots import check_folder, save_plots
 from lm_eval.lab.sweep_plots import plots as drawn
+from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
@@ -39,6 +40,7 @@ def sweep(args: argparse.Namespace) -> int:
             axis=args.axis,
             budget=args.budget,
             search=args.search,
+            search_method=args.search_method or HALVING,
             seed=seed_of(args.seed),
             saves=not args.dry_run,
         )
@@ -67,6 +69,10 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(
             "--search compares formats on the same items and needs every answer, so --max_failed cannot "
             "be given with it."
+        )
+    if args.search is None and args.search_method is not None:
+        raise UsageError(
+            "--search_method says how to search, but not what for: add --search best, worst or both."
         )
     if args.plots not in (None, IN_TERMINAL):
         check_folder(args.plots)
@@ -144,15 +150,17 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
 
     forecasts = []
     for one in ready:
-        plan, num_cells = one.plan, one.plan.budget or one.plan.all_cells
+        plan = one.plan
         tasks, asked = one.asker.tasks_of(plan.cells())
-        forecasts.append(_together(one, forecast(asked, tasks), num_cells))
+        forecasts.append(_together(one, forecast(asked, tasks), plan.most_cells))
         text = (
             f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
-            f"{plan.all_cells:,} cells; {num_cells:,} would be asked"
+            f"{plan.all_cells:,} cells; {'' if plan.search is None else 'at most '}"
+            f"{plan.most_cells:,} would be asked"
         )
         if plan.search is not None:
-            text += f" to choose, at most as many again to score the {plan.search} on fresh items"
+            choosing, again = plan.search_cells
+            text += f": {choosing:,} to choose, {again:,} to score again what is found"
         console().print(f"{text}.", markup=False, highlight=False, soft_wrap=True)
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)

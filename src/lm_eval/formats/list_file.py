@@ -18,11 +18,8 @@ from lm_eval.formats.compile import compile_format
 from lm_eval.formats.prompt_format import PromptFormat
 
 LIST_VERSION = 1
-_KEYS = (
-    *("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "tokenizer"),
-    "formats",
-)
-_ENTRY_KEYS = ("name", "fingerprint", "slots", "fields", "options", "flags")
+_KEYS = (*("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "formats"),)
+_ENTRY_KEYS = ("name", "fingerprint", "slots", "fields", "options")
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class ListedFormat:
     format: PromptFormat
     slots: Mapping[str, str]
     options: Mapping[str, int]
-    flags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,6 @@ class _Reading:
             compiled,
             {str(slot): str(value) for slot, value in self._mapping(entry, "slots", at).items()},
             self._options(entry, at),
-            tuple(map(str, entry.get("flags") or ())),
         )
 
     def _options(self, entry: Mapping[str, Any], at: tuple[Any, ...]) -> dict[str, int]:

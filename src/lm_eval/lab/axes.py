@@ -64,7 +64,8 @@ def _layout_axis(base: PromptFormat) -> Axis:
         layout.slots,
         lambda values: Variant(layout.fill(values)),
         tuple(CHECKS),
-        "it has no descriptor such as `Question:`, no choices that are shown, and one part only",
+        "it has no descriptor such as `Question:`, no choices that are shown, and one part only; start "
+        "from another format",
     )
 
 
@@ -73,7 +74,7 @@ def _wording_axis(base: PromptFormat) -> Axis:
         changes: dict[str, Any] = {name: text or None for name, text in values.items()}
         return Variant(with_reading_side(replace(base, **changes), base))
 
-    lack = "there are no other words for what it asks"
+    lack = "there are no other words for what it asks; start from another format"
     return Axis("wording", wordings(base), fill, WORDED, lack)
 
 
@@ -105,7 +106,7 @@ def _reasoning_axis(base: PromptFormat) -> Axis:
         if not base.reads_text
         else "it neither begins the answer (gen_prefix) nor asks to reason step by step"
     )
-    return Axis("reasoning", slots, fill, WORDED, f"{lack}. Start from `generate` or `cot`")
+    return Axis("reasoning", slots, fill, WORDED, f"{lack}; start from `generate` or `cot`")
 
 
 def _other_reasoning(base: PromptFormat) -> PromptFormat | None:

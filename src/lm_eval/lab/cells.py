@@ -6,6 +6,7 @@ asked once; answers stay in a file, so that later commands take them from there.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import Any
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.swept_task import SweptTask, one_warning_for_all
 from lm_eval.models.base import LM
+from lm_eval.preparing import prepare
 from lm_eval.reports.items import ItemColumns, RunItems
 from lm_eval.runs import Outcome, Run, backend_arguments, execute, opened_model
 from lm_eval.scoring.results import TaskResult
@@ -75,8 +77,17 @@ class Asker:
         self.doc_ids = doc_ids
         self.known = CellScores(len(tasks), len(doc_ids))
         self._opened = opened
+        self._said: set[str] = set()
         self._number = {task.name: place for place, task in enumerate(tasks)}
         self._item = {doc_id: place for place, doc_id in enumerate(doc_ids)}
+
+    def check(self) -> None:
+        """Find what is wrong with any doc, under the first format, before a model is asked."""
+        first = self.tasks[0]
+        options = replace(self.run.options, limit=None, samples={first.name: self.doc_ids})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they come when the docs are asked
+            prepare(first, options, held_docs=0)
 
     def scores(self, formats: Sequence[int], items: Sequence[int]) -> Array:
         """The scores of these formats on these items, asked where they are not known."""
@@ -102,7 +113,8 @@ class Asker:
     @property
     def higher_is_better(self) -> bool:
         """Whether more is better, of the metric that is shown as the score."""
-        return bool(task_metrics(self.tasks[0])[0].higher_is_better)
+        with one_warning_for_all([task.name for task in self.tasks], self._said):
+            return bool(task_metrics(self.tasks[0])[0].higher_is_better)
 
     def tasks_of(self, cells: Iterable[Cell] | None) -> tuple[list[SweptTask], Run]:
         """What a run of these cells asks: the tasks, and the run with the docs of each."""
@@ -125,7 +137,7 @@ class Asker:
     def _execute(self, docs: Mapping[str, Sequence[int]], output_path: str | None) -> Outcome:
         tasks, run = self._asking(docs)
         items = RunItems()
-        with one_warning_for_all([task.name for task in tasks]):
+        with one_warning_for_all([task.name for task in self.tasks], self._said):
             outcome = execute(
                 replace(run, output_path=output_path),
                 tasks,

@@ -6,8 +6,9 @@ In: ``SampledFormats``. Out: YAML that people can read, that ``--format_path`` r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,7 @@ from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.list_file import LIST_VERSION, FormatListFile, read_format_list
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
-from lm_eval.lab.borders import border_flags
 from lm_eval.lab.grammar import DEFAULT_SEED, MOST_CHOICES, SampledFormat, SampledFormats
-from lm_eval.models.borders import Encode
 from lm_eval.registry import FORMATS
 
 _HEAD = {
@@ -33,9 +32,6 @@ _HOW = "# Run them: lm-eval sweep --formats FILE. Make them known by name: --for
 @dataclass(frozen=True)
 class FormatList(SampledFormats):
     """Sampled formats that can be saved, and loaded again."""
-
-    tokenizer: str | None = None
-    """Whose tokens the ``flags`` are about."""
 
     @classmethod
     def of(cls, sampled: SampledFormats) -> FormatList:
@@ -53,7 +49,10 @@ class FormatList(SampledFormats):
         file = Path(path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(self.as_yaml(), encoding="utf-8", newline="\n")
+            # A sweep that dies here leaves no half of a list for the next one to find.
+            partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
+            partial.write_text(self.as_yaml(), encoding="utf-8", newline="\n")
+            os.replace(partial, file)
         except OSError as error:
             raise OutputError(
                 f"The list of formats cannot be written to {file}: {error.strerror}. Name "
@@ -67,13 +66,8 @@ class FormatList(SampledFormats):
         data = self._head() | {"formats": [self._entry(one) for one in self.formats]}
         return f"# {said}\n{_HOW}\n{_dumped(data)}"
 
-    def with_flags(self, encode: Encode, tokenizer: str) -> FormatList:
-        """This list with what a tokenizer makes of each border before the answer."""
-        flagged = (replace(one, flags=border_flags(one.format, encode)) for one in self.formats)
-        return replace(self, formats=tuple(flagged), tokenizer=tokenizer)
-
     def _head(self) -> dict[str, Any]:
-        head: dict[str, Any] = {
+        return {
             "format_list": LIST_VERSION,
             "axis": self.axis,
             "base": _base_spec(self.base),
@@ -82,7 +76,6 @@ class FormatList(SampledFormats):
             "sizes": dict(self.sizes),
             "rejected": dict(self.rejected),
         }
-        return head if self.tokenizer is None else head | {"tokenizer": self.tokenizer}
 
     def _entry(self, one: SampledFormat) -> dict[str, Any]:
         entry: dict[str, Any] = {"name": one.name, "fingerprint": one.format.fingerprint}
@@ -90,7 +83,6 @@ class FormatList(SampledFormats):
             "slots": _Line(one.slots),
             "fields": _Lines(_difference(one.format, self.base)),
             "options": dict(one.options),
-            "flags": list(one.flags),
         }
         return entry | {key: value for key, value in parts.items() if value}
 
@@ -152,13 +144,10 @@ def _loaded(saved: FormatListFile) -> FormatList:
         base=saved.base,
         axis=axis,
         seed=_whole(saved, "seed", DEFAULT_SEED),
-        formats=tuple(
-            SampledFormat(one.format, one.slots, one.options, one.flags) for one in saved.entries
-        ),
+        formats=tuple(SampledFormat(one.format, one.slots, one.options) for one in saved.entries),
         sizes=_counts(saved, "sizes"),
         rejected=_counts(saved, "rejected"),
         most_choices=_whole(saved, "most_choices", MOST_CHOICES),
-        tokenizer=head.get("tokenizer"),
     )
 
 

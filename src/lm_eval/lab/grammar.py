@@ -8,6 +8,7 @@ the list is the same for all of them.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,8 +40,6 @@ class SampledFormat:
     slots: Mapping[str, str]
     options: Mapping[str, int] = field(default_factory=dict)
     """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are no fields of a format."""
-    flags: tuple[str, ...] = ()
-    """What a tokenizer makes of the border before the answer; see ``border_flags``."""
 
     @property
     def name(self) -> str:
@@ -113,21 +112,6 @@ def sample_formats(
     )
 
 
-def features(formats: Sequence[SampledFormat]) -> tuple[list[list[int]], list[str]]:
-    """A row of 0 and 1 for each format, and the columns' names: ``slot=value``.
-
-    Every value that occurs in the list has a column, in the order in which they first occur; a slot
-    with the same value everywhere has none.
-    """
-    values: dict[str, dict[str, None]] = {}
-    for one in formats:
-        for slot, value in one.slots.items():
-            values.setdefault(slot, {})[value] = None
-    columns = [(slot, value) for slot, seen in values.items() if len(seen) > 1 for value in seen]
-    rows = [[int(one.slots.get(slot) == value) for slot, value in columns] for one in formats]
-    return rows, [f"{slot}={value!r}" for slot, value in columns]
-
-
 class _Sampler:
     """Formats accepted so far, and why others were not."""
 
@@ -160,7 +144,7 @@ class _Sampler:
         if reason is not None:
             raise FormatError(
                 f"Format {self.base.name!r} cannot be varied: it fails the check {reason!r} itself. "
-                f"{(CHECKS[reason].__doc__ or '').strip()} Correct the format, or start from another."
+                f"{_about(reason)} Correct the format, or start from another."
             )
         self._is_new(probe, Variant(self.base))
         name = self.base.name
@@ -196,6 +180,11 @@ class _Sampler:
         name = next(name for name in names if name not in self._names)
         self._names.add(name)
         return name
+
+
+def _about(reason: str) -> str:
+    """What a check asks for, without its number."""
+    return re.sub(r"^\(\d+\) ", "", (CHECKS[reason].__doc__ or "").strip())
 
 
 def _shuffled(total: int, rng: random.Random) -> Iterator[int]:
@@ -234,14 +223,17 @@ def _check_count(count: int, most_choices: int) -> None:
 
 def _too_few(sampler: _Sampler, count: int) -> UsageError:
     axis, there_are, name = sampler.axis, len(sampler.found), sampler.base.name
-    lack = f" ({axis.lack})" if not axis.slots and axis.lack else ""
+    if not axis.slots:
+        return UsageError(
+            f"Format {name!r} has nothing to vary on the axis {axis.name!r}: {axis.lack}."
+        )
     tried = there_are + sampler.rejected.total()
     found = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
     if tried < sampler.total:
-        found += f" in {tried} of {sampler.total} combinations"
         reasons = ", ".join(f"{reason}: {number}" for reason, number in sampler.rejected.items())
-        lack = f" (left out: {reasons})"
+        found += f" in {tried} of {sampler.total} combinations (left out: {reasons})"
+    fewer = f"Ask for at most {there_are}, or start" if there_are > 1 else "Start"
     return UsageError(
-        f"Format {name!r} has {found}{lack}, the base included; {count} are asked for. Ask for at "
-        f"most {there_are}, or start from another format."
+        f"Format {name!r} has {found}, the base included; {count} are asked for. {fewer} from another "
+        "format."
     )

@@ -10,6 +10,8 @@ from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
 
+MANY_FORMATS = 4
+"""From here on, picking the best and the worst is worth a word of caution."""
 NAMED = 3
 """Differences or rows named in a sentence; the table has them all."""
 MANY_ITEMS = 1000
@@ -55,6 +57,12 @@ def clipped(found: Estimate) -> Estimate:
     if found.low is None or found.high is None:
         return found
     return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+
+
+def fair_words(gap: float, shown: str) -> str:
+    """Best minus worst, picked on half of the items and scored on the others; ``shown`` is its size."""
+    found = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
+    return f"picked on one half of the items and scored on the other, the best {found}"
 
 
 def scored(block: Block, row: Row) -> str:

@@ -6,22 +6,19 @@ In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is what the 
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Union
 
-from lm_eval.errors import DataError, UsageError
+from lm_eval.errors import DataError
 from lm_eval.lab.cells import Asker, Cell, CellScores
 from lm_eval.lab.grammar import SampledFormats
-from lm_eval.lab.sweep_search import Found, search
+from lm_eval.lab.sweep_search import HALVING, Found, most_cells, search
 from lm_eval.lab.sweep_whole import Whole, whole
+from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 from lm_eval.stats.numeric import numpy
 
-FIRST_ITEMS = 4
-"""Items on which a search asks every format before it drops half of them, where no budget is given."""
 MIN_ITEMS = 2
 
 
@@ -36,6 +33,7 @@ class Plan:
     budget: int | None = None
     """Cells; None: all of them."""
     search: str | None = None
+    search_method: str = HALVING
     seed: int = 0
 
     @property
@@ -50,7 +48,21 @@ class Plan:
         """The cells to ask, None for all; of a search, as many as it may ask, spread evenly."""
         if self.budget is None:
             return None
-        return balanced_cells(self.num_formats, self.num_items, self.budget, self.seed)
+        return balanced_cells(self.num_formats, self.num_items, self.most_cells, self.seed)
+
+    @property
+    def most_cells(self) -> int:
+        """So many cells are asked, or of a search at most."""
+        if self.budget is None:
+            return self.all_cells
+        return self.budget if self.search is None else min(self.all_cells, sum(self.search_cells))
+
+    @property
+    def search_cells(self) -> tuple[int, int]:
+        """How many cells a search may ask to choose, and to score again what it found."""
+        assert self.budget is not None, "a search has a budget"
+        assert self.search is not None, "what a search alone has"
+        return most_cells(self.num_formats, self.num_items, self.budget, self.search)
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,7 @@ class Sweep:
             "num_items": plan.num_items,
             "budget": plan.budget,
             "search": plan.search,
+            "search_method": plan.search_method if plan.search else None,
             "cells": self.cells,
             "all_cells": plan.all_cells,
             "answers_reused": self.reused,
@@ -167,7 +180,6 @@ def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
     cells = known.cells()
     if not cells:
         raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
-    # Slots as features change the estimate little, and its intervals were calibrated without them.
     distribution = estimate_distribution(
         cells,
         known.scores[known.is_known].tolist(),
@@ -194,6 +206,8 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
             "under some format is missing."
         )
     clusters = [known.clusters[item] for item in items] if known.clusters else None
+    if clusters is not None:
+        notes.append(_about_clusters(len(set(clusters))))
     slots = [one.slots for one in plan.formats]
     return whole(
         known.scores[:, items],
@@ -204,50 +218,9 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
     )
 
 
-# What the user asks for
-
-
-def parse_budget(
-    text: str | None, *, num_formats: int, num_items: int, search: str | None
-) -> int | None:
-    """``2n`` (twice the items), a number of cells, or ``full``; None: all cells.
-
-    A search without a budget gets so many that its first round asks ``FIRST_ITEMS`` of every format.
-    """
-    total, searches = num_formats * num_items, 2 if search == "both" else 1
-    if text is None and search is not None:
-        rounds = math.ceil(math.log2(num_formats))
-        return min(total, searches * rounds * FIRST_ITEMS * num_formats)
-    if text is None or text == "full":
-        if search is not None:
-            raise UsageError(
-                "--search asks less than everything, so --budget full has no meaning with it. A "
-                "full sweep names the best and worst format anyway: leave --search out."
-            )
-        return None
-    cells = _cells(text, num_items)
-    least = searches * num_formats
-    if cells < least:
-        why = "each of the two searches asks every format once" if searches > 1 else "one each"
-        raise UsageError(
-            f"--budget {text} is {cells:,} cells, but {num_formats} formats need at least {least:,} "
-            f"({why}). Give --budget {least} or more, or fewer --formats."
-        )
-    if cells > total:
-        raise UsageError(
-            f"--budget {text} is {cells:,} cells, but {num_formats} formats × {num_items} items have "
-            f"only {total:,}. Leave --budget out to ask them all."
-        )
-    return cells
-
-
-def _cells(text: str, num_items: int) -> int:
-    times = re.fullmatch(r"(\d+(?:\.\d+)?)\s*n", text.strip().lower())
-    if times is not None:
-        return round(float(times[1]) * num_items)
-    if re.fullmatch(r"\d+", text.strip()):
-        return int(text)
-    raise UsageError(
-        f"--budget {text!r} is neither a number of cells such as 800, nor a multiple of the number of "
-        "items such as 2n, nor full."
-    )
+def _about_clusters(count: int) -> str:
+    """That the items come in clusters, and what follows."""
+    text = f"The items come in {count:,} clusters, which all of this takes into account"
+    if count < FEW_CLUSTERS:
+        text += f"; fewer than {FEW_CLUSTERS} tend to make intervals too narrow"
+    return f"{text}."

@@ -10,18 +10,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from lm_eval.errors import UsageError
 from lm_eval.lab.cells import Asker
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.halving import Search, halving
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.thompson import thompson
 
 KEPT_FRESH = 3
 """One item in so many is kept out of the search, to score again what it finds."""
 FEW_FRESH = 30
 BASE = 0
+HALVING, THOMPSON = METHODS = ("halving", "thompson")
 
 
 class SearchPlan(Protocol):
@@ -35,6 +36,8 @@ class SearchPlan(Protocol):
     def budget(self) -> int | None: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def search_method(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -83,20 +86,28 @@ class Found:
         }
 
 
+def most_cells(num_formats: int, num_items: int, budget: int, what: str) -> tuple[int, int]:
+    """At most so many cells are asked to choose, and so many to score again what was found."""
+    rows = 1 + len(_kinds(what))
+    choosing = min(budget, num_formats * (num_items - _reserve(num_items)))
+    return choosing, rows * min(num_items, max(budget // rows, FEW_FRESH))
+
+
+def _kinds(what: str) -> tuple[str, ...]:
+    return ("best", "worst") if what == "both" else (what,)
+
+
+def _reserve(num_items: int) -> int:
+    return max(1, num_items // KEPT_FRESH)
+
+
 def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
     """Search for the ``best``, the ``worst`` or ``both``, and score again what was found.
 
     The budget is for choosing; scoring again asks at most as many cells once more.
     """
-    kinds = ("best", "worst") if what == "both" else (what,)
     budget = plan.budget or 0
-    reserve = max(1, plan.num_items // KEPT_FRESH)
-    if plan.num_items < KEPT_FRESH:
-        raise UsageError(
-            f"A search needs at least {KEPT_FRESH} items, some to choose with and some to score again "
-            f"what was chosen; there are {plan.num_items}."
-        )
-    searches = {kind: _search(plan, asker, kind, budget // len(kinds), reserve) for kind in kinds}
+    searches = _searches(plan, asker, _kinds(what), _reserve(plan.num_items))
     chosen = {kind: one.chosen for kind, one in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
     items = _fresh(plan, list(searches.values()), budget // len(rows))
@@ -133,16 +144,35 @@ class _Fresh:
         return paired(*scores, clusters=self._clusters, seed=self._seed)
 
 
-def _search(plan: SearchPlan, asker: Asker, kind: str, budget: int, reserve: int) -> Search:
-    return halving(
-        plan.num_formats,
-        budget,
-        asker.scores,
-        worst=(kind == "worst") == asker.higher_is_better,
-        seed=plan.seed,
-        num_items=plan.num_items,
-        reserve=reserve,
-    )
+def _searches(
+    plan: SearchPlan, asker: Asker, kinds: Sequence[str], reserve: int
+) -> dict[str, Search]:
+    """Kind → what was found, each with an equal part of the budget."""
+    budget, are_low = plan.budget or 0, [(k == "worst") == asker.higher_is_better for k in kinds]
+    if plan.search_method == THOMPSON:
+        found = thompson(
+            plan.num_formats,
+            budget,
+            asker.scores,
+            num_items=plan.num_items,
+            reserve=reserve,
+            worst=are_low,
+            seed=plan.seed,
+        )
+    else:
+        found = [
+            halving(
+                plan.num_formats,
+                budget // len(kinds),
+                asker.scores,
+                num_items=plan.num_items,
+                reserve=reserve,
+                worst=is_low,
+                seed=plan.seed,
+            )
+            for is_low in are_low
+        ]
+    return dict(zip(kinds, found, strict=True))
 
 
 def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:

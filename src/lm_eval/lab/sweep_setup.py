@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +19,10 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
 from lm_eval.lab.cells import Asker, OpenedModel
 from lm_eval.lab.format_list import FormatList
-from lm_eval.lab.grammar import sample_formats
-from lm_eval.lab.sweep import Plan, Sweep, parse_budget
+from lm_eval.lab.grammar import MOST_CHOICES, sample_formats
+from lm_eval.lab.sweep import Plan, Sweep
+from lm_eval.lab.sweep_request import check_items, parse_budget
+from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
 from lm_eval.preparing import doc_ids
@@ -43,6 +47,7 @@ class Wanted:
     """None: that of the file, or layout."""
     budget: str | None = None
     search: str | None = None
+    search_method: str = HALVING
     seed: int = 0
     saves: bool = True
     """Whether a new list is written; a dry run writes nothing."""
@@ -59,47 +64,57 @@ class Setup:
 
 def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
     """The sweep of one task; ``run`` says what is asked of which model."""
-    base = base_format(task)
-    formats, path = format_list(base, wanted, list_folder(run))
+    chosen = list(doc_ids(task, run.options))
+    formats, path = format_list(task, chosen, wanted, list_folder(run))
     if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
         raise UsageError(
             "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
             "with it."
         )
-    chosen = list(doc_ids(task, run.options))
+    clusters = {task.cluster_of(doc) for doc in chosen} - {None}
+    check_items(task.name, len(chosen), len(clusters) or None, wanted.search)
     budget = parse_budget(
         wanted.budget,
         num_formats=len(formats),
         num_items=len(chosen),
         search=wanted.search,
+        search_method=wanted.search_method,
     )
     plan = Plan(
-        name=task.name if task.format_name else f"{task.name}@{base.name}",
+        name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
         formats=formats,
         num_items=len(chosen),
         budget=budget,
         search=wanted.search,
+        search_method=wanted.search_method,
         seed=wanted.seed,
     )
-    tasks = [SweptTask(task, one) for one in formats]
-    return Setup(plan, Asker(run, tasks, chosen, opened), path)
+    asker = Asker(run, [SweptTask(task, one) for one in formats], chosen, opened)
+    asker.check()
+    return Setup(plan, asker, path)
 
 
 def base_format(task: ConfigurableTask) -> PromptFormat:
     """The format that a sweep starts from; an error where the task has none."""
     if task.format is None:
+        one = "cot" if task.config.doc_to_choice is None else "mcqa"
         raise FormatError(
             f"Task {task.name!r} is asked without a format, so there is nothing to vary. Name one to "
-            f"start from: `--tasks {task.task_name}@mcqa`, or --base mcqa. `lm-eval ls formats` lists "
-            "them."
+            f"start from, such as --base {one}; `lm-eval ls formats` lists them."
         )
     return task.format
 
 
-def format_list(base: PromptFormat, wanted: Wanted, folder: Path) -> tuple[FormatList, Path]:
-    """The list to run, and its file: a file that was named, one saved before, or a new one."""
+def format_list(
+    task: ConfigurableTask, docs: Sequence[int], wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
+    """The list to run, and its file: a file that was named, one saved before, or a new one.
+
+    Where no format was named for the task, a file's base is what it starts from.
+    """
     if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
-        return _sampled(base, int(wanted.formats), wanted, folder)
+        count, most_choices = int(wanted.formats), _most_choices(task, docs)
+        return _sampled(base_format(task), count, most_choices, wanted, folder)
     path = Path(wanted.formats).expanduser()
     if not path.is_file():
         raise UsageError(
@@ -107,12 +122,22 @@ def format_list(base: PromptFormat, wanted: Wanted, folder: Path) -> tuple[Forma
             "a list of them."
         )
     found = FormatList.load(path)
-    _check_list(found, base, wanted, path)
+    named = task.format if task.format_name else None
+    _check_list(found, named or found.base, wanted, path)
     return found, path
 
 
+def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
+    """For how many choices there must be labels: as a rule ``MOST_CHOICES``, the same for all tasks."""
+    if not base_format(task).shows_labels:
+        return MOST_CHOICES
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come when the docs are asked
+        return max([MOST_CHOICES, *(len(task.ask(doc).choices) for doc in docs)])
+
+
 def _sampled(
-    base: PromptFormat, count: int, wanted: Wanted, folder: Path
+    base: PromptFormat, count: int, most_choices: int, wanted: Wanted, folder: Path
 ) -> tuple[FormatList, Path]:
     if count < MIN_FORMATS:
         raise UsageError(
@@ -121,12 +146,14 @@ def _sampled(
         )
     axis = wanted.axis or DEFAULT_AXIS
     name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{wanted.seed}"
-    path = folder / f"{name}_{base.fingerprint[:6]}.yaml"
+    many = f"_{most_choices}choices" if most_choices > MOST_CHOICES else ""
+    path = folder / f"{name}{many}_{base.fingerprint[:6]}.yaml"
     if path.is_file():
         saved = FormatList.load(path)
         _check_list(saved, base, wanted, path)
         return saved, path
-    found = FormatList.of(sample_formats(base, count, seed=wanted.seed, axes=(axis,)))
+    sampled = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
+    found = FormatList.of(sampled)
     return found, found.save(path) if wanted.saves else path
 
 
@@ -145,6 +172,11 @@ def _check_list(found: FormatList, base: PromptFormat, wanted: Wanted, path: Pat
         )
     if len(found) < MIN_FORMATS:
         raise UsageError(f"{path} holds {len(found)} format; a sweep compares at least two.")
+    if found[0].format.fingerprint != base.fingerprint or found[0].options:
+        raise UsageError(
+            f"{path} does not begin with its base format {base.name!r}, against which a sweep compares "
+            "the others. Put it back in the first place."
+        )
 
 
 # Files

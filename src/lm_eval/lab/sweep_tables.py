@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Formats from each end that a table shows; the JSON file has them all."""
-_MOVABLE = ("differs", "chance")
+_MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,11 @@ class SweptTask(ConfigurableTask):
 
 
 @contextmanager
-def one_warning_for_all(names: Sequence[str]) -> Iterator[None]:
-    """Say a warning about the first of many formats, and how many others it is about, too."""
+def one_warning_for_all(names: Sequence[str], said: set[str]) -> Iterator[None]:
+    """Say a warning about the first of many formats, and how many others it is about, too.
+
+    ``said`` holds the kinds of warnings that were given before, which are not given again.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -74,9 +77,13 @@ def one_warning_for_all(names: Sequence[str]) -> Iterator[None]:
     for text, some in counts.items():
         is_about_one = any(named.search(str(one.message)) for one in some)
         kinds.setdefault(text[:_SAME] if is_about_one else text, []).extend(some)
-    for some in kinds.values():
+    for kind, some in kinds.items():
+        if kind in said:
+            continue
+        said.add(kind)
         others = len({str(one.message) for one in some}) - 1
-        more = f" ({others} other formats have the like; see `notes` in the results.)"
+        have = "format has" if others == 1 else "formats have"
+        more = f" ({others} other {have} the like; see `notes` in the results.)"
         category = some[0].category
         text = str(some[0].message) + (more if others else "")
         warnings.warn(text, category or LmEvalWarning, stacklevel=3)

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
 from lm_eval.lab.phrases import (
+    MANY_FORMATS,
     NAMED,
+    fair_words,
     items,
     lead,
     p_words,
@@ -89,13 +91,22 @@ def _overall(block: Block) -> str:
     has_pairs = any(pair.is_significant for pair in block.pairs)
     if spread.p < ALPHA:
         unclear = "" if has_pairs else " Which of them differ is not clear: no two stand out."
-        return f"The format matters here: {apart}. {luck}.{unclear}"
+        return f"The format matters here: {apart}. {luck}.{_fair(block)}{unclear}"
     if has_pairs:
         return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
     return (
         f"Nothing here shows that the format matters: {apart}, but {luck}. That is no proof that they "
         "are equal."
     )
+
+
+def _fair(block: Block) -> str:
+    """The spread of ends that other items picked: with many formats, picking them flatters."""
+    half = block.spread.split_half if block.spread else None
+    if half is None or len(block.rows) < MANY_FORMATS:
+        return ""
+    said = fair_words(half, size(block, abs(half)))
+    return f" Picking both by their scores tends to make that too large: {said}."
 
 
 # Difference by difference

@@ -2,8 +2,9 @@
 
 In: seen cells and their outcomes. Out: draws from the posterior of a logistic model with crossed
 effects, ``logit P = t_format + b_item``. The effects of items are normal. Those of formats are
-normal too, but for a share of broken formats with a mean and a width of their own, and they may
-start from features: ``t = X g + u``.
+normal too, but for a share of broken formats with a mean and a width of their own. What stands in a
+format's slots has no part in it: as features, the slots made no estimate better that was tried, and
+intervals of the spread too narrow.
 
 A Metropolis sampler with several chains as the last axis of every array. A grid of Laplace
 approximations is the usual alternative; with three outcomes per item it underestimates how much
@@ -20,13 +21,11 @@ from dataclasses import dataclass
 
 from lm_eval.stats import effects
 from lm_eval.stats.effects import (
-    FEATURES,
     ITEMS,
     LEVEL_SD,
     NAMES,
     SHIFT_MEAN,
     SHIFT_SD,
-    SIZE_FEATURES,
     SIZE_FORMATS,
     SIZE_ITEMS,
     State,
@@ -49,8 +48,6 @@ class Cells:
     outcomes: Array
     weight: float
     """1 for right or wrong; more for graded scores, which vary less than right and wrong would."""
-    features: Array | None
-    """One row per seen format; None without features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,6 @@ class Draws:
     formats: Array
     items: Array
     parameters: dict[str, Array]
-    gains: Array | None
-    """Effects of the features."""
     chains: int
 
 
@@ -95,14 +90,11 @@ class Sampler:
             "shift": rng.uniform(-3.0, -1.0, chains),
             "log_broken": np.log(rng.uniform(0.2, 1.0, chains)),
             ITEMS: np.log(rng.uniform(0.5, 2.0, chains)),
-            FEATURES: np.log(rng.uniform(0.1, 0.6, chains)),
         }
         size = np.exp(self.state["log_formats"])
         self.t = level + size * rng.standard_normal((self.num_formats, chains))
         self.b = np.exp(self.state[ITEMS]) * rng.standard_normal((self.num_items, chains))
-        columns = 0 if self.cells.features is None else self.cells.features.shape[1]
-        self.gains = np.zeros((columns, chains))
-        self.steps = {name: np.full(chains, 0.4) for name in (*NAMES, ITEMS, FEATURES)}
+        self.steps = {name: np.full(chains, 0.4) for name in (*NAMES, ITEMS)}
         self.steps |= {
             name: np.full(chains, 0.3) for name in ("all", "scale_t", "shift_t", "scale_b")
         }
@@ -121,12 +113,11 @@ class Sampler:
         for sweep in range(1, sweeps + 1):
             self._sweep()
             if sweep in wanted:
-                kept.append((self.t, self.b, self.gains, dict(self.state)))
+                kept.append((self.t, self.b, dict(self.state)))
         return Draws(
             formats=_stacked([t for t, *_ in kept]),
             items=_stacked([b for _, b, *_ in kept]),
-            gains=None if self.cells.features is None else _stacked([k[2] for k in kept]),
-            parameters={name: _stacked([k[3][name] for k in kept]) for name in self.state},
+            parameters={name: _stacked([state[name] for *_, state in kept]) for name in self.state},
             chains=self.chains,
         )
 
@@ -137,9 +128,6 @@ class Sampler:
         self._move_level()
         self._scale_items()
         is_broken = self._draw_broken()
-        if self.cells.features is not None:
-            self._move_gains(is_broken)
-            self._move_parameters((FEATURES,), self._gains_density)
         self._scale_sound(is_broken)
         self._shift_broken(is_broken)
         self._move_parameters(NAMES, self._formats_density)
@@ -154,25 +142,13 @@ class Sampler:
         softplus = np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)
         return cells.weight * (self.outcomes * eta - softplus)
 
-    def _offset(self) -> Array:
-        """What the features say about each format."""
-        features = self.cells.features
-        return 0.0 if features is None else features @ self.gains
-
-    def _residual(self, t: Array, level: Array) -> Array:
-        return t - self._offset() - level
-
     def _formats_density(self, state: State) -> Array:
-        residual = self._residual(self.t, state["level"])
+        residual = self.t - state["level"]
         return effects.of_parameters(state) + effects.of_formats(residual, state).sum(axis=0)
 
     def _items_density(self, state: State) -> Array:
         prior = half_normal(state[ITEMS], SIZE_ITEMS)
         return prior + normal(self.b, state[ITEMS]).sum(axis=0)
-
-    def _gains_density(self, state: State) -> Array:
-        prior = half_normal(state[FEATURES], SIZE_FEATURES)
-        return prior + normal(self.gains, state[FEATURES]).sum(axis=0)
 
     # --- moves -----------------------------------------------------------------------------------
 
@@ -184,8 +160,8 @@ class Sampler:
         likelihood = self._likelihood(t, self.b)
         gained = np.add.reduceat(likelihood - self.likelihood, self.format_starts, axis=0)
         level = self.state["level"]
-        gained += effects.of_formats(self._residual(t, level), self.state)
-        gained -= effects.of_formats(self._residual(self.t, level), self.state)
+        gained += effects.of_formats(t - level, self.state)
+        gained -= effects.of_formats(self.t - level, self.state)
         is_taken = self._accepts(gained)
         self.t = np.where(is_taken, t, self.t)
         self.likelihood = np.where(is_taken[self.cells.formats], likelihood, self.likelihood)
@@ -224,7 +200,7 @@ class Sampler:
         """Stretch the effects of sound formats with their size: their own density stays as it is."""
         np = self.np
         log_scale = self.steps["scale_t"] * self.rng.standard_normal(self.chains)
-        centre = self.state["level"] + self._offset()
+        centre = self.state["level"]
         stretched = centre + (self.t - centre) * np.exp(log_scale)
         before = self.state["log_formats"]
         after = before + log_scale
@@ -242,7 +218,7 @@ class Sampler:
 
     def _draw_broken(self) -> Array:
         """Which formats are broken, a draw given their effects."""
-        residual = self._residual(self.t, self.state["level"])
+        residual = self.t - self.state["level"]
         odds = effects.broken_odds(residual, self.state)
         return self.rng.random(residual.shape) * (1.0 + self.np.exp(-odds)) < 1.0
 
@@ -277,24 +253,6 @@ class Sampler:
             self._adapt(name, is_taken)
             self.state[name] = np.where(is_taken, after[name], self.state[name])
             current = np.where(is_taken, proposed, current)
-
-    def _move_gains(self, is_broken: Array) -> None:
-        """Draw the features' effects given the formats' ones: a regression, so exactly."""
-        np, rng, state = self.np, self.rng, self.state
-        features = self.cells.features
-        assert features is not None, "without features there is nothing to draw"
-        tight = np.exp(-2.0 * np.where(is_broken, state["log_broken"], state["log_formats"]))
-        target = self.t - state["level"] - np.where(is_broken, state["shift"], 0.0)
-        columns = self.gains.shape[0]
-        weighted = features.T * tight.T[:, None, :]
-        precision = weighted @ features
-        precision += np.exp(-2.0 * state[FEATURES])[:, None, None] * np.eye(columns)
-        right = weighted @ target.T[:, :, None]
-        root = np.linalg.cholesky(precision)
-        noise = rng.standard_normal((self.chains, columns, 1))
-        drawn = np.linalg.solve(precision, right)
-        drawn += np.linalg.solve(root.transpose(0, 2, 1), noise)
-        self.gains = drawn[:, :, 0].T
 
     # --- steps -----------------------------------------------------------------------------------
 

@@ -13,12 +13,12 @@ State = dict[str, Array]
 
 # Half-normal priors of the effects' sizes; the level's and the broken formats' shift's normal ones;
 # the share of broken formats is Beta(SHARE_A, SHARE_B).
-SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN, SIZE_FEATURES = 0.8, 2.0, 0.5, 0.5
+SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN = 0.8, 2.0, 0.5
 LEVEL_SD = 2.0
 SHIFT_MEAN, SHIFT_SD = -2.5, 1.0
 SHARE_A, SHARE_B = 0.5, 4.0
 NAMES = ("level", "log_formats", "logit_share", "shift", "log_broken")
-ITEMS, FEATURES = "log_items", "log_features"
+ITEMS = "log_items"
 
 
 def normal(value: Array, log_size: Array) -> Array:
@@ -32,7 +32,7 @@ def half_normal(log_size: Array, scale: float) -> Array:
 
 
 def of_formats(residual: Array, state: State) -> Array:
-    """Every format's effect beyond level and features, sound or broken."""
+    """Every format's effect beyond the level, sound or broken."""
     np = numpy()
     share = state["logit_share"]
     log_share = -np.logaddexp(0.0, -share)

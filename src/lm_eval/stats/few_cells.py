@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 EXACT = "all cells seen"
 CALIBRATED = "posterior, calibrated by simulation"
 APPROXIMATE = "posterior, approximate"
-"""Outside of what was simulated: few formats, few cells for each, graded scores, features."""
+"""Outside of what was simulated: few formats, few cells for each, graded scores."""
 
 MANY_CELLS = 10_000  # they tell enough for half the chains
 FEW_FORMATS, FEW_PER_FORMAT = 20, 4
@@ -74,17 +74,15 @@ def estimate_distribution(
     num_formats: int,
     num_items: int,
     *,
-    features: Any = None,
     draws: int = DEFAULT_DRAWS,
     seed: int = DEFAULT_SEED,
 ) -> Distribution:
     """The distribution of the formats' scores over all ``num_items`` items.
 
-    ``outcomes`` are scores between 0 and 1, one per cell. ``features`` has one row per format, such as
-    which value each slot of the grammar has; formats still differ beyond what it says. The same seed
-    gives the same numbers. With every cell seen the scores are the plain means, without uncertainty.
+    ``outcomes`` are scores between 0 and 1, one per cell. The same seed gives the same numbers. With
+    every cell seen the scores are the plain means, without uncertainty.
     """
-    grid = _grid(cells, outcomes, num_formats, num_items, features)
+    grid = _grid(cells, outcomes, num_formats, num_items)
     if len(grid.outcomes) == num_formats * num_items:
         scores = grid.outcomes.reshape(num_formats, num_items).mean(axis=1)
         return _summary(grid, scores[:, None], ())
@@ -130,7 +128,7 @@ def _summary(grid: Grid, means: Array, warnings: tuple[str, ...]) -> Distributio
 
 
 def _method(grid: Grid) -> str:
-    is_usual = grid.num_formats >= FEW_FORMATS and grid.is_binary and grid.features is None
+    is_usual = grid.num_formats >= FEW_FORMATS and grid.is_binary
     is_usual = is_usual and len(grid.outcomes) >= FEW_PER_FORMAT * grid.num_formats
     return CALIBRATED if is_usual else APPROXIMATE
 
@@ -195,11 +193,7 @@ def _r_hat(draws: Array, chains: int) -> float:
 
 
 def _grid(
-    cells: Sequence[Cell],
-    outcomes: Sequence[float],
-    num_formats: int,
-    num_items: int,
-    features: Any,
+    cells: Sequence[Cell], outcomes: Sequence[float], num_formats: int, num_items: int
 ) -> Grid:
     """The cells in order, after a look at each."""
     np = numpy()
@@ -219,21 +213,4 @@ def _grid(
         )
     rows, columns = np.array(listed).T
     order = np.lexsort((columns, rows))
-    matrix = _features(features, num_formats)
-    return Grid(num_formats, num_items, rows[order], columns[order], scores[order], matrix)
-
-
-def _features(features: Any, num_formats: int) -> Array | None:
-    np = numpy()
-    if features is None:
-        return None
-    matrix = np.asarray(features, dtype=float)
-    if matrix.ndim != 2 or len(matrix) != num_formats or not np.isfinite(matrix).all():
-        raise UsageError(
-            f"Features need one row of finite numbers for each of the {num_formats} formats; "
-            f"got an array of shape {matrix.shape}."
-        )
-    # A column that is the same for all formats says nothing that the level does not.
-    matrix = matrix - matrix.mean(axis=0)
-    matrix = matrix[:, np.abs(matrix).max(axis=0) > 0]
-    return matrix if matrix.shape[1] else None
+    return Grid(num_formats, num_items, rows[order], columns[order], scores[order])

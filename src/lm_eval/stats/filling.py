@@ -31,8 +31,6 @@ class Grid:
     items: Array
     outcomes: Array
     """Sorted by format, then by item."""
-    features: Array | None = None
-    """One row per format."""
 
     @property
     def is_binary(self) -> bool:
@@ -43,10 +41,9 @@ class Grid:
 def seen_cells(grid: Grid) -> Cells:
     """The grid's cells with formats and items numbered among those that were seen."""
     np = numpy()
-    seen_formats, formats = np.unique(grid.formats, return_inverse=True)
+    _, formats = np.unique(grid.formats, return_inverse=True)
     _, items = np.unique(grid.items, return_inverse=True)
-    features = None if grid.features is None else grid.features[seen_formats]
-    return Cells(formats, items, grid.outcomes, 1.0 / dispersion(grid), features)
+    return Cells(formats, items, grid.outcomes, 1.0 / dispersion(grid))
 
 
 def dispersion(grid: Grid) -> float:
@@ -97,20 +94,19 @@ def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Array:
 def _all_formats(grid: Grid, draws: Draws, rng: Array) -> Array:
     """Effects of all formats: the seen ones as drawn, the others as formats are in general."""
     np = numpy()
-    effects = new_formats(grid.features, grid.num_formats, draws, rng)
+    effects = new_formats(grid.num_formats, draws, rng)
     effects[np.unique(grid.formats)] = draws.formats
     return effects
 
 
-def new_formats(features: Array | None, count: int, draws: Draws, rng: Array) -> Array:
+def new_formats(count: int, draws: Draws, rng: Array) -> Array:
     """Effects of formats that were not seen, sound or broken."""
     np, state = numpy(), draws.parameters
     shape = (count, len(state["level"]))
     is_broken = rng.random(shape) < special().expit(state["logit_share"])
     size = np.exp(np.where(is_broken, state["log_broken"], state["log_formats"]))
     effects = state["level"] + np.where(is_broken, state["shift"], 0.0)
-    effects = effects + size * rng.standard_normal(shape)
-    return effects if features is None else effects + features @ draws.gains
+    return effects + size * rng.standard_normal(shape)
 
 
 def _difficulties(grid: Grid, draws: Draws, rng: Array) -> Iterator[tuple[Array, Array]]:
@@ -139,7 +135,7 @@ def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
     rng = np.random.default_rng((seed, 2))
     starts = np.flatnonzero(np.diff(seen.formats, prepend=-1))
     sizes = np.bincount(seen.formats)
-    effects = new_formats(seen.features, len(sizes), draws, rng)
+    effects = new_formats(len(sizes), draws, rng)
     every = max(1, draws.items[0].size * len(seen.formats) // MOST)
     effects, items = effects[:, ::every], draws.items[:, ::every]
     chances = special().expit(effects[seen.formats] + items[seen.items])

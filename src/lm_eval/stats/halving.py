@@ -1,14 +1,14 @@
 """The best or the worst of many formats, found with a budget of cells.
 
-In: how many formats, a budget, and a function that asks some formats on some items. Out: a
-``Search``: the format chosen, what every round saw, and which items are still fresh. The score that
-won a search is too good; ``Search.rescored`` takes the scores on fresh items.
+In: how many formats and items, a budget, and a function that asks some formats on some items. Out: a
+``Search``: the format chosen, what every round saw, and which items took part. The score that won a
+search is too good: score its choice again on other items.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,20 +34,6 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescored:
-    """The chosen format's score where nothing was chosen, beside the score it was chosen for."""
-
-    fresh: Estimate
-    while_choosing: Estimate
-    optimism: float
-    """How much the search flattered its choice: how far from the fresh score, outwards."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
     """The format that a search chose, and how it came to that."""
 
@@ -60,27 +46,9 @@ class Search:
     """How many cells were asked, each once."""
     while_choosing: Estimate
     """The chosen format on the items that chose it: flattering, by how much nobody knows."""
-    split_half: float | None
-    """A fair score without fresh items: chosen with one half of the last round's items (the last that
-    had two or more), scored on the other, and the other way round. None where there is none."""
     used_items: frozenset[int]
-    num_items: int | None
     reason: str | None
     """Why the search stopped before its budget; None if it did not."""
-
-    def fresh_items(self, count: int) -> list[int]:
-        """Up to ``count`` items that no format was asked; fewer where the items run out."""
-        bound = self.num_items
-        if bound is None:
-            bound = count + max(self.used_items, default=-1) + 1
-        fresh = (item for item in range(bound) if item not in self.used_items)
-        return [item for item, _ in zip(fresh, range(count), strict=False)]
-
-    def rescored(self, scores: Iterable[float]) -> Rescored:
-        """The chosen format's ``scores`` on ``fresh_items``, beside what it was chosen for."""
-        fresh = mean_estimate(list(scores))
-        outwards = self.while_choosing.value - fresh.value
-        return Rescored(fresh, self.while_choosing, -outwards if self.is_worst else outwards)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -92,24 +60,23 @@ def halving(
     budget: int,
     ask: Ask,
     *,
+    num_items: int,
+    reserve: int = 0,
     worst: bool = False,
     seed: int = DEFAULT_SEED,
-    num_items: int | None = None,
-    reserve: int = 0,
 ) -> Search:
     """The best of ``num_formats`` (or the worst), by successive halving.
 
     Each of ceil(log2 formats) rounds spends an equal part of the budget on the formats still in, all
     on the same new items, and keeps the better half by the mean over all items asked so far. Items
-    are numbers below ``num_items`` in random order, of which ``reserve`` stay fresh; None means that
-    they never run out.
+    are numbers below ``num_items`` in random order, of which ``reserve`` take no part.
     """
     check_search(num_formats, budget, num_items, reserve)
     pool = ItemPool(num_items, seed, reserve)
     seen: Array = numpy().empty((num_formats, 0))
     live = list(range(num_formats))
     rounds: list[Round] = []
-    reason, fair = None, None
+    reason = None
     for left in range(math.ceil(math.log2(num_formats)), 0, -1):
         spare = budget - sum(r.cells for r in rounds)
         wanted = spare // left // len(live) or min(1, spare // len(live))
@@ -121,7 +88,6 @@ def halving(
         order = _ranked(means, worst)[: math.ceil(len(live) / 2)]
         survivors = [live[place] for place in order]
         rounds.append(_round(live, items, means, survivors))
-        fair = _split_half(seen, len(items), worst) if len(items) > 1 else fair
         live, seen = survivors, seen[order]
     return Search(
         chosen=live[0],
@@ -130,9 +96,7 @@ def halving(
         rounds=tuple(rounds),
         cells=sum(r.cells for r in rounds),
         while_choosing=mean_estimate(seen[0].tolist()),
-        split_half=fair,
         used_items=frozenset(pool.used),
-        num_items=num_items,
         reason=reason,
     )
 
@@ -140,20 +104,15 @@ def halving(
 class ItemPool:
     """Items in a random order, each given out once."""
 
-    def __init__(self, num_items: int | None, seed: int, reserve: int = 0) -> None:
-        self._order: list[int] | None = None
-        if num_items is not None:
-            order = numpy().random.default_rng(seed).permutation(num_items)
-            self._order = order[: num_items - reserve].tolist()
+    def __init__(self, num_items: int, seed: int, reserve: int = 0) -> None:
+        order = numpy().random.default_rng(seed).permutation(num_items)
+        self._order: list[int] = order[: num_items - reserve].tolist()
         self.used: list[int] = []
 
     def take(self, count: int) -> list[int]:
         """The next ``count`` items; fewer where they run out."""
-        start, count = len(self.used), max(count, 0)
-        if self._order is None:
-            taken = list(range(start, start + count))
-        else:
-            taken = self._order[start : start + count]
+        start = len(self.used)
+        taken = self._order[start : start + max(count, 0)]
         self.used += taken
         return taken
 
@@ -176,7 +135,7 @@ def checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Ar
     return scores
 
 
-def check_search(num_formats: int, budget: int, num_items: int | None, reserve: int) -> None:
+def check_search(num_formats: int, budget: int, num_items: int, reserve: int) -> None:
     """Raise a ``UsageError`` if there is nothing to choose from or to choose with."""
     if num_formats < 2:
         raise UsageError(f"A search needs at least 2 formats to choose from; got {num_formats}.")
@@ -185,7 +144,7 @@ def check_search(num_formats: int, budget: int, num_items: int | None, reserve: 
             f"A search over {num_formats} formats needs a budget of at least {num_formats} cells, one "
             f"item for each format; got {budget}."
         )
-    if num_items is not None and not 0 <= reserve < num_items:
+    if not 0 <= reserve < num_items:
         raise UsageError(
             f"A search needs at least one item besides the {reserve} kept fresh; got {num_items}."
         )
@@ -209,27 +168,7 @@ def _ranked(means: Array, worst: bool) -> list[int]:
 
 def _shortage(wanted: int, got: int, number: int) -> str | None:
     if got < wanted:
-        return (
-            f"The items ran out in round {number}: no more could be asked. Where none are fresh, the "
-            "split-half score is the fair one."
-        )
+        return f"the items ran out in round {number}, so that it asked less than its budget"
     if not wanted:
-        return f"The budget was spent before round {number}; later rounds saw no new items."
+        return f"its budget was spent before round {number}, so that later rounds saw no new items"
     return None
-
-
-def _split_half(scores: Array, count: int, worst: bool) -> float:
-    """``scores``: a round's formats on all items so far, of which the last ``count`` are its own.
-
-    Who came into the round was decided on earlier items, so each half of its own items is fair to
-    what the earlier ones and the other half choose.
-    """
-    np = numpy()
-    places = np.arange(scores.shape[1])
-    halves = places[-count::2], places[-count + 1 :: 2]
-    fair = []
-    for half in halves:
-        others = np.setdiff1d(places, half)
-        chosen = _ranked(scores[:, others].mean(axis=1), worst)[0]
-        fair.append(scores[chosen, half].mean())
-    return float(np.mean(fair))

@@ -12,12 +12,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lm_eval.stats.halves import DEFAULT_SPLITS, half_means
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import Array, numpy
 from lm_eval.stats.resampling import resampled_sums
-from lm_eval.stats.reselection import DEFAULT_SPLITS, half_means
 
 DEFAULT_MARGIN = 0.02
 TIE = 1e-12
@@ -178,12 +178,6 @@ def signs(values: Array) -> Array:
     rows, columns = np.triu_indices(values.shape[1], 1)
     gaps = values[:, rows] - values[:, columns]
     return np.where(np.abs(gaps) < TIE, 0.0, np.sign(gaps))
-
-
-def kendall_w(scores: Array) -> float | None:
-    """Kendall's W of ``scores`` (models × formats), corrected for ties; None if all models tie."""
-    table = score_matrix(scores, dims=("model", "format"))
-    return _known(float(_concordance(_net_wins(signs(table[None]), len(table)))[0]))
 
 
 def _statistics(means: Array, margin: float) -> dict[str, Array]:

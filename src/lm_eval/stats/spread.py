@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import Array, numpy, special
@@ -52,6 +53,9 @@ class Spread:
     p_best: tuple[float, ...]
     p_worst: tuple[float, ...]
     """The share of resamples in which each format is best, or worst; ties are split evenly."""
+    split_half: float | None
+    """Best minus worst where half of the items choose both and the other half scores them, the mean over
+    many splits; ``value`` is what all items choose and score, which is too large. None with one unit."""
 
     @property
     def excess(self) -> float:
@@ -88,7 +92,7 @@ def spread(
     if resamples < 2:
         raise ValueError(f"A spread needs two resamples or more; got {resamples}.")
     units, sizes = unit_sums(table, clusters)
-    null_rng, draw_rng = (np.random.default_rng([seed, stream]) for stream in (0, 1))
+    null_rng, draw_rng, half_rng = (np.random.default_rng([seed, k]) for k in range(3))
     num_items = table.shape[1]
     null = noise_floor(units, resamples, null_rng)
     totals = units.sum(axis=0)
@@ -107,6 +111,9 @@ def spread(
         null_method=null.method,
         null_permutations=null.permutations,
         resamples=resamples,
+        split_half=split_half_spread(
+            units[:, _format_order(units)], sizes, DEFAULT_SPLITS, half_rng
+        ),
         **_from_draws(
             totals / num_items, drawn, is_share=bool(((table >= 0) & (table <= 1)).all())
         ),

@@ -1,12 +1,13 @@
 """Thompson sampling: the search of FormatSpread, with its published settings.
 
-In and out: as ``halving``. Formats are asked in batches, those that may be best more often. Successive
-halving compares all formats on the same items and is the default; this one is for comparison with
-published figures.
+In and out: as ``halving``, for one end or for both. Formats are asked in batches, those that may be
+extreme more often. Successive halving compares all formats on the same items and is the default; this
+one is for comparison with published figures.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lm_eval.errors import DataError
@@ -16,7 +17,9 @@ from lm_eval.stats.numeric import Array, numpy
 
 BATCH = 20
 PRIOR_B = 5.0
-METHOD = "Thompson sampling"
+CELLS_PER_FORMAT = 63
+"""For one end: 40,000 cells for both ends of 320 formats were published."""
+BASE = 0
 
 
 @dataclass(slots=True)
@@ -41,62 +44,38 @@ def thompson(
     budget: int,
     ask: Ask,
     *,
-    worst: bool = False,
-    accuracy: float = 0.5,
-    batch: int = BATCH,
-    seed: int = DEFAULT_SEED,
-    num_items: int | None = None,
+    num_items: int,
     reserve: int = 0,
-) -> Search:
-    """The best of ``num_formats`` (or the worst), by Thompson sampling; scores lie within 0 and 1.
+    worst: Sequence[bool] = (False,),
+    seed: int = DEFAULT_SEED,
+) -> list[Search]:
+    """A search for each of ``worst`` (False: the best), by Thompson sampling; scores are within 0 and 1.
 
-    ``accuracy`` is the original format's score, which sets the prior. Each step draws a score for
-    every format from its Beta posterior and asks the extreme one on ``batch`` items new to it. All
+    The budget is shared equally, and each search knows all that those before it saw. First of all the
+    base format, number 0, is asked one batch, whose mean sets the prior. Each step then draws a score
+    for every format from its Beta posterior and asks the extreme one ``BATCH`` items new to it. All
     formats go through the items in the same order, so that no more items are used than needed.
     """
     check_search(num_formats, budget, num_items, reserve)
-    return _search(
-        _Hunt(num_formats, ask, accuracy, batch, seed, num_items, reserve), budget, worst
-    )
-
-
-def thompson_both(
-    num_formats: int,
-    budget: int,
-    ask: Ask,
-    *,
-    accuracy: float = 0.5,
-    batch: int = BATCH,
-    seed: int = DEFAULT_SEED,
-    num_items: int | None = None,
-    reserve: int = 0,
-) -> tuple[Search, Search]:
-    """The best and the worst: half of the budget for each, the second knowing all the first saw."""
-    check_search(num_formats, budget, num_items, reserve)
-    hunt = _Hunt(num_formats, ask, accuracy, batch, seed, num_items, reserve)
-    best = _search(hunt, budget // 2, worst=False)
-    return best, _search(hunt, budget - best.cells, worst=True)
+    hunt = _Hunt(num_formats, ask, ItemPool(num_items, seed, reserve), seed)
+    first = hunt.pull(BASE, min(BATCH, budget // len(worst)))
+    assert first is not None, "a pool has at least one item"
+    hunt.prior = prior_a(first.means[0])
+    found: list[Search] = []
+    for place, is_worst in enumerate(worst):
+        share = (budget - sum(one.cells for one in found)) // (len(worst) - place)
+        found.append(_search(hunt, [] if found else [first], share, is_worst))
+    return found
 
 
 class _Hunt:
     """The state of a search: every format's answers so far."""
 
-    def __init__(
-        self,
-        num_formats: int,
-        ask: Ask,
-        accuracy: float,
-        batch: int,
-        seed: int,
-        num_items: int | None,
-        reserve: int,
-    ) -> None:
+    def __init__(self, num_formats: int, ask: Ask, pool: ItemPool, seed: int) -> None:
         self.ask = ask
-        self.batch = batch
-        self.num_items = num_items
-        self.a0 = prior_a(accuracy)
+        self.prior = 1.0
         self.rng = numpy().random.default_rng((seed, 1))
-        self.pool = ItemPool(num_items, seed, reserve)
+        self.pool = pool
         self.arms = [_Arm() for _ in range(num_formats)]
 
     def pull(self, place: int, count: int) -> Round | None:
@@ -124,38 +103,41 @@ class _Hunt:
         np = numpy()
         right = np.array([sum(arm.scores) for arm in self.arms])
         asked = np.array([len(arm.scores) for arm in self.arms])
-        return self.a0 + right, PRIOR_B + asked - right
+        return self.prior + right, PRIOR_B + asked - right
 
 
-def _search(hunt: _Hunt, budget: int, worst: bool) -> Search:
+def _search(hunt: _Hunt, rounds: list[Round], budget: int, worst: bool) -> Search:
+    """Spend what ``rounds`` left of the budget."""
     np = numpy()
     sign = -1.0 if worst else 1.0
-    rounds: list[Round] = []
-    left, reason = budget, None
+    left, reason = budget - sum(r.cells for r in rounds), None
     is_open = np.ones(len(hunt.arms), dtype=bool)
     while left > 0 and reason is None:
         drawn = sign * hunt.rng.beta(*hunt.posterior())
         place = int(np.where(is_open, drawn, -np.inf).argmax())
-        done = hunt.pull(place, min(hunt.batch, left))
+        done = hunt.pull(place, min(BATCH, left))
         if done is not None:
             rounds.append(done)
             left -= done.cells
             continue
         is_open[place] = False
         if not is_open.any():
-            reason = "Every format was asked on every item before the budget was spent."
+            reason = (
+                "every format was asked on every item not kept fresh before its budget was spent"
+            )
     a, b = hunt.posterior()
     asked = np.array([len(arm.scores) > 0 for arm in hunt.arms])
+    if not asked.all():
+        never = int((~asked).sum())
+        reason = f"{never} of {len(asked)} formats {'was' if never == 1 else 'were'} never asked"
     chosen = int(np.where(asked, sign * a / (a + b), -np.inf).argmax())
     return Search(
         chosen=chosen,
         is_worst=worst,
-        method=METHOD,
+        method="Thompson sampling",
         rounds=tuple(rounds),
         cells=sum(r.cells for r in rounds),
         while_choosing=mean_estimate(hunt.arms[chosen].scores),
-        split_half=None,
         used_items=frozenset(hunt.pool.used),
-        num_items=hunt.num_items,
         reason=reason,
     )

@@ -213,27 +213,3 @@ def test_fingerprints_may_be_taken_out_to_use_the_formats_as_they_are(tmp_path: 
         del data["formats"][1]["fingerprint"]
 
     assert FormatList.load(edited(tmp_path, change))[1].format.question_prefix == "Q: "
-
-
-def test_borders_are_flagged_and_the_format_kept(tmp_path: Path) -> None:
-    """A tokenizer whose tokens are words with the blank before them: ``Answer:A`` is one of them."""
-    import re
-
-    words: dict[str, int] = {}
-
-    def encode(text: str) -> list[int]:
-        found = re.findall(r"\s*\S+|\s+$", text)
-        return [words.setdefault(word, len(words)) for word in found]
-
-    sampled = FormatList.of(sample_formats(get_format("mcqa"), 200))
-    flagged = sampled.with_flags(encode, "by words")
-    assert len(flagged) == 200
-    for before, one in zip(sampled, flagged, strict=True):
-        assert one.format == before.format
-        is_merged = not one.slots["separator"][-1].isspace()
-        assert ("merged" in one.flags or "empty" in one.flags) == is_merged, one
-    again = FormatList.load(flagged.save(tmp_path / "list.yaml"))
-    assert again == flagged
-    assert again.tokenizer == "by words"
-    generated = FormatList.of(sample_formats(get_format("generate"), 9)).with_flags(encode, "x")
-    assert all(one.flags == () for one in generated)

@@ -47,6 +47,7 @@ FOUND = Spread(
     resamples=10_000,
     p_best=(0.97, 0.0, 0.03),
     p_worst=(0.0, 0.92, 0.08),
+    split_half=0.12,
 )
 NASTY = ['$x^2$ & <b>"quoted"</b>', "two\nlines\x1b[31m", "中文格式 \u202e turned"]
 

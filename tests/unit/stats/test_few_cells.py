@@ -62,28 +62,20 @@ def test_the_error_is_at_most_half_that_of_ridge_rasch(size: float, broken: floa
 
 
 def by_importance(
-    cells: list[Cell], outcomes: list[float], formats: int, items: int, features: Any = None
+    cells: list[Cell], outcomes: list[float], formats: int, items: int
 ) -> tuple[Any, Any]:
     """Mean and standard deviation of each format's score: draws of the prior, weighted."""
     rng, count = np.random.default_rng(5), 200_000
     level = prior.LEVEL_SD * rng.standard_normal(count)
-    sound, odd, size, gain = (
+    sound, odd, size = (
         scale * np.abs(rng.standard_normal(count))
-        for scale in (
-            prior.SIZE_FORMATS,
-            prior.SIZE_BROKEN,
-            prior.SIZE_ITEMS,
-            prior.SIZE_FEATURES,
-        )
+        for scale in (prior.SIZE_FORMATS, prior.SIZE_BROKEN, prior.SIZE_ITEMS)
     )
     share = rng.beta(prior.SHARE_A, prior.SHARE_B, count)
     shift = prior.SHIFT_MEAN + prior.SHIFT_SD * rng.standard_normal(count)
     is_broken = rng.random((formats, count)) < share
     t = level + np.where(is_broken, shift, 0.0)
     t += np.where(is_broken, odd, sound) * rng.standard_normal((formats, count))
-    if features is not None:
-        centred = np.array(features) - np.mean(features, axis=0)
-        t += centred @ (gain * rng.standard_normal((centred.shape[1], count)))
     chances = expit(t[:, None] + size * rng.standard_normal((items, count)))
     noise = chances * (1 - chances)
     weights = np.ones(count)
@@ -99,12 +91,11 @@ def by_importance(
 CORNER = [(0, 0), (0, 1), (1, 0), (2, 1), (2, 2), (1, 3)]
 
 
-@pytest.mark.parametrize("features", [None, [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]])
-def test_the_sampler_agrees_with_weighted_draws_of_the_prior(features: Any) -> None:
+def test_the_sampler_agrees_with_weighted_draws_of_the_prior() -> None:
     """Four formats, the last of which is never asked."""
     outcomes = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0]
-    mean, deviation = by_importance(CORNER, outcomes, 4, 4, features)
-    found = estimate_distribution(CORNER, outcomes, 4, 4, features=features, draws=4000)
+    mean, deviation = by_importance(CORNER, outcomes, 4, 4)
+    found = estimate_distribution(CORNER, outcomes, 4, 4, draws=4000)
     assert [e.value for e in found.per_format] == pytest.approx(mean, abs=0.03)
     assert [e.stderr for e in found.per_format] == pytest.approx(deviation, abs=0.03)
 
@@ -176,23 +167,6 @@ def test_graded_scores_are_more_telling_than_right_and_wrong() -> None:
     assert width[0] < 0.5 * width[1]
 
 
-def test_features_tell_formats_apart_that_were_hardly_asked() -> None:
-    rng = np.random.default_rng(6)
-    features = np.eye(4)[rng.integers(0, 4, 60)]
-    effects = features @ np.array([-1.5, -0.5, 0.5, 1.5]) + 0.1 * rng.standard_normal(60)
-    scores = simulated(effects, 200, rng)
-    true = scores.mean(axis=1)
-    without, given_them = estimated(scores, 240), estimated(scores, 240, features=features)
-    errors = [
-        np.abs([e.value - t for e, t in zip(d.per_format, true, strict=True)]).mean()
-        for d in (without, given_them)
-    ]
-    assert errors[1] < 0.7 * errors[0]
-    # Features that say nothing change little: formats differ beyond them.
-    noise = estimated(scores, 240, features=rng.standard_normal((60, 3)))
-    assert noise.spread.value == pytest.approx(without.spread.value, abs=0.1)
-
-
 def test_the_same_seed_gives_the_same_numbers_ready_for_json() -> None:
     rng = np.random.default_rng(7)
     scores = simulated(0.4 * rng.standard_normal(8), 1000, rng)
@@ -226,7 +200,7 @@ def test_few_cells_per_format_are_named() -> None:
         ([(0, 0), (1, 2)], [0.0, float("nan")], {}, DataError, "Format 1, item 2: the score nan"),
         ([(0, 0)], [1.5], {}, DataError, "between 0 and 1"),
         ([(0, 9)], [1.0], {}, UsageError, "lies outside"),
-        ([(0, 0)], [1.0], {"features": [[1.0]]}, UsageError, "each of the 3 formats"),
+        ([(0, 0), (0, 0)], [1.0, 1.0], {}, UsageError, "listed twice"),
         ([(0, 0)], [1.0], {"draws": 3}, UsageError, "Draws lie between"),
     ],
 )

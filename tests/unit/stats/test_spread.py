@@ -348,6 +348,7 @@ def test_the_order_of_formats_changes_no_interval():
         (plain.low, plain.high, plain.bootstrap_mean), abs=1e-12
     )
     assert moved.p_best == pytest.approx([plain.p_best[k] for k in order])
+    assert moved.split_half == pytest.approx(plain.split_half, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=40)

@@ -1,0 +1,57 @@
+"""Parts of sentences about a sweep, and what is said of the answers that were not read."""
+
+from __future__ import annotations
+
+from lm_eval.lab.sweep import Plan, Sweep
+from lm_eval.reports.table import number, percent
+from lm_eval.reports.terminal import visible
+from lm_eval.stats.intervals import Estimate
+
+
+def name_of(plan: Plan, row: int) -> str:
+    """A format's name, safe to show."""
+    return visible(plan.formats[row].name)
+
+
+def between(found: Estimate) -> str:
+    """``between 0.10 and 0.38``; empty where there is no interval."""
+    if found.low is None or found.high is None:
+        return ""
+    return f"between {number(found.low, 2)} and {number(found.high, 2)}"
+
+
+def ends(found: Estimate) -> str:
+    """The interval in brackets, behind a blank."""
+    text = between(found)
+    return f" ({text})" if text else ""
+
+
+def share(value: float) -> str:
+    """``64 %``."""
+    return percent(round(value * 1000), 1000)
+
+
+def unread_words(sweep: Sweep, what: str = "") -> str:
+    """How many answers were not read, where some were not, and ``what`` that may come from."""
+    shares = [one for one in sweep.shares_read if one is not None]
+    if not shares or min(shares) == 1:
+        return ""
+    if max(shares) == 0:
+        where = (
+            "in the samples" if "results" in sweep.files else "with --output_path, in the samples"
+        )
+        return (
+            "Nothing was read: no answer under any of these formats was in a form that could be read, "
+            f"so the scores say nothing about what the model knows. Look at the replies {where}."
+        )
+    low = min(range(len(sweep.shares_read)), key=lambda row: _or_one(sweep.shares_read[row]))
+    least = f"only {share(min(shares))}" if min(shares) else "none"
+    so = f", so part of {what} may be keeping to the format, not knowing" if what else ""
+    return (
+        f"Not read: under {name_of(sweep.plan, low)} {least} of the answers could be read (the most: "
+        f"{share(max(shares))}). Unread answers count as not right{so}."
+    )
+
+
+def _or_one(share: float | None) -> float:
+    return 1.0 if share is None else share

@@ -1,0 +1,57 @@
+"""Items in two halves: what one half chooses or ranks, seen on the other.
+
+The best of many noisy scores looks better than it is. Chosen on one half of the items and scored on
+the other, it does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.resampling import CELLS_AT_ONCE, kinds
+
+DEFAULT_SPLITS = 100
+_TIE = 1e-12
+
+
+def split_half_spread(units: Array, sizes: Array, splits: int, rng: Any) -> float | None:
+    """Best minus worst with both chosen on one half of the units and scored on the other.
+
+    ``units`` has the sums of the scores, units (items or clusters) × formats, ``sizes`` the items in
+    each. The mean over random splits, each used both ways round; formats that tie share the choice. It
+    is 0 on average where formats do not differ, and may be negative. None with fewer than two units.
+    """
+    if len(units) < 2:
+        return None
+    first, second = half_means(units, sizes, splits, rng)
+    return float((_gaps(first, second).mean() + _gaps(second, first).mean()) / 2)
+
+
+def half_means(units: Array, sizes: Array, splits: int, rng: Any) -> tuple[Array, Array]:
+    """Each column's mean on the two halves of random splits of the units: splits × columns, twice.
+
+    The order of the units makes no difference to what is drawn.
+    """
+    np = numpy()
+    sums = np.repeat(*kinds(np.column_stack([units, sizes])), axis=0)
+    row = (np.arange(len(units)) < len(units) // 2).astype(float)
+    step = max(1, CELLS_AT_ONCE // len(units))
+    parts = [
+        rng.permuted(np.tile(row, (min(step, splits - start), 1)), axis=1) @ sums
+        for start in range(0, splits, step)
+    ]
+    first = np.concatenate(parts)
+    second = sums.sum(axis=0) - first
+    return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
+
+
+def _gaps(choose: Array, report: Array) -> Array:
+    """For each row, best minus worst of ``choose`` as they score in ``report``."""
+    return ((_tops(choose) - _tops(-choose)) * report).sum(axis=1)
+
+
+def _tops(means: Array) -> Array:
+    """1 at the largest of each row; where several tie, a part for each."""
+    is_top = means >= means.max(axis=1, keepdims=True) - _TIE
+    return is_top / is_top.sum(axis=1, keepdims=True)
