@@ -34,6 +34,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 _cache = tempfile.TemporaryDirectory(prefix="lm_eval_tests_")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 
+# Nor does the terminal from which tests are started decide what is printed in them.
+for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+    os.environ.pop(_name, None)
+
 # Tests of models share the machine; threads that spin while they wait slow each other down.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
