@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 
+from lm_eval.stats.mcnemar import mcnemar, probability_better
 from lm_eval.stats.paired import (
     Paired,
-    mcnemar,
     paired,
     paired_many,
     paired_where,
-    probability_better,
 )
 from lm_eval.stats.score_interval import paired_share_interval
 
@@ -315,3 +314,32 @@ def test_selections_of_items_are_compared_as_if_alone() -> None:
                 assert same == alone
                 assert one.correlation == pytest.approx(alone.correlation)
                 assert one.p == pytest.approx(alone.p, abs=0.03)
+
+
+@given(BINARY)
+def test_counting_says_what_the_table_of_numbers_says(items: list[tuple[int, int]]) -> None:
+    a, b = zip(*items, strict=True)
+    ((_, _, other),) = paired_many([a, b])
+    one = paired(a, b)
+    assert one == other
+    spread = np.std(a) * np.std(b)
+    if spread:
+        assert one.correlation == pytest.approx(np.corrcoef(a, b)[0, 1])
+    else:
+        assert one.correlation is None
+    if len(items) > 1:
+        gaps = np.subtract(a, b)
+        assert one.difference.stderr == pytest.approx(np.std(gaps, ddof=1) / len(gaps) ** 0.5)
+        errors = [np.std(row, ddof=1) / len(gaps) ** 0.5 for row in (a, b)]
+        assert one.stderr_unpaired == pytest.approx(math.hypot(*errors))
+
+
+def test_only_chosen_pairs_are_compared() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.random((5, 60))
+    every = {(i, j): found for i, j, found in paired_many(scores)}
+    (first, second) = paired_many(scores, chosen=[(0, 3), (3, 4)])
+    assert (first[:2], second[:2]) == ((0, 3), (3, 4))
+    assert [first[2], second[2]] == [every[0, 3], every[3, 4]]
+    ((_, _, back),) = paired_many(scores, chosen=[(3, 0)])
+    assert back.difference.value == -every[0, 3].difference.value
