@@ -21,8 +21,10 @@ _WIDTH = 8.5
 _FEW = 30
 _NEARLY = 1 - 1e-12
 _STEPS = 50
-_TEETH = 4
-"""Power falls by a hair from one number of items to the next; so many of these are looked at."""
+_SMOOTH = 100
+_TEETH = 20
+"""Where the number of discordant items is all but known (its variance lies below ``_SMOOTH``), power
+falls by a hair from one number of items to the next: so many of these are looked at."""
 
 
 def mcnemar(wins: int, losses: int) -> tuple[float, float]:
@@ -82,8 +84,8 @@ def exact_items(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if finds(middle) else (middle, high)
-    while not all(finds(high + more) for more in range(_TEETH)):
-        high += 1
+    if high * discordant * (1 - discordant) < _SMOOTH:
+        high += max((more + 1 for more in range(_TEETH) if not finds(high + more)), default=0)
     return high
 
 
