@@ -8,8 +8,7 @@ error, unless the caller asks for the items that all have.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -315,9 +314,3 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Array:
             "every doc, or choose another with --metric."
         )
     return numpy().array(values, dtype=float)
-
-
-def formats_twice(measurements: Iterable[Measurement]) -> list[str]:
-    """Names (task, format and model) that occur more than once."""
-    counts = Counter((one.model, one.name) for one in measurements)
-    return [f"{name} ({model})" for (model, name), count in counts.items() if count > 1]
