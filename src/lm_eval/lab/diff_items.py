@@ -203,11 +203,14 @@ class _Tally:
         return self._found
 
     def _count_read(self, one: Sample, other: Sample) -> None:
-        ours, theirs = one.get("reading"), other.get("reading")
-        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            self._found.counts["with_reading"] += 1
-            self._found.counts["read_a"] += ours.get("no_answer") is None
-            self._found.counts["read_b"] += theirs.get("no_answer") is None
+        """What is not read from text, such as choices that were scored, counts as read."""
+        counts = self._found.counts
+        readings = [sample.get("reading") for sample in (one, other)]
+        counts["with_reading"] += any(isinstance(reading, Mapping) for reading in readings)
+        for side, reading in zip("ab", readings, strict=True):
+            stored = reading if isinstance(reading, Mapping) else {}
+            counts[f"reads_{side}"] += bool(stored)
+            counts[f"read_{side}"] += stored.get("no_answer") is None
 
     def _score(self, sample: Sample, side: int) -> float | None:
         value = sample.get(self._metrics[side])

@@ -95,9 +95,10 @@ def difference_words(found: Paired, title: str, more: str, less: str) -> str:
 
 def signed(value: float) -> str:
     """A difference with its sign: ``+0.012``, ``−0.100``, ``0``."""
-    if not value:
+    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
+    if not rounded:
         return "0"
-    return f"{'+' if value > 0 else '−'}{number(abs(value))}"
+    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
 
 
 def p_words(p: float) -> str:
