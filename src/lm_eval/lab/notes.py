@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lm_eval.lab.compared import ADHERENCE, Block
+from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Block
 from lm_eval.lab.phrases import p_words
 from lm_eval.reports.table import number
 from lm_eval.reports.terminal import visible
@@ -41,7 +41,7 @@ def _column_notes(block: Block) -> Iterator[str]:
     yield f"Flips: items {what} under the first alone – under the second alone."
     if any(pair.both_read is not None for pair in block.pairs):
         yield "If both read: the difference (and p) on the items whose answers were read under both."
-    if any(pair.verdict == ADHERENCE for pair in block.pairs):
+    if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in block.pairs):
         yield (
             "Adherence: format adherence, not ability; the difference is no larger than the gap in "
             "answers read."

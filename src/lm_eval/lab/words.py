@@ -9,7 +9,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
+from lm_eval.lab.compared import (
+    ADHERENCE,
+    ALPHA,
+    CHANCE,
+    CHANCE_OR_ADHERENCE,
+    REAL,
+    Block,
+    Pair,
+)
 from lm_eval.lab.phrases import (
     NAMED,
     items,
@@ -41,7 +49,14 @@ def sentences(block: Block) -> list[str]:
     if all(row.num_read == 0 for row in block.rows):
         return [_all_unread(block)]
     if any(any(pair.counts) for pair in block.pairs):
-        found = [_overall(block), _real(block), _adherence(block), _chance(block), _hidden(block)]
+        found = [
+            _overall(block),
+            _real(block),
+            _adherence(block),
+            _chance(block),
+            _chance_or_adherence(block),
+            _hidden(block),
+        ]
     else:
         found = [_no_difference(block)]
     found += [unread_words(block), score_words(block)]
@@ -105,10 +120,18 @@ def _real(block: Block) -> str:
     pairs = _of(block, REAL)
     if not pairs:
         return ""
-    shown = "; ".join(lead(block, pair) for pair in pairs[:NAMED])
+    shown = "; ".join(f"{lead(block, pair)}{_though(block, pair)}" for pair in pairs[:NAMED])
     more = f"; and {len(pairs) - NAMED} more in the table" if len(pairs) > NAMED else ""
     noun = "difference" if len(pairs) == 1 else "differences"
     return f"Real {noun} ({_level(block)}): {shown}{more}."
+
+
+def _though(block: Block, pair: Pair) -> str:
+    """Said where the better row has fewer answers read: unread ones cannot have made it better."""
+    if pair.gap_read >= 0:
+        return ""
+    first, second = (read_share(block.row(label)) for label in (pair.first, pair.second))
+    return f", although fewer of its answers could be read ({first} against {second})"
 
 
 def _level(block: Block) -> str:
@@ -155,7 +178,7 @@ def _adherence_of(block: Block, pair: Pair) -> str:
 
 def _chance(block: Block) -> str:
     """The differences that luck can explain, and how many items it would take."""
-    pairs = _of(block, CHANCE)
+    pairs = _of(block, CHANCE, CHANCE_OR_ADHERENCE)
     if not pairs:
         return ""
     fewest = fewest_units(block)
@@ -168,6 +191,20 @@ def _chance(block: Block) -> str:
     else:
         what = f"the other {len(pairs)} differences"
     return f"May be luck: {what}. {_detectable(block, pairs)}".rstrip()
+
+
+def _chance_or_adherence(block: Block) -> str:
+    """The differences that, were they no luck, unread answers could explain."""
+    pairs = _of(block, CHANCE_OR_ADHERENCE)
+    if not pairs:
+        return ""
+    names = [f"{visible(pair.first)} − {visible(pair.second)}" for pair in pairs[:NAMED]]
+    more = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
+    they, each = ("it is", "The") if len(pairs) == 1 else ("they are", "Each")
+    return (
+        f"Format adherence, not ability, if {they} no luck: {', '.join(names)}{more}. {each} difference "
+        "is no larger than the gap in answers read."
+    )
 
 
 def _too_few(block: Block, fewest: int) -> str:
@@ -217,7 +254,7 @@ def _hidden(block: Block) -> str:
     """Differences among the answers that were read, where all answers together show none."""
     pairs = [
         pair
-        for pair in _of(block, CHANCE)
+        for pair in _of(block, CHANCE, CHANCE_OR_ADHERENCE)
         if pair.p_both_read is not None and pair.p_both_read < ALPHA
     ]
     if not pairs:
@@ -241,7 +278,7 @@ def _hidden_of(block: Block, pair: Pair) -> str:
     )
 
 
-def _of(block: Block, verdict: str) -> list[Pair]:
-    """The pairs with this verdict, the largest difference first."""
-    found = [pair for pair in block.pairs if pair.verdict == verdict]
+def _of(block: Block, *verdicts: str) -> list[Pair]:
+    """The pairs with one of these verdicts, the largest difference first."""
+    found = [pair for pair in block.pairs if pair.verdict in verdicts]
     return sorted(found, key=lambda pair: -abs(pair.result.difference.value))
