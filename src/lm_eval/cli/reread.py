@@ -68,7 +68,7 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> N
         write({"name": name, **item.to_dict()})
 
     for name in rereadable(run, split_list(args.tasks), split_list(args.format)):
-        found = read_again(
+        parts = read_again(
             run,
             name,
             reader,
@@ -77,7 +77,8 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> N
             include_path=args.include_path,
             on_item=on_item,
         )
-        print_reread(found, console())
+        for found in parts:
+            print_reread(found, console())
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.chosen import chosen_names
 from lm_eval.lab.reread_formats import UnderFormat
 from lm_eval.lab.reread_items import ReadAgain, Rereading, RereadsItself, Verdict
+from lm_eval.lab.reread_orders import InAllOrders, has_orders
 from lm_eval.lab.reread_plain import Plain
 from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
@@ -52,6 +53,7 @@ class Reread:
     model: str
     metric: str
     total: int
+    """Answers; of a doc with several, its score is their mean."""
     before: Side
     after: Side
     paired: Paired
@@ -65,11 +67,14 @@ class Reread:
     """The first items whose score differs."""
     num_flips: int
     notes: tuple[str, ...] = ()
+    part: str = ""
+    """Which of its answers these are, where it has others as well."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "name": self.name,
+            "part": self.part,
             "model": self.model,
             "metric": self.metric,
             "total": self.total,
@@ -106,14 +111,22 @@ def rereadable(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> 
     )
 
 
-def rereading(
+def rereadings(
     run: StoredRun, name: str, reader: BoundReader, include_path: Sequence[str] | None = None
-) -> Rereading:
-    """Every answer of one result, read with ``reader`` as well."""
+) -> list[Rereading]:
+    """Every answer of one result, read with ``reader`` as well.
+
+    Where docs were asked in several orders, those in the order of the data, then those in all orders.
+    """
     if isinstance(run, RereadsItself):
-        return run.reread(name, reader)
-    kind = Plain if run.format_of(name) is None else UnderFormat
-    return kind(run, name, reader, include_path).rereading()
+        return [run.reread(name, reader)]
+    if run.format_of(name) is None:
+        return [Plain(run, name, reader, include_path).rereading()]
+    first = UnderFormat(run, name, reader, include_path).rereading()
+    if not has_orders(run, name):
+        return [first]
+    first.part = "in the order of the data"
+    return [first, InAllOrders(run, name, reader, include_path).rereading()]
 
 
 def reread(
@@ -125,19 +138,22 @@ def reread(
     show: int,
     include_path: Sequence[str] | None = None,
     on_item: Callable[[str, ReadAgain], None] | None = None,
-) -> Reread:
-    """One result with everything that is reported of it; ``on_item`` sees each answer."""
-    source = rereading(run, name, reader, include_path)
-    tally = _Tally(show)
-    for item in source.items:
-        tally.add(item)
-        if on_item is not None:
-            on_item(name, item)
-    if not tally.total:
-        raise ComparisonError(
-            f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
-        )
-    return tally.result(name, run.model, source, reader_words)
+) -> list[Reread]:
+    """One result with everything that is reported of it; ``on_item`` sees each answer once."""
+    sources = rereadings(run, name, reader, include_path)
+    found = []
+    for place, source in enumerate(sources):
+        tally = _Tally(show)
+        for item in source.items:
+            tally.add(item)
+            if on_item is not None and place == len(sources) - 1:  # the last has them all
+                on_item(name, item)
+        if not tally.total:
+            raise ComparisonError(
+                f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
+            )
+        found.append(tally.result(name, run.model, source, reader_words))
+    return found
 
 
 class _Tally:
@@ -145,7 +161,12 @@ class _Tally:
 
     def __init__(self, show: int) -> None:
         self._show = show
+        self.total = 0
         self._scores = (array("d"), array("d"))
+        """Of each doc, the sum over its answers until all are there."""
+        self._answers = array("l")
+        """Of each doc, how many there are."""
+        self._doc: int | None = None
         self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self._read_sums = [0.0, 0.0]
         self._clusters: list[str] = []
@@ -155,18 +176,13 @@ class _Tally:
         self._flips: list[ReadAgain] = []
         self._num_flips = 0
 
-    @property
-    def total(self) -> int:
-        return len(self._scores[0])
-
     def add(self, item: ReadAgain) -> None:
+        self.total += 1
+        self._add_score(item)
         for side, verdict in enumerate((item.before, item.after)):
-            self._scores[side].append(verdict.score)
             self._rules[side][_rule(verdict)] += 1
             if verdict.is_read:
                 self._read_sums[side] += verdict.score
-        if item.cluster is not None:
-            self._clusters.append(item.cluster)
         if item.before.is_read and item.after.is_read:
             self._both += 1
             self._both_sums[0] += item.before.score
@@ -177,8 +193,23 @@ class _Tally:
             if len(self._flips) < self._show:
                 self._flips.append(item)
 
+    def _add_score(self, item: ReadAgain) -> None:
+        if not item.is_part or item.doc_id != self._doc:
+            self._doc = item.doc_id
+            self._answers.append(0)
+            for scores in self._scores:
+                scores.append(0.0)
+            if item.cluster is not None:
+                self._clusters.append(item.cluster)
+        self._answers[-1] += 1
+        self._scores[0][-1] += item.before.score
+        self._scores[1][-1] += item.after.score
+
     def result(self, name: str, model: str, source: Rereading, words: str) -> Reread:
-        clusters = self._clusters if len(self._clusters) == self.total else None
+        clusters = self._clusters if len(self._clusters) == len(self._answers) else None
+        for scores in self._scores:
+            for place, count in enumerate(self._answers):
+                scores[place] /= count
         before, after = self._scores
         return Reread(
             name,
@@ -196,6 +227,7 @@ class _Tally:
             tuple(self._flips),
             self._num_flips,
             tuple(source.notes),
+            source.part,
         )
 
     def _side(self, side: int, reader: str, clusters: Sequence[str] | None) -> Side:

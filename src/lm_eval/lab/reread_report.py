@@ -40,7 +40,11 @@ class _Row:
 
 def print_reread(found: Reread, console: Console) -> None:
     """Print one result."""
-    title = f"{found.name} ({found.model}): {found.metric} of {found.total} stored answers"
+    docs = found.paired.n
+    to_docs = f" to {docs} docs" if docs != found.total else ""
+    part = f", {found.part}" if found.part else ""
+    what = f"{found.metric} of {found.total} stored answers{to_docs}"
+    title = f"{found.name} ({found.model}){part}: {what}"
     console.print(Paragraph("", visible(title)))
     rows = [_row("before", found.before, found.total), _row("after", found.after, found.total)]
     console.print(FittingTable(_COLUMNS, [rows]))
