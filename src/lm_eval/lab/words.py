@@ -90,7 +90,8 @@ def _no_difference(block: Block) -> str:
 def _overall(block: Block) -> str:
     """Whether the formats differ at all: the spread against what luck alone would show."""
     spread = block.spread
-    if spread is None or len(block.rows) == 2 or block.num_units < fewest_units(block):
+    is_few = block.num_units < fewest_units(block)
+    if spread is None or len(block.rows) == 2 or (is_few and spread.p >= ALPHA):
         return ""
     apart = (
         f"the best ({scored(block, block.best)}) and the worst ({scored(block, block.worst)}) are "
@@ -103,7 +104,8 @@ def _overall(block: Block) -> str:
     )
     has_pairs = any(pair.is_significant for pair in block.pairs)
     if spread.p < ALPHA:
-        unclear = "" if has_pairs else " Which of them differ is not clear: no two stand out."
+        is_clear = has_pairs or is_few  # of few items, that is said by itself
+        unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
         return f"The format matters here: {apart}. {luck}.{unclear}"
     if has_pairs:
         return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
@@ -210,9 +212,11 @@ def _chance_or_adherence(block: Block) -> str:
 def _too_few(block: Block, fewest: int) -> str:
     unit = "clusters of items" if block.num_clusters else "items"
     tests = "" if len(block.pairs) == 1 else f" for {len(block.pairs)} comparisons"
+    found = block.spread is not None and len(block.rows) > 2 and block.spread.p < ALPHA
     text = (
-        f"Too few {unit} to tell: with {block.num_units}, no difference could be told from luck, "
-        f"however large; that takes at least {fewest}{tests}."
+        f"Too few {unit} to tell{' which of them differ' if found else ''}: with {block.num_units}, no "
+        f"difference between two could be told from luck, however large; that takes at least "
+        f"{fewest}{tests}."
     )
     if not block.is_share or block.num_clusters:
         return text
