@@ -479,6 +479,23 @@ def test_clusters_need_numpy_for_their_test_alone(place: Workplace) -> None:
     assert "pip install 'lm-eval-formats[lab]'" in again.err
 
 
+def test_of_several_replies_all_are_counted_as_read_or_not(place: Workplace) -> None:
+    run(place, "a", repeats=3)
+    run(place, "b", "--num_fewshot", "1", repeats=3)
+    _, found = diff(place)
+    read = [
+        [
+            one["no_answer"] is None
+            for sample in stored_samples(place, out)
+            for one in sample["readings"]
+        ]
+        for out in "ab"
+    ]
+    counts = found["counts"]
+    assert counts["replies_a"] == counts["replies_b"] == 60
+    assert [counts["read_a"], counts["read_b"]] == [sum(one) for one in read]
+
+
 def test_scored_choices_count_as_read_beside_answers_that_are_read(place: Workplace) -> None:
     run(place, "a", fmt="mcqa")
     run(place, "b", fmt="generate")

@@ -202,6 +202,18 @@ def test_repeats_are_all_read_and_docs_are_their_clusters(place: Workplace) -> N
     assert "p = 0.062 (exact sign flips)" in " ".join(done.out.split())  # five docs: 2 × 2⁻⁵
 
 
+def test_the_score_of_what_was_read_is_that_of_the_run(place: Workplace) -> None:
+    name = place.task(formats=..., repeats=3)
+    assert place.run("--tasks", f"{name}@generate").code == 0
+    done = place.cli("reread", "out", "--as", "generate")
+    (stored,) = json.loads(next(place.output.rglob("results_*.json")).read_text())[
+        "results"
+    ].values()
+    before = next(line for line in done.out.splitlines() if line.startswith("before"))
+    assert before.split()[1] == f"{stored['acc,none']:.3f}"
+    assert f" {stored['acc_read,none']:.3f}  choice" in before
+
+
 def test_every_order_of_the_choices_is_read(place: Workplace) -> None:
     name = place.task(formats=...)
     assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0

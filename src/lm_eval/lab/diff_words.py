@@ -69,11 +69,11 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
 
 def read_line(items: ItemDiff) -> Iterator[Line]:
     """How many answers could be read in each run."""
-    total = items.counts["with_reading"]
-    if total:
+    counts = items.counts
+    if counts["with_reading"]:
         shares = [
-            percent(items.counts[f"read_{side}"], total)
-            if items.counts[f"reads_{side}"]
+            percent(counts[f"read_{side}"], counts[f"replies_{side}"])
+            if counts[f"reads_{side}"]
             else "nothing to read"
             for side in "ab"
         ]
@@ -125,7 +125,8 @@ def _adherence(found: ResultDiff) -> list[str]:
     if found.items is None or not found.items.counts["with_reading"] or not found.items.paired[0]:
         return []
     counts = found.items.counts
-    gap = (counts["read_a"] - counts["read_b"]) / counts["with_reading"]
+    first, second = (counts[f"read_{side}"] / counts[f"replies_{side}"] for side in "ab")
+    gap = first - second
     difference = fmean(found.items.paired[0]) - fmean(found.items.paired[1])
     if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
         return []

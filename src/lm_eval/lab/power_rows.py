@@ -136,7 +136,11 @@ def _difference_row(one: Assumptions, question: Question, items: int, repeats: i
     exact = _exact(one, found, items, question)
     if exact is not None and one.discordant is not None:
         smallest = exact_detectable(
-            items, discordant=one.discordant, alpha=question.alpha, power=question.power
+            items,
+            discordant=one.discordant,
+            largest=one.limit,
+            alpha=question.alpha,
+            power=question.power,
         )
         exact = replace(exact, difference=smallest)
     return PowerRow(one.label, found, items, repeats, question.power, exact)

@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from lm_eval.errors import ComparisonError, listing
@@ -36,7 +37,7 @@ class Side:
     score: Estimate
     read: int
     score_read: float | None
-    """The mean score over the answers that were read; None where none was."""
+    """The mean score over the answers that were read, first over those of a doc; None without any."""
     rules: dict[str, int]
     """Rule, or ``not read: reason`` → answers, the most frequent first."""
 
@@ -168,7 +169,9 @@ class _Tally:
         """Of each doc, how many there are."""
         self._doc: int | None = None
         self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        self._read_sums = [0.0, 0.0]
+        self._reads = (array("l"), array("l"))
+        self._read_sums = (array("d"), array("d"))
+        """Of each doc, how many answers were read, and the sum of their scores."""
         self._clusters: list[str] = []
         self._both = 0
         self._both_sums = [0.0, 0.0]
@@ -181,8 +184,8 @@ class _Tally:
         self._add_score(item)
         for side, verdict in enumerate((item.before, item.after)):
             self._rules[side][_rule(verdict)] += 1
-            if verdict.is_read:
-                self._read_sums[side] += verdict.score
+            self._reads[side][-1] += verdict.is_read
+            self._read_sums[side][-1] += verdict.score if verdict.is_read else 0.0
         if item.before.is_read and item.after.is_read:
             self._both += 1
             self._both_sums[0] += item.before.score
@@ -197,8 +200,10 @@ class _Tally:
         if not item.is_part or item.doc_id != self._doc:
             self._doc = item.doc_id
             self._answers.append(0)
-            for scores in self._scores:
-                scores.append(0.0)
+            for column in (*self._scores, *self._read_sums):
+                column.append(0.0)
+            for counts in self._reads:
+                counts.append(0)
             if item.cluster is not None:
                 self._clusters.append(item.cluster)
         self._answers[-1] += 1
@@ -236,9 +241,9 @@ class _Tally:
         scores = self._scores[side]
         estimate = mean_estimate(scores) if not clusters else clustered_estimate(scores, clusters)
         ordered = sorted(rules.items(), key=lambda one: (-one[1], one[0]))
-        return Side(
-            reader, estimate, read, self._read_sums[side] / read if read else None, dict(ordered)
-        )
+        sums = zip(self._read_sums[side], self._reads[side], strict=True)
+        means = [total / count for total, count in sums if count]
+        return Side(reader, estimate, read, fmean(means) if means else None, dict(ordered))
 
 
 def _rule(verdict: Verdict) -> str:

@@ -90,20 +90,29 @@ def exact_items(
 
 
 def exact_detectable(
-    n: int, *, discordant: float, alpha: float = ALPHA, power: float = POWER
+    n: int,
+    *,
+    discordant: float,
+    largest: float | None = None,
+    alpha: float = ALPHA,
+    power: float = POWER,
 ) -> float | None:
     """The smallest true difference that the test finds on ``n`` items with this power.
 
-    None where not even the largest will do, and where discordant items are very many.
+    A difference beyond ``discordant``, up to ``largest``, is one of as many discordant items. None
+    where not even the largest will do, and where discordant items are very many.
     """
-    low, high = 0.0, discordant
-    most = exact_power(high, n, discordant=discordant, alpha=alpha)
-    if most is None or most < power:
+
+    def finds(difference: float) -> bool:
+        share = max(discordant, difference)
+        return (exact_power(difference, n, discordant=share, alpha=alpha) or 0.0) >= power
+
+    low, high = 0.0, min(1.0, max(discordant, largest or 0.0))
+    if not finds(high):
         return None
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        found = exact_power(middle, n, discordant=discordant, alpha=alpha)
-        low, high = (middle, high) if (found or 0.0) < power else (low, middle)
+        low, high = (low, middle) if finds(middle) else (middle, high)
     return high
 
 
