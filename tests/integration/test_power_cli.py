@@ -188,6 +188,16 @@ def test_a_run_with_one_format_says_how_to_add_one(work: Workplace) -> None:
     assert "Did you mean 't'?" in done.err
 
 
+def test_results_and_metrics_are_chosen_as_for_a_comparison(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}, "other": {"type": "cloze"}})
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    (row,) = rows(work, "out", "--formats", "mcqa,cloze")
+    assert row["label"] == "t@mcqa − t@cloze"
+    found = rows(work, "out", "--formats", "mcqa,cloze", "--metric", "acc_norm,acc")
+    assert len(found) == 1
+    assert "no metric nope" in work.cli("power", "out", "--metric", "nope").err
+
+
 def test_a_run_without_samples_and_one_that_is_there_twice(work: Workplace) -> None:
     work.task(formats={"mcqa": {}, "cloze": {}})
     assert work.run("--tasks", "t.yaml@*").code == 0

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_eval.cli.compare import choice_of
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import Plan, plan
 from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
@@ -94,7 +95,7 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
             f"Give runs or assumptions, not both: {given} is not needed beside {args.runs[0]!r}."
         )
     if args.runs:
-        return pairs_in_runs(args.runs, args.tasks, intersect=args.intersect)
+        return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0
     total_variance(0.0, within)  # the check of a variance
     return [_assumed(named, within)], []

@@ -268,6 +268,8 @@ def _items(items: ItemDiff) -> Iterator[Line]:
         said.append(f"{counts['changed']} under the same number with other content")
     if counts["moved"]:
         said.append(f"{counts['moved']} of these stand in the other run under another number")
+    if counts["unscored"]:
+        said.append(f"{counts['unscored']} of those in both without a score in one of them")
     yield "items", ", ".join(said)
     for one, other in items.examples.get("changed", ()):
         yield "", f"doc {one['doc_id']}, {_first_field(one.get('doc'), other.get('doc'))}"

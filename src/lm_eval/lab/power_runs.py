@@ -19,7 +19,7 @@ MANY_PAIRS = 10
 
 
 def pairs_in_runs(
-    paths: Sequence[str], tasks: Sequence[str] | None = None, *, intersect: bool = False
+    paths: Sequence[str], choice: Choice | None = None, *, intersect: bool = False
 ) -> tuple[list[Assumptions], list[str]]:
     """Every two formats of one model, every two models under one format, and notes on the choice.
 
@@ -28,7 +28,7 @@ def pairs_in_runs(
     variance.
     """
     runs = open_runs(paths)
-    found, notes = chosen(runs, Choice(tasks=tasks or ()))
+    found, notes = chosen(runs, choice)
     pairs = [(a, b) for a, b in combinations(found, 2) if _is_pair(a, b)]
     if not pairs:
         raise ComparisonError(_nothing_to_pair(found))
