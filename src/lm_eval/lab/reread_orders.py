@@ -120,10 +120,11 @@ def _replies(stored: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Reply
 
 def _reordered(asked: Asked, order: Order) -> Asked:
     """What a reader needs to know of the doc where its choices stand in this order."""
+    whole = (*order, *range(len(order), len(asked.choices)))  # what the format cuts off stays
     return replace(
         asked,
-        choices=tuple(asked.choices[place] for place in order),
-        gold=tuple(order.index(place) for place in asked.gold if place in order),
+        choices=tuple(asked.choices[place] for place in whole),
+        gold=tuple(whole.index(place) for place in asked.gold),
     )
 
 
