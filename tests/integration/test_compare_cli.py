@@ -415,3 +415,21 @@ def test_a_reader_that_has_seen_enough_is_no_failure(work: Workplace) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_two_runs_of_the_same_are_left_to_diff(work: Workplace) -> None:
+    for _ in range(2):
+        run(work, "--tasks", "t.yaml@mcqa")
+    error = refused(work, str(work.output))
+    assert "Nothing to compare: one result, t@mcqa (known)" in error
+    assert "t@mcqa (known) is there 2 times" in error
+    assert "`lm-eval diff`" in error
+
+
+def test_scores_over_several_orders_are_not_split_by_what_one_of_them_read(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@generate", "--permute", "cyclic", model="dummy")
+    (block,) = compared(work, "--metric", "acc_debiased")["comparisons"]
+    assert {row["metric"] for row in block["rows"]} == {"acc_debiased"}
+    assert all(row["num_read"] is row["bounds"] is None for row in block["rows"])
+    (block,) = compared(work)["comparisons"]
+    assert block["rows"][1]["num_read"] < 40

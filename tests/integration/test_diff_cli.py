@@ -503,3 +503,10 @@ def test_scored_choices_count_as_read_beside_answers_that_are_read(place: Workpl
     assert re.search(r"read nothing to read → \d+ %", found["said"])
     assert 0 < found["difference"] <= 1 - found["counts"]["read_b"] / 20
     assert "format adherence, not ability, may explain it." in found["said"]
+
+
+def test_orders_of_choices_are_a_setting(place: Workplace) -> None:
+    run(place, "a", fmt="mcqa")
+    run(place, "b", "--permute", "cyclic", fmt="mcqa")
+    _, found = diff(place)
+    assert found["changes"] == {"settings": {"permute": [None, "cyclic"]}}

@@ -140,7 +140,8 @@ def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
         alike.setdefault((one.model, count + 1, one.run.path), []).append(one.name)
     notes = [
         f"{listing(names, 4)} ({model}) {'is' if len(names) == 1 else 'are'} there {times} times. The "
-        f"newest counts, {path}; give the results file of another to take that."
+        f"newest counts, {path}; give the results file of another to take that, or two of them to "
+        "`lm-eval diff`."
         for (model, times, path), names in alike.items()
     ]
     return list(kept.values()), notes

@@ -16,6 +16,7 @@ from typing import Any
 from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.items import ItemColumns
+from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.scoring.repeats import is_repeat_metric
 from lm_eval.stats.numeric import Array, numpy
 
@@ -112,6 +113,8 @@ def measurement(
     metric, filter_name = primary_metric(results, name, run, metrics)
     columns: ItemColumns = items(name, filter_name)
     read = None if columns.read is None else numpy().array(columns.read, dtype=float)
+    if metric in (ACC_DEBIASED, ACC_OVER_ORDERS):  # of several orders, one alone is known as read
+        read = None
     known = results.get("formats", {}).get(name)
     return Measurement(
         run=run,

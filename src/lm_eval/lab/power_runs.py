@@ -31,7 +31,7 @@ def pairs_in_runs(
     found, notes = chosen(runs, choice)
     pairs = [(a, b) for a, b in combinations(found, 2) if _is_pair(a, b)]
     if not pairs:
-        raise ComparisonError(_nothing_to_pair(found))
+        raise ComparisonError(" ".join([_nothing_to_pair(found), *notes]))
     replies = {str(run.path): run for run in runs}
     made = [
         _assumptions(

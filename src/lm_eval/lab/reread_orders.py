@@ -20,7 +20,7 @@ from lm_eval.lab.reread_items import ReadAgain, Rereading, answered_samples
 from lm_eval.lab.stored import StoredRun
 from lm_eval.registry import METRICS
 from lm_eval.reports.table import number
-from lm_eval.scoring.orders import DEBIASED, OVER_ORDERS
+from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.stats.orders import most_voted
 
 Order = tuple[int, ...]
@@ -40,7 +40,7 @@ class InAllOrders(UnderFormat):
     def rereading(self) -> Rereading:
         self._metric = METRICS.get(FALLBACK_METRIC)
         found = super().rereading()
-        found.metric, found.part = OVER_ORDERS.name, "in all orders of the choices"
+        found.metric, found.part = ACC_OVER_ORDERS, "in all orders of the choices"
         return found
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
@@ -83,7 +83,7 @@ class InAllOrders(UnderFormat):
         if debiased:
             before, after = (number(fmean(some)) for some in zip(*debiased, strict=True))
             yield (
-                f"{DEBIASED.name}, by which choice most orders name: {before} before, {after} after"
+                f"{ACC_DEBIASED}, by which choice most orders name: {before} before, {after} after"
             )
         if lost:
             yield f"in {lost} orders no reply is stored; these are left out"
