@@ -433,3 +433,14 @@ def test_scores_over_several_orders_are_not_split_by_what_one_of_them_read(work:
     assert all(row["num_read"] is row["bounds"] is None for row in block["rows"])
     (block,) = compared(work)["comparisons"]
     assert block["rows"][1]["num_read"] < 40
+
+
+def test_how_fast_a_model_is_asked_makes_no_other_model_of_it(work: Workplace) -> None:
+    for size in ("4", "8"):
+        run(work, "--tasks", "t.yaml@mcqa")
+        path = max(work.output.rglob("results_*.json"))
+        stored = json.loads(path.read_text("utf-8"))
+        stored["config"]["model_args"] = {"batch_size": size, "num_concurrent": size}
+        path.write_text(json.dumps(stored), "utf-8")
+    error = refused(work, str(work.output))
+    assert "t@mcqa (known) is there 2 times" in error

@@ -251,3 +251,14 @@ def test_other_items_are_taken_together_only_when_asked(work: Workplace) -> None
     again = work.cli("power", "out", "--intersect")
     assert again.code == 0, again.err
     assert "With 12 items" in again.out
+
+
+def test_few_clusters_are_said_and_may_find_nothing(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}}, cluster="answer")
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    (row,) = rows(work, "out")
+    assert row["difference"] is None  # four clusters: no p below 2 / 2⁴
+    done = work.cli("power", "out")
+    assert "The items come in 4 clusters" in done.out
+    (row,) = rows(work, "out", "--difference", "0.1")
+    assert row["items"] > 20

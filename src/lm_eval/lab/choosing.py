@@ -13,6 +13,8 @@ from lm_eval.lab.stored import StoredRun
 PLAIN = "plain"
 """What a task without a format is called beside formats."""
 
+_PACE = ("num_concurrent", "max_retries", "timeout", "batch_size", "max_batch_size")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -95,7 +97,7 @@ def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
     """The results, with models that were asked the same with different arguments as several models."""
     asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
     for one in results:
-        asked.setdefault(one.key, []).append(one.run.arguments)
+        asked.setdefault(one.key, []).append(_arguments(one))
     several = {key[0] for key, given in asked.items() if any(one != given[0] for one in given)}
     labels = {model: _labels([one for one in results if one.model == model]) for model in several}
     notes = [
@@ -110,9 +112,14 @@ def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
     return told, notes
 
 
+def _arguments(one: _Result) -> dict[str, str]:
+    """What the model was opened with, without what says only how fast it is asked."""
+    return {name: value for name, value in one.run.arguments.items() if name not in _PACE}
+
+
 def _labels(results: Sequence[_Result]) -> dict[Path, str]:
     """What a model is called in each of its runs: with the arguments in which these differ."""
-    given = {one.run.path: one.run.arguments for one in results}
+    given = {one.run.path: _arguments(one) for one in results}
     names = dict.fromkeys(name for one in given.values() for name in one)
     differ = [name for name in names if len({one.get(name) for one in given.values()}) > 1]
     told = {

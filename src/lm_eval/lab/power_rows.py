@@ -13,6 +13,7 @@ from lm_eval.stats.mcnemar import exact_detectable, exact_items, exact_power
 from lm_eval.stats.power import (
     ALPHA,
     POWER,
+    can_find,
     detectable,
     items_needed,
     power_of,
@@ -38,6 +39,8 @@ class Assumptions:
     """Of the score of one reply around its item's mean, the same for both."""
     num_items: int | None = None
     """What the stored run has."""
+    num_clusters: int | None = None
+    """What its items come in."""
     repeats: int = 1
     """How many replies to each item it has."""
     seen: float | None = None
@@ -131,7 +134,8 @@ def _difference_row(one: Assumptions, question: Question, items: int, repeats: i
     found = detectable(
         items, variance=_total(one, repeats), alpha=question.alpha, power=question.power
     )
-    if found > one.limit:
+    is_own = items == one.num_items
+    if found > one.limit or (is_own and not can_find(one.num_clusters or items, question.alpha)):
         return PowerRow(one.label, None, items, repeats, question.power)
     exact = _exact(one, found, items, question)
     if exact is not None and one.discordant is not None:

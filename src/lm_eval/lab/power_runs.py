@@ -106,6 +106,7 @@ def _assumptions(aligned: Aligned, replies: Sequence[_Replies]) -> Assumptions:
         max(0.0, total - of_replies),
         within=within,
         num_items=found.n,
+        num_clusters=None if aligned.clusters is None else len(set(aligned.clusters)),
         repeats=max(one.count for one in replies),
         seen=found.difference.value,
         limit=1.0 if is_share else math.inf,

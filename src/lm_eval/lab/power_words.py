@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lm_eval.lab.power_rows import DIFFERENCES, Assumptions, PowerRow, Question, items_row
+from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.power import factor
 
 FEW_ITEMS = 30
@@ -23,6 +24,12 @@ def power_words(
     where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
     chance, level = _percent(question.power), _percent(question.alpha)
     yield from _sentences(hardest, own, question, chance, level, where)
+    clusters = [one.num_clusters for one in assumptions if one.num_clusters is not None]
+    if clusters and min(clusters) < FEW_CLUSTERS:
+        yield (
+            f"The items come in {min(clusters)} clusters, and further ones are taken to come in more of "
+            f"them. Below {FEW_CLUSTERS} clusters their variance, and with it these numbers, is rough."
+        )
     if any(row.items < FEW_ITEMS for row in rows):
         yield f"Below {FEW_ITEMS} items the normal theory behind these numbers is rough."
 

@@ -30,7 +30,7 @@ from lm_eval.lab.phrases import (
 )
 from lm_eval.lab.score_words import score_words, unread_words
 from lm_eval.reports.terminal import visible
-from lm_eval.stats.power import items_needed, variance_of_difference
+from lm_eval.stats.power import can_find, items_needed, variance_of_difference
 
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 
@@ -227,12 +227,11 @@ def _too_few(block: Block, fewest: int) -> str:
 def fewest_units(block: Block) -> int:
     """How many items (or clusters) it takes before any difference can have a p below the level.
 
-    The smallest p of n items is 2 / 2ⁿ: all of them favour one side. Holm multiplies the smallest by
-    the number of comparisons.
+    Holm multiplies the smallest p by the number of comparisons.
     """
     tests = len(block.pairs) if block.method == "holm" else 1
     fewest = 1
-    while tests * 2.0 ** (1 - fewest) >= ALPHA:
+    while not can_find(fewest, ALPHA / tests):
         fewest += 1
     return fewest
 

@@ -18,7 +18,7 @@ from lm_eval.stats.clusters import cluster_codes, cr1_stderr, is_plain, mean_of_
 from lm_eval.stats.intervals import DEFAULT_SEED, SMALL_N, Estimate
 from lm_eval.stats.mcnemar import mcnemar, probability_better
 from lm_eval.stats.numeric import Array, numpy
-from lm_eval.stats.power import factor
+from lm_eval.stats.power import can_find, factor
 from lm_eval.stats.score_interval import paired_share_interval
 from lm_eval.stats.sign_flips import (
     NO_SIGN,
@@ -53,7 +53,7 @@ class Paired:
     unless scores are 0 and 1 without clusters."""
     smallest_detectable: float | None
     """A true difference that 80 % of such comparisons would find at the 5 % level; None where nothing
-    differs, and where it would be more than 1."""
+    differs, where it would be more than 1, and where items or clusters are too few to find any."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -217,7 +217,9 @@ def _compared(table: _Table, i: int, j: int, flips: PValue | None) -> Paired:
         test=flips.method,
         p_mid=None,
         probability=None,
-        smallest_detectable=_detectable(difference.stderr, _are_shares(table, i, j)),
+        smallest_detectable=_detectable(
+            difference.stderr, len(table.sizes), are_shares=_are_shares(table, i, j)
+        ),
     )
 
 
@@ -264,7 +266,7 @@ def _of_counts(counts: Counts, confidence: float) -> Paired:
         test="exact McNemar",
         p_mid=p_mid,
         probability=probability_better(wins, losses),
-        smallest_detectable=_detectable(error, are_shares=True),
+        smallest_detectable=_detectable(error, n, are_shares=True),
     )
 
 
@@ -283,8 +285,8 @@ def _are_shares(table: _Table, i: int, j: int) -> bool:
     return bool(table.is_share[i] and table.is_share[j])
 
 
-def _detectable(stderr: float | None, are_shares: bool) -> float | None:
-    found = factor() * stderr if stderr else None
+def _detectable(stderr: float | None, num_units: int, *, are_shares: bool) -> float | None:
+    found = factor() * stderr if stderr and can_find(num_units) else None
     return None if found is None or (are_shares and found > 1) else found
 
 

@@ -151,7 +151,7 @@ def test_other_scores_get_the_interval_of_a_paired_t_test(pairs: list[tuple[int,
 
 
 def test_scores_beyond_0_and_1_are_not_clipped() -> None:
-    found = paired([30.0, 10.0, 25.0], [10.0, 12.0, 3.0])
+    found = paired([30.0, 10.0, 25.0] * 2, [10.0, 12.0, 3.0] * 2)
     assert found.difference.high is not None
     assert found.difference.high > 1
     assert found.smallest_detectable is not None
@@ -343,3 +343,12 @@ def test_only_chosen_pairs_are_compared() -> None:
     assert [first[2], second[2]] == [every[0, 3], every[3, 4]]
     ((_, _, back),) = paired_many(scores, chosen=[(3, 0)])
     assert back.difference.value == -every[0, 3].difference.value
+
+
+def test_too_few_items_or_clusters_detect_nothing() -> None:
+    assert paired(*table(2, 1, 2)).smallest_detectable is None  # five items: p is 2 / 2⁵ at least
+    assert paired(*table(2, 1, 3)).smallest_detectable is not None
+    one, other = table(20, 10, 30)
+    in_five, in_six = ([place % num for place in range(60)] for num in (5, 6))
+    assert paired(one, other, clusters=in_five).smallest_detectable is None
+    assert paired(one, other, clusters=in_six).smallest_detectable is not None
