@@ -444,3 +444,10 @@ def test_how_fast_a_model_is_asked_makes_no_other_model_of_it(work: Workplace) -
         path.write_text(json.dumps(stored), "utf-8")
     error = refused(work, str(work.output))
     assert "t@mcqa (known) is there 2 times" in error
+
+
+def test_a_task_without_choices_is_not_sent_to_formats_that_need_them(work: Workplace) -> None:
+    run(work, "--tasks", "demo_short@cot", "--limit", "4", model="dummy")
+    error = refused(work, str(work.output))
+    assert "Give a run of another model, or of another format, as well." in error
+    assert "mcqa" not in error

@@ -139,6 +139,7 @@ def measurement(
             "version": results.get("versions", {}).get(name),
             "notes": results.get("notes", {}).get(name, []),
             "more_formats": results.get("more_formats"),
+            "has_choices": bool((results["configs"].get(name) or {}).get("doc_to_choice")),
         },
     )
 
