@@ -243,13 +243,22 @@ def _check_shots(rows: Sequence[Measurement]) -> None:
 
 
 def _different_items(measurements: Sequence[Measurement], common: int) -> str:
-    sizes = listing([f"{_title(one)} has {len(one.items)}" for one in measurements], 6)
+    sizes = listing([_size(one) for one in measurements], 6)
     if not common:
         return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
+    again = "Run them with the same --limit or --samples"
+    if any(one.missing for one in measurements):
+        again = "Run again what got no answer"
     return (
-        f"These runs are not about the same items: {sizes}; {common} are in all of them. Run them with "
-        "the same --limit or --samples, or give --intersect to compare on what they share."
+        f"These runs are not about the same items: {sizes}; {common} are in all of them. {again}, or "
+        "give --intersect to compare on what they share."
     )
+
+
+def _size(one: Measurement) -> str:
+    """``t@mcqa (dummy) has 77 (3 got no answer)``."""
+    missing = f" ({one.missing} got no answer)" if one.missing else ""
+    return f"{_title(one)} has {len(one.items)}{missing}"
 
 
 def _title(one: Measurement) -> str:

@@ -290,3 +290,9 @@ def test_different_items_are_an_error_unless_the_common_ones_are_asked_for() -> 
     block = compare(rows, replace(FAST, intersect=True)).blocks[0]
     assert block.num_items == 3
     assert block.left_out == {"quiz@a (tiny)": 1}
+
+
+def test_docs_without_an_answer_are_named_where_items_differ() -> None:
+    rows = [row("a", [1, 0, 1]), row("b", [1, 0], missing=1)]
+    with pytest.raises(ComparisonError, match=r"has 2 \(1 got no answer\).* Run again what got no"):
+        compare(rows, FAST)
