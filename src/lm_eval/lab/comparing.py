@@ -247,7 +247,7 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
 
 def _another_format(one: Measurement) -> str:
     """How to get a second result beside one."""
-    known = ("mcqa", "cloze") if (one.facts or {}).get("has_choices") else ("cot",)
+    known = ("mcqa", "cloze") if (one.facts or {}).get("has_choices", True) else ("cot",)
     others = [name for name in known if name != one.format]
     command = one.more_formats
     if command is None and not others:
