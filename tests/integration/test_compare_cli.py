@@ -451,3 +451,16 @@ def test_a_task_without_choices_is_not_sent_to_formats_that_need_them(work: Work
     error = refused(work, str(work.output))
     assert "Give a run of another model, or of another format, as well." in error
     assert "mcqa" not in error
+
+
+def test_of_many_models_older_results_are_counted(work: Workplace) -> None:
+    for number in range(10):
+        run(work, "--tasks", "t.yaml@mcqa", "--limit", "8")
+        path = max(work.output.rglob("results_*.json"))
+        stored = json.loads(path.read_text("utf-8"))
+        stored["model_name"] = f"model {number % 5}"
+        path.write_text(json.dumps(stored), "utf-8")
+    (note,) = compared(work)["notes"]
+    assert note.startswith(
+        "5 results of 5 models are there more than once. The newest of each counts"
+    )

@@ -13,6 +13,8 @@ from lm_eval.lab.stored import StoredRun
 PLAIN = "plain"
 """What a task without a format is called beside formats."""
 
+MANY_MODELS = 4
+"""Of more than these, results that are there twice are counted, not named."""
 _PACE = ("num_concurrent", "max_retries", "timeout", "batch_size", "max_batch_size")
 
 
@@ -141,6 +143,11 @@ def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
         older[one.key] = older.get(one.key, 0) + 1
         if one.time >= known.time:
             kept[one.key] = one  # at the place of the first, so that the order stays
+    if len({key[0] for key in older}) > MANY_MODELS:
+        return list(kept.values()), [
+            f"{len(older)} results of {len({key[0] for key in older})} models are there more than once. "
+            "The newest of each counts; give results files to take others."
+        ]
     alike: dict[tuple[str, int, Path], list[str]] = {}
     for key, count in older.items():
         one = kept[key]
