@@ -13,7 +13,7 @@ from lm_eval.lab.choosing import Choice, chosen
 from lm_eval.lab.measured import Aligned, Measurement, align
 from lm_eval.lab.power_rows import Assumptions
 from lm_eval.lab.stored import StoredRun, open_runs
-from lm_eval.stats.paired import paired
+from lm_eval.stats.paired import MCNEMAR, paired
 
 MANY_PAIRS = 10
 
@@ -94,7 +94,7 @@ def _assumptions(aligned: Aligned, replies: Sequence[_Replies]) -> Assumptions:
     by_model = a.model != b.model
     first, second = (f"{one.name} ({one.model})" if by_model else one.name for one in (a, b))
     is_share = bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
-    is_mcnemar = found.test == "exact McNemar"
+    is_mcnemar = found.test == MCNEMAR
     discordant = (found.wins + found.losses) / found.n
     # Of an item's difference, if there is none on average; with clusters, what n items amount to.
     total = discordant if is_mcnemar else found.n * (found.difference.stderr or 0.0) ** 2

@@ -30,6 +30,7 @@ from lm_eval.lab.phrases import (
 )
 from lm_eval.lab.score_words import score_words, unread_words
 from lm_eval.reports.terminal import visible
+from lm_eval.stats.paired import MCNEMAR
 from lm_eval.stats.power import can_find, items_needed, variance_of_difference
 
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
@@ -249,8 +250,18 @@ def _detectable(block: Block, pairs: Sequence[Pair]) -> str:
     target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
     if not block.is_share or target is None:
         return f"{text}."
-    needed = round_up(block.num_items * (smallest / target) ** 2)
-    return f"{text}; one of {target:.2f} takes about {needed:,} items."
+    needed = statistics.median(_needed(pair, target) for pair in pairs if any(pair.counts))
+    return f"{text}; one of {target:.2f} takes about {round_up(needed):,} items."
+
+
+def _needed(pair: Pair, target: float) -> float:
+    """Items for a true difference, if items vary as these do."""
+    found = pair.result
+    if found.test == MCNEMAR:  # a difference takes as many discordant items as it is large
+        variance = max(target, (found.wins + found.losses) / found.n)
+    else:
+        variance = found.n * (found.difference.stderr or 0.0) ** 2
+    return items_needed(target, variance=variance)
 
 
 def _hidden(block: Block) -> str:

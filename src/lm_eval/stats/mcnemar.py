@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
+from functools import lru_cache
 
 from lm_eval.stats.binomial import Tail, at_most, exactly
 from lm_eval.stats.power import ALPHA, POWER, items_needed
@@ -20,7 +21,7 @@ _WIDTH = 8.5
 """Standard errors around the mean beyond which nothing is left to add up."""
 _FEW = 30
 _NEARLY = 1 - 1e-12
-_STEPS = 50
+_STEPS = 32
 _SMOOTH = 100
 _TEETH = 20
 """Where the number of discordant items is all but known (its variance lies below ``_SMOOTH``), power
@@ -89,6 +90,7 @@ def exact_items(
     return high
 
 
+@lru_cache(maxsize=1024)
 def exact_detectable(
     n: int,
     *,

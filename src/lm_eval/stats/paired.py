@@ -16,7 +16,7 @@ from typing import Any
 
 from lm_eval.stats.clusters import cluster_codes, cr1_stderr, is_plain, mean_of_sums
 from lm_eval.stats.intervals import DEFAULT_SEED, SMALL_N, Estimate
-from lm_eval.stats.mcnemar import mcnemar, probability_better
+from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
 from lm_eval.stats.numeric import Array, numpy
 from lm_eval.stats.power import can_find, factor
 from lm_eval.stats.score_interval import paired_share_interval
@@ -26,6 +26,8 @@ from lm_eval.stats.sign_flips import (
     pair_sign_flip_p_values,
     sign_flip_p_values,
 )
+
+MCNEMAR = "exact McNemar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +252,6 @@ def _of_counts(counts: Counts, confidence: float) -> Paired:
     p, p_mid = mcnemar(wins, losses)
     low, high = paired_share_interval(wins, losses, n, confidence)
     stderr = _stderr(wins - losses, wins + losses, n)
-    # If there is no difference, its variance is the share of discordant items.
-    error = math.sqrt(wins + losses) / n
     return Paired(
         n=n,
         difference=Estimate((wins - losses) / n, stderr, low, high, n, "tango"),
@@ -263,10 +263,10 @@ def _of_counts(counts: Counts, confidence: float) -> Paired:
         losses=losses,
         ties=n - wins - losses,
         p=p,
-        test="exact McNemar",
+        test=MCNEMAR,
         p_mid=p_mid,
         probability=probability_better(wins, losses),
-        smallest_detectable=_detectable(error, n, are_shares=True),
+        smallest_detectable=_detectable_share(wins + losses, n),
     )
 
 
@@ -288,6 +288,18 @@ def _are_shares(table: _Table, i: int, j: int) -> bool:
 def _detectable(stderr: float | None, num_units: int, *, are_shares: bool) -> float | None:
     found = factor() * stderr if stderr and can_find(num_units) else None
     return None if found is None or (are_shares and found > 1) else found
+
+
+def _detectable_share(discordant: int, n: int) -> float | None:
+    """By the usual formula, in which the variance is the share of discordant items.
+
+    A difference beyond that share is made of more discordant items than were seen: then, and only then,
+    the exact test says what it takes.
+    """
+    found = _detectable(math.sqrt(discordant) / n, n, are_shares=True)
+    if found is None or found <= discordant / n:
+        return found
+    return exact_detectable(n, discordant=discordant / n, largest=1.0)
 
 
 def _unpaired(first: float | None, second: float | None) -> float | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 
-from lm_eval.stats.mcnemar import mcnemar, probability_better
+from lm_eval.stats.mcnemar import exact_power, mcnemar, probability_better
 from lm_eval.stats.paired import (
     Paired,
     paired,
@@ -352,3 +352,13 @@ def test_too_few_items_or_clusters_detect_nothing() -> None:
     in_five, in_six = ([place % num for place in range(60)] for num in (5, 6))
     assert paired(one, other, clusters=in_five).smallest_detectable is None
     assert paired(one, other, clusters=in_six).smallest_detectable is not None
+
+
+def test_few_discordant_items_do_not_promise_a_difference_that_they_cannot_make() -> None:
+    one = paired(*table(1, 0, 9)).smallest_detectable
+    assert one is not None
+    # One item of ten differs; the formula says 0.28, which would take three that do.
+    assert exact_power(one, 10, discordant=one) == pytest.approx(0.8, abs=1e-6)
+    assert one == pytest.approx(0.67, abs=0.01)
+    enough = paired(*table(8, 4, 18)).smallest_detectable
+    assert enough == pytest.approx(2.8016 * math.sqrt(12) / 30, abs=1e-4)
