@@ -130,7 +130,7 @@ def rereadings(
     return [first, InAllOrders(run, name, reader, include_path).rereading()]
 
 
-def reread(
+def rereads(
     run: StoredRun,
     name: str,
     reader: BoundReader,
@@ -140,21 +140,43 @@ def reread(
     include_path: Sequence[str] | None = None,
     on_item: Callable[[str, ReadAgain], None] | None = None,
 ) -> list[Reread]:
-    """One result with everything that is reported of it; ``on_item`` sees each answer once."""
+    """One result with everything that is reported of it; ``on_item`` sees each answer once.
+
+    Where docs were asked in several orders, first those of the data alone, then all.
+    """
     sources = rereadings(run, name, reader, include_path)
-    found = []
-    for place, source in enumerate(sources):
-        tally = _Tally(show)
-        for item in source.items:
-            tally.add(item)
-            if on_item is not None and place == len(sources) - 1:  # the last has them all
-                on_item(name, item)
-        if not tally.total:
-            raise ComparisonError(
-                f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
-            )
-        found.append(tally.result(name, run.model, source, reader_words))
-    return found
+    *some, last = sources
+    seen = [_tallied(source, show, lambda _: None) for source in some]
+    seen.append(_tallied(last, show, lambda item: on_item(name, item) if on_item else None))
+    if not seen[0].total:
+        raise ComparisonError(
+            f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
+        )
+    return [
+        tally.result(name, run.model, source, reader_words)
+        for tally, source in zip(seen, sources, strict=True)
+    ]
+
+
+def reread(
+    run: StoredRun,
+    name: str,
+    reader: BoundReader,
+    reader_words: str,
+    *,
+    show: int,
+    include_path: Sequence[str] | None = None,
+) -> Reread:
+    """One result, with the choices of its docs in the order of the data."""
+    return rereads(run, name, reader, reader_words, show=show, include_path=include_path)[0]
+
+
+def _tallied(source: Rereading, show: int, on_item: Callable[[ReadAgain], None]) -> _Tally:
+    tally = _Tally(show)
+    for item in source.items:
+        tally.add(item)
+        on_item(item)
+    return tally
 
 
 class _Tally:
