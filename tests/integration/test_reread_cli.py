@@ -265,8 +265,22 @@ def test_orders_of_older_samples_are_read_as_far_as_they_are_known(place: Workpl
     assert [[row["before"][key] for key in kept] for row in older] == [
         [row["before"][key] for key in kept] for row in rows
     ]
-    samples[0]["choice_order"]["orders"] = [7, 8]
-    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"choice_order": [1]},
+        {"choice_order": {"orders": [7, 8]}},
+        {"choice_order": {"orders": [{"order": [0, 1]}, {"order": [1, 1], "resps": [["A"]]}]}},
+        {"choice_order": {"orders": [{"order": [0, 1]}, {"order": [1, 0], "resps": []}]}},
+        {"choice_order": {"orders": [{"order": list(range(9))}]}},
+    ],
+)
+def test_damaged_orders_are_one_message(place: Workplace, damage: dict[str, Any]) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
+    rewrite(place, lambda sample: sample | damage)
     broken = place.cli("reread", "out", "--scorer", "first_label")
     assert broken.code == 1
     assert "Doc 0 of these samples holds no orders that can be understood" in broken.err

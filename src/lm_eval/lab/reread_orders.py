@@ -94,12 +94,20 @@ class InAllOrders(UnderFormat):
         """The doc, and each of its orders with the replies to it."""
         own, asked = self._known(sample)
         width = len(asked.labels) or len(asked.choices)
-        stored = (sample.get("choice_order") or {}).get("orders") or [{"order": range(width)}]
         try:
-            others = [(tuple(one["order"]), _replies(one, sample)) for one in stored[1:]]
-            return asked, [(tuple(stored[0]["order"]), own), *others]
+            stored = (sample.get("choice_order") or {}).get("orders") or [{"order": range(width)}]
+            others = [(_order(one, asked), _replies(one, sample)) for one in stored[1:]]
+            return asked, [(_order(stored[0], asked), own), *others]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise damaged_sample(sample, "holds no orders that can be understood") from None
+
+
+def _order(stored: Mapping[str, Any], asked: Asked) -> Order:
+    """Which choice stands where; ValueError where that is no order of the doc's choices."""
+    order = tuple(int(place) for place in stored["order"])
+    if sorted(order) != list(range(len(order))) or len(order) > len(asked.choices):
+        raise ValueError(order)
+    return order
 
 
 def _replies(stored: Mapping[str, Any], sample: Mapping[str, Any]) -> list[ReplyRead]:
