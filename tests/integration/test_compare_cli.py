@@ -464,3 +464,31 @@ def test_of_many_models_older_results_are_counted(work: Workplace) -> None:
     assert note.startswith(
         "5 results of 5 models are there more than once. The newest of each counts"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metrics", [[None]]),
+        ("metrics", 3.5),
+        ("fewshot_docs", True),
+        ("doc_hash", float("nan")),
+    ],
+)
+def test_damaged_samples_are_one_message(work: Workplace, key: str, value: object) -> None:
+    run(work, "--tasks", "t.yaml@generate,t.yaml@mcqa")
+    for path in work.output.rglob("items_*.json"):
+        path.unlink()
+    path = next(work.output.rglob("samples_t@generate_*.jsonl"))
+    first, *rest = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | {key: value}), *rest]), "utf-8")
+    assert f"{path} is damaged" in refused(work, str(work.output))
+
+
+def test_shares_of_what_was_read_are_checked(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@generate,t.yaml@mcqa")
+    (path,) = work.output.rglob("items_*.json")
+    items = json.loads(path.read_text("utf-8"))
+    items["items"][0]["read"][1] = float("inf")
+    path.write_text(json.dumps(items), "utf-8")
+    assert f"{path} is damaged" in refused(work, str(work.output))

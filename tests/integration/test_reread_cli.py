@@ -467,3 +467,22 @@ def test_a_stored_config_without_its_question_says_where(place: Workplace) -> No
     assert done.code == 1
     assert "doc 0 of 'g' cannot be read again" in done.err
     assert "doc_to_text" in done.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        ({"acc": float("inf")}, "has no number as its `acc`"),
+        ({"read_with": {"gold": []}}, "holds no reading that can be understood"),
+        ({"reading": {"span": [1]}}, "holds no reading that can be understood"),
+    ],
+)
+def test_damaged_readings_are_one_message(
+    place: Workplace, damage: dict[str, Any], text: str
+) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate").code == 0
+    rewrite(place, lambda sample: sample | damage)
+    broken = place.cli("reread", "out", "--scorer", "first_label")
+    assert broken.code == 1
+    assert f"Doc 0 of these samples {text}" in broken.err

@@ -264,7 +264,8 @@ def _stored(
     if not isinstance(ends, list) or len(ends) != 2:
         ends = [None, None]
     low, high = (one if isinstance(one, int | float) else None for one in ends)
-    count = int(results.get("n-samples", {}).get(name, {}).get("effective", 0) or 0)
+    known = results.get("n-samples", {}).get(name, {}).get("effective")
+    count = known if isinstance(known, int) else 0
     return Estimate(
         float(value), stderr if isinstance(stderr, float) else None, low, high, count, "as stored"
     )

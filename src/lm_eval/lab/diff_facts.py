@@ -163,7 +163,7 @@ def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Finding:
 def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     """The task's own fingerprint where both have one, else its config; and its version."""
     first, second = a.results, b.results
-    version = (first["versions"].get(name_a), second["versions"].get(name_b))
+    version = (first.get("versions", {}).get(name_a), second.get("versions", {}).get(name_b))
     prints = (_fingerprint(first, name_a), _fingerprint(second, name_b))
     changes = [Change("version", *version)] if version[0] != version[1] else []
     if a.task_of(name_a) != b.task_of(name_b):

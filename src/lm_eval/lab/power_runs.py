@@ -84,7 +84,13 @@ class _Replies:
         rows = [sample["readings"] for sample in run.samples(one.name) if "readings" in sample]
         if not rows:
             return cls()
-        found = [variance([float(reply["right"]) for reply in row]) for row in rows]
+        try:
+            found = [variance([float(reply["right"]) for reply in row]) for row in rows]
+        except (LookupError, TypeError, ValueError):
+            raise ComparisonError(
+                f"{run.samples_path(one.name)} is damaged: it does not say which replies are right. Run "
+                "again, or delete the run."
+            ) from None
         return cls(len(rows[0]), fmean(found))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from lm_eval.errors import ComparisonError
@@ -131,7 +132,7 @@ class UnderFormat:
     ) -> ReadAgain:
         """One reply; ``part`` says which of several, ``stored`` is its score where that is known."""
         doc_id, cluster = int(sample["doc_id"]), sample.get("cluster")
-        if stored is not None and not isinstance(stored, int | float):
+        if stored is not None and not (isinstance(stored, int | float) and isfinite(stored)):
             raise damaged_sample(sample, f"has no number as its `{self._metric.name}`")
         return ReadAgain(
             f"doc {doc_id}, {part}" if part else f"doc {doc_id}",
@@ -158,6 +159,8 @@ class UnderFormat:
 
     def _asked(self, sample: Mapping[str, Any]) -> Asked:
         given = sample.get("read_with") or self._from_task(sample)
+        if not given["gold"]:
+            raise ValueError(given)
         return Asked(
             given.get("answers", "choice"),
             tuple(given.get("labels", ())),
@@ -222,12 +225,17 @@ def damaged_sample(sample: Mapping[str, Any], what: str) -> ComparisonError:
     )
 
 
+_WORDS = ("rule", "no_answer")
+
+
 def stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
     """How a reply was read, as a sample says it."""
     if not isinstance(stored, Mapping):
         raise damaged_sample(sample, "has no `reading`")
     value, span = stored.get("value"), stored.get("span")
     value = tuple(value) if isinstance(value, list) else value
-    return Reading(
-        value, stored.get("rule"), None if span is None else tuple(span), stored.get("no_answer")
-    )
+    words: list[Any] = [None if one is None else str(one) for one in map(stored.get, _WORDS)]
+    if span is not None:
+        start, end = span
+        span = int(start), int(end)
+    return Reading(value, words[0], span, words[1])

@@ -96,6 +96,8 @@ class InAllOrders(UnderFormat):
         width = len(asked.labels) or len(asked.choices)
         try:
             stored = (sample.get("choice_order") or {}).get("orders") or [{"order": range(width)}]
+            if not all(place in range(len(asked.choices)) for place in asked.gold):
+                raise ValueError(asked.gold)
             others = [(_order(one, asked), _replies(one, sample)) for one in stored[1:]]
             return asked, [(_order(stored[0], asked), own), *others]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
