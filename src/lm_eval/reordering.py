@@ -96,15 +96,21 @@ class _Reordering:
         }
 
     def _in_all_orders(self, doc: DocRequests, item: Item) -> DocRequests:
+        if not self._shows_order(doc, item):
+            return replace(doc, left_in_place=NOT_SHOWN)
         others: list[DocRequests] = []
         requests = list(doc.requests)
         for order in self._orders(doc.doc_id, item)[1:]:
             other = self._in_order(doc, item, order, start=len(requests))
-            if other.asked.turn == doc.asked.turn:
-                return replace(doc, left_in_place=NOT_SHOWN)
             others.append(other)
             requests += other.requests
         return replace(doc, requests=tuple(requests), reordered=tuple(others))
+
+    def _shows_order(self, doc: DocRequests, item: Item) -> bool:
+        """Whether the prompt is another one where the choices change places."""
+        first = orders(len(self._shown(item)), "cyclic")[1:2]
+        turns = [self._prompts.ask_item(reordered(item, order)).turn for order in first]
+        return doc.asked.turn not in turns
 
     def _orders(self, doc_id: int, item: Item) -> list[Order]:
         try:

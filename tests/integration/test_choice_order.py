@@ -398,6 +398,13 @@ def test_a_prompt_without_choices_has_no_order(place: Workplace) -> None:
     assert "no bias of positions can be seen" in " ".join(out.split())
 
 
+def test_choices_that_are_not_shown_are_never_too_many(place: Workplace) -> None:
+    place.rows(choices=[f"choice {number}" for number in range(26)])
+    run(place, "full", model="dummy", task="t.yaml@cloze")
+    found = order_of(place, "t@cloze")
+    assert found["docs"]["left_in_place"] == {"the prompt does not show the choices": 20}
+
+
 def test_choices_that_are_their_own_labels(place: Workplace) -> None:
     place.task(formats="classification")
     run(place, "cyclic", "--limit", "4", model="dummy")

@@ -415,3 +415,80 @@ def test_a_reader_that_has_seen_enough_is_no_failure(work: Workplace) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_two_runs_of_the_same_are_left_to_diff(work: Workplace) -> None:
+    for _ in range(2):
+        run(work, "--tasks", "t.yaml@mcqa")
+    error = refused(work, str(work.output))
+    assert "Nothing to compare: one result, t@mcqa (known)" in error
+    assert "t@mcqa (known) is there 2 times" in error
+    assert "`lm-eval diff`" in error
+
+
+def test_scores_over_several_orders_are_not_split_by_what_one_of_them_read(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@generate", "--permute", "cyclic", model="dummy")
+    (block,) = compared(work, "--metric", "acc_debiased")["comparisons"]
+    assert {row["metric"] for row in block["rows"]} == {"acc_debiased"}
+    assert all(row["num_read"] is row["bounds"] is None for row in block["rows"])
+    (block,) = compared(work)["comparisons"]
+    assert block["rows"][1]["num_read"] < 40
+
+
+def test_how_fast_a_model_is_asked_makes_no_other_model_of_it(work: Workplace) -> None:
+    for size in ("4", "8"):
+        run(work, "--tasks", "t.yaml@mcqa")
+        path = max(work.output.rglob("results_*.json"))
+        stored = json.loads(path.read_text("utf-8"))
+        stored["config"]["model_args"] = {"batch_size": size, "num_concurrent": size}
+        path.write_text(json.dumps(stored), "utf-8")
+    error = refused(work, str(work.output))
+    assert "t@mcqa (known) is there 2 times" in error
+
+
+def test_a_task_without_choices_is_not_sent_to_formats_that_need_them(work: Workplace) -> None:
+    run(work, "--tasks", "demo_short@cot", "--limit", "4", model="dummy")
+    error = refused(work, str(work.output))
+    assert "Give a run of another model, or of another format, as well." in error
+    assert "mcqa" not in error
+
+
+def test_of_many_models_older_results_are_counted(work: Workplace) -> None:
+    for number in range(10):
+        run(work, "--tasks", "t.yaml@mcqa", "--limit", "8")
+        path = max(work.output.rglob("results_*.json"))
+        stored = json.loads(path.read_text("utf-8"))
+        stored["model_name"] = f"model {number % 5}"
+        path.write_text(json.dumps(stored), "utf-8")
+    (note,) = compared(work)["notes"]
+    assert note.startswith(
+        "5 results of 5 models are there more than once. The newest of each counts"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("metrics", [[None]]),
+        ("metrics", 3.5),
+        ("fewshot_docs", True),
+        ("doc_hash", float("nan")),
+    ],
+)
+def test_damaged_samples_are_one_message(work: Workplace, key: str, value: object) -> None:
+    run(work, "--tasks", "t.yaml@generate,t.yaml@mcqa")
+    for path in work.output.rglob("items_*.json"):
+        path.unlink()
+    path = next(work.output.rglob("samples_t@generate_*.jsonl"))
+    first, *rest = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | {key: value}), *rest]), "utf-8")
+    assert f"{path} is damaged" in refused(work, str(work.output))
+
+
+def test_shares_of_what_was_read_are_checked(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@generate,t.yaml@mcqa")
+    (path,) = work.output.rglob("items_*.json")
+    items = json.loads(path.read_text("utf-8"))
+    items["items"][0]["read"][1] = float("inf")
+    path.write_text(json.dumps(items), "utf-8")
+    assert f"{path} is damaged" in refused(work, str(work.output))

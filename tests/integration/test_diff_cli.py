@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import peer_files
 import pytest
-from command_line import Outcome, Workplace
+from command_line import SOURCE, Outcome, Workplace
 
 SCREENS = Path(__file__).parents[1] / "golden" / "lab"
 
@@ -427,3 +430,83 @@ def test_long_names_of_arguments_are_cut(place: Workplace) -> None:
     stored["config"]["model_args"] = {"k" * 500: "v" * 500}
     path.write_text(json.dumps(stored), "utf-8")
     assert place.cli("diff", "a", "b").out.count("k") < 100
+
+
+def without_numpy(place: Workplace, *argv: str) -> Outcome:
+    """A command where numpy and scipy are not installed."""
+    missing = "import sys; sys.modules['numpy'] = sys.modules['scipy'] = None"
+    code = f"{missing}; from lm_eval.cli import main; sys.exit(main({list(argv)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=place.folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_right_or_wrong_needs_no_numpy(place: Workplace) -> None:
+    run(place, "a")
+    run(place, "b", "--num_fewshot", "1")
+    done, _ = diff(place)
+    bare = without_numpy(place, "diff", "a", "b", "--output_path", "diff.json")
+    assert (bare.code, bare.out) == (0, done.out), bare.err
+    assert "(exact McNemar)" in bare.out
+    again = without_numpy(place, "reread", "a", "--as", "cot")
+    assert again.code == 0, again.err
+    assert "(exact McNemar)" in again.out
+
+
+def test_clusters_need_numpy_for_their_test_alone(place: Workplace) -> None:
+    lines = (place.folder / "docs.jsonl").read_text().splitlines()
+    docs = [{**json.loads(line), "book": f"b{at // 3}"} for at, line in enumerate(lines)]
+    place.write("docs.jsonl", "".join(json.dumps(doc) + "\n" for doc in docs))
+    run(place, "a", cluster="book")
+    run(place, "b", "--num_fewshot", "1", cluster="book")
+    _, full = diff(place)
+    bare = without_numpy(place, "diff", "a", "b", "--output_path", "bare.json")
+    assert bare.code == 0, bare.err
+    found = json.loads((place.folder / "bare.json").read_text("utf-8"))["results"][0]
+    assert (found["parts"], found["scores"]) == (full["parts"], full["scores"])
+    assert found["paired"] is None
+    assert "pip install 'lm-eval-formats[lab]'" in " ".join(bare.out.split())
+    assert "verdicts" in bare.out
+    again = without_numpy(place, "reread", "a", "--as", "cot")
+    assert again.code == 1
+    assert "pip install 'lm-eval-formats[lab]'" in again.err
+
+
+def test_of_several_replies_all_are_counted_as_read_or_not(place: Workplace) -> None:
+    run(place, "a", repeats=3)
+    run(place, "b", "--num_fewshot", "1", repeats=3)
+    _, found = diff(place)
+    read = [
+        [
+            one["no_answer"] is None
+            for sample in stored_samples(place, out)
+            for one in sample["readings"]
+        ]
+        for out in "ab"
+    ]
+    counts = found["counts"]
+    assert counts["replies_a"] == counts["replies_b"] == 60
+    assert [counts["read_a"], counts["read_b"]] == [sum(one) for one in read]
+
+
+def test_scored_choices_count_as_read_beside_answers_that_are_read(place: Workplace) -> None:
+    run(place, "a", fmt="mcqa")
+    run(place, "b", fmt="generate")
+    _, found = diff(place, "--formats", "mcqa,generate")
+    assert re.search(r"read nothing to read → \d+ %", found["said"])
+    assert 0 < found["difference"] <= 1 - found["counts"]["read_b"] / 20
+    assert "format adherence, not ability, may explain it." in found["said"]
+
+
+def test_orders_of_choices_are_a_setting(place: Workplace) -> None:
+    run(place, "a", fmt="mcqa")
+    run(place, "b", "--permute", "cyclic", fmt="mcqa")
+    _, found = diff(place)
+    assert found["changes"] == {"settings": {"permute": [None, "cyclic"]}}

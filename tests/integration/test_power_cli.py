@@ -144,6 +144,40 @@ def test_two_models_under_one_format(work: Workplace) -> None:
     assert row["items"] > 20
 
 
+def test_runs_of_one_model_with_other_arguments_are_told_apart(work: Workplace) -> None:
+    task = work.task()
+    for seed in ("1", "2"):
+        arguments = ("--model", "dummy", "--model_args", f"seed={seed}", "--output_path", "out")
+        assert work.cli("run", "--tasks", task, *arguments).code == 0
+    (row,) = rows(work, "out", "--difference", "0.1")
+    assert row["label"] == "t (dummy (seed=1)) − t (dummy (seed=2))"
+    done = work.cli("power", "out")
+    assert "Note: dummy was asked with different --model_args." in done.out.replace("\n", " ")
+
+
+def test_the_exact_test_that_will_be_used_stands_beside_the_formula(work: Workplace) -> None:
+    (row,) = rows(work, "--difference", "0.03", "--discordant", "0.2")
+    assert (row["items"], row["power"]) == (1745, 0.8)
+    assert row["exact"]["items"] == 1800
+    assert row["exact"]["power"] == pytest.approx(0.787, abs=5e-4)
+    done = work.cli("power", "--difference", "0.03", "--discordant", "0.2")
+    assert "finds it in 78.7 %; for 80 % it needs 1,800 items." in done.out.replace("\n", " ")
+    (smallest,) = rows(work, "--items", "200", "--discordant", "0.2")
+    assert smallest["exact"]["difference"] > smallest["difference"]
+    (chance,) = rows(work, "--items", "1800", "--discordant", "0.2", "--difference", "0.03")
+    assert chance["exact"]["power"] == pytest.approx(0.8, abs=1e-3)
+    for other in (("--variance", "0.2"), ("--discordant", "0.2", "--within", "0.1")):
+        assert all(row["exact"] is None for row in rows(work, "--difference", "0.03", *other))
+
+
+def test_a_difference_beyond_the_discordant_items_is_planned_with_as_many(work: Workplace) -> None:
+    assumed = ("--accuracy", "0.9", "--correlation", "0.9", "--difference", "0.05")
+    (row,) = rows(work, *assumed)
+    (all_one_way,) = rows(work, "--discordant", "0.05", "--difference", "0.05")
+    assert row["exact"]["items"] == all_one_way["exact"]["items"]
+    assert "more than the 0.018 here" in work.cli("power", *assumed).out.replace("\n", " ")
+
+
 def test_a_run_with_one_format_says_how_to_add_one(work: Workplace) -> None:
     task = work.task()
     assert work.run("--tasks", task).code == 0
@@ -154,12 +188,22 @@ def test_a_run_with_one_format_says_how_to_add_one(work: Workplace) -> None:
     assert "Did you mean 't'?" in done.err
 
 
+def test_results_and_metrics_are_chosen_as_for_a_comparison(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}, "other": {"type": "cloze"}})
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    (row,) = rows(work, "out", "--formats", "mcqa,cloze")
+    assert row["label"] == "t@mcqa − t@cloze"
+    found = rows(work, "out", "--formats", "mcqa,cloze", "--metric", "acc_norm,acc")
+    assert len(found) == 1
+    assert "no metric nope" in work.cli("power", "out", "--metric", "nope").err
+
+
 def test_a_run_without_samples_and_one_that_is_there_twice(work: Workplace) -> None:
     work.task(formats={"mcqa": {}, "cloze": {}})
     assert work.run("--tasks", "t.yaml@*").code == 0
     assert work.run("--tasks", "t.yaml@*").code == 0
     done = work.cli("power", "out")
-    assert "more than once" in done.err
+    assert "are there 2 times. The newest counts" in done.out.replace("\n", " ")
     for path in [*work.output.rglob("samples_*"), *work.output.rglob("items_*")]:
         path.unlink()
     done = work.cli("power", "out")
@@ -207,3 +251,14 @@ def test_other_items_are_taken_together_only_when_asked(work: Workplace) -> None
     again = work.cli("power", "out", "--intersect")
     assert again.code == 0, again.err
     assert "With 12 items" in again.out
+
+
+def test_few_clusters_are_said_and_may_find_nothing(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}}, cluster="answer")
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    (row,) = rows(work, "out")
+    assert row["difference"] is None  # four clusters: no p below 2 / 2⁴
+    done = work.cli("power", "out")
+    assert "The items come in 4 clusters" in done.out
+    (row,) = rows(work, "out", "--difference", "0.1")
+    assert row["items"] > 20

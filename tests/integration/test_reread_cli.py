@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -200,12 +202,100 @@ def test_repeats_are_all_read_and_docs_are_their_clusters(place: Workplace) -> N
     assert "p = 0.062 (exact sign flips)" in " ".join(done.out.split())  # five docs: 2 × 2⁻⁵
 
 
-def test_orders_of_choices_beyond_the_first_are_told(place: Workplace) -> None:
+def test_the_score_of_what_was_read_is_that_of_the_run(place: Workplace) -> None:
+    name = place.task(formats=..., repeats=3)
+    assert place.run("--tasks", f"{name}@generate").code == 0
+    done = place.cli("reread", "out", "--as", "generate")
+    (stored,) = json.loads(next(place.output.rglob("results_*.json")).read_text())[
+        "results"
+    ].values()
+    before = next(line for line in done.out.splitlines() if line.startswith("before"))
+    assert before.split()[1] == f"{stored['acc,none']:.3f}"
+    assert f" {stored['acc_read,none']:.3f}  choice" in before
+
+
+def test_every_order_of_the_choices_is_read(place: Workplace) -> None:
     name = place.task(formats=...)
     assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
-    done, rows = reread(place, "--scorer", "first_label")
-    assert len(rows) == 20
-    assert "only that of the data is read again" in done.out
+    done, rows = reread(place, "--as", "generate")
+    assert len(rows) == 80
+    assert rows[5]["item"] == "doc 1, order 2"
+    assert [row["after"] for row in rows] == [row["before"] for row in rows]
+    stored = json.loads(next(place.output.rglob("results_*.json")).read_text())["results"]
+    scores = {key.partition(",")[0]: value for key, value in stored["t@generate"].items()}
+    said = " ".join(done.out.split())
+    assert "in the order of the data: acc of 20 stored answers" in said
+    assert "in all orders of the choices: acc_over_orders of 80 stored answers to 20 docs" in said
+    assert mean(row["before"]["score"] for row in rows) == pytest.approx(scores["acc_over_orders"])
+    debiased = f"{scores['acc_debiased']:.3f}"
+    assert f"most orders name: {debiased} before, {debiased} after" in said
+
+
+def test_labels_name_the_choices_of_their_own_order(place: Workplace) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
+    _, rows = reread(place, "--scorer", "regex,pattern=\\b([A-D])\\b")
+    read = {row["item"]: row["after"] for row in rows if row["after"]["no_answer"] is None}
+    assert any("order 3" in item for item in read)
+    for sample in place.samples("t@generate"):
+        for at, one in enumerate(sample["choice_order"]["orders"], start=1):
+            found = read.get(f"doc {sample['doc_id']}, order {at}")
+            if found is None:
+                continue
+            letter = re.search(r"\b([A-D])\b", (one.get("resps") or sample["resps"])[0][0])
+            assert letter is not None
+            place_in_data = one["order"]["ABCD".index(letter[1])]
+            assert found["answer"] == sample["doc"]["choices"][place_in_data]
+            assert found["score"] == (place_in_data == sample["doc"]["answer"])
+
+
+def test_orders_of_older_samples_are_read_as_far_as_they_are_known(place: Workplace) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
+    _, rows = reread(place, "--scorer", "first_label")
+    (path,) = place.output.rglob("samples_*.jsonl")
+    samples = [json.loads(line) for line in path.read_text().splitlines()]
+    for sample in samples:
+        for one in sample["choice_order"]["orders"]:
+            one.pop("readings", None)
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    _, older = reread(place, "--scorer", "first_label")
+    assert [row["after"] for row in older] == [row["after"] for row in rows]
+    kept = ("score", "answer", "no_answer")
+    assert [[row["before"][key] for key in kept] for row in older] == [
+        [row["before"][key] for key in kept] for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"choice_order": [1]},
+        {"choice_order": {"orders": [7, 8]}},
+        {"choice_order": {"orders": [{"order": [0, 1]}, {"order": [1, 1], "resps": [["A"]]}]}},
+        {"choice_order": {"orders": [{"order": [0, 1]}, {"order": [1, 0], "resps": []}]}},
+        {"choice_order": {"orders": [{"order": list(range(9))}]}},
+    ],
+)
+def test_damaged_orders_are_one_message(place: Workplace, damage: dict[str, Any]) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
+    rewrite(place, lambda sample: sample | damage)
+    broken = place.cli("reread", "out", "--scorer", "first_label")
+    assert broken.code == 1
+    assert "Doc 0 of these samples holds no orders that can be understood" in broken.err
+
+
+def test_several_replies_in_several_orders_are_all_read(place: Workplace) -> None:
+    name = place.task(formats=..., repeats=2)
+    assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
+    done, rows = reread(place, "--as", "generate")
+    assert len(rows) == 160
+    assert rows[3]["item"] == "doc 0, order 2, reply 2"
+    stored = json.loads(next(place.output.rglob("results_*.json")).read_text())["results"]
+    scores = {key.partition(",")[0]: value for key, value in stored["t@generate"].items()}
+    assert mean(row["after"]["score"] for row in rows) == pytest.approx(scores["acc_over_orders"])
+    assert f"most orders name: {scores['acc_debiased']:.3f} before" in " ".join(done.out.split())
 
 
 def test_a_run_of_the_harness(place: Workplace) -> None:
@@ -377,3 +467,22 @@ def test_a_stored_config_without_its_question_says_where(place: Workplace) -> No
     assert done.code == 1
     assert "doc 0 of 'g' cannot be read again" in done.err
     assert "doc_to_text" in done.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        ({"acc": float("inf")}, "has no number as its `acc`"),
+        ({"read_with": {"gold": []}}, "holds no reading that can be understood"),
+        ({"reading": {"span": [1]}}, "holds no reading that can be understood"),
+    ],
+)
+def test_damaged_readings_are_one_message(
+    place: Workplace, damage: dict[str, Any], text: str
+) -> None:
+    name = place.task(formats=...)
+    assert place.run("--tasks", f"{name}@generate").code == 0
+    rewrite(place, lambda sample: sample | damage)
+    broken = place.cli("reread", "out", "--scorer", "first_label")
+    assert broken.code == 1
+    assert f"Doc 0 of these samples {text}" in broken.err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
-from lm_eval.errors import OutputError, UsageError
+from lm_eval.errors import ComparisonError, OutputError, UsageError
 from lm_eval.lab.choosing import Choice, chosen
 from lm_eval.lab.compared import Comparison
 from lm_eval.lab.comparing import Options
@@ -27,7 +27,10 @@ def compare(args: argparse.Namespace) -> int:
 
     _check(args)
     measurements, notes = chosen(open_runs(args.runs), choice_of(args))
-    found = compared(measurements, options_of(args))
+    try:
+        found = compared(measurements, options_of(args))
+    except ComparisonError as error:
+        raise ComparisonError(" ".join([str(error), *notes])) from None
     found = replace(found, notes=(*notes, *found.notes))
     print_comparison(found, console(), flips=args.flips)
     paths = []

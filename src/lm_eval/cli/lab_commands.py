@@ -28,17 +28,7 @@ def add_compare(commands: Any) -> None:
         metavar="RUN",
         help="results files, or folders that --output_path named; all results in them are used",
     )
-    parser.add_argument(
-        "--tasks", "-t", nargs="+", metavar="NAME", help="only these tasks (or task@format)"
-    )
-    parser.add_argument("--formats", nargs="+", metavar="NAME", help="only these formats")
-    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models")
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        help="compare this metric; of several, as in acc_norm,acc, the first that a result has "
-        "(default: the one shown as the score)",
-    )
+    _add_choice(parser)
     parser.add_argument(
         "--default",
         metavar="FORMAT",
@@ -143,9 +133,7 @@ def add_power(commands: Any) -> None:
         metavar="RUN",
         help="a results file or folder: every two formats of a model in it, and every two models",
     )
-    parser.add_argument(
-        "--tasks", "-t", nargs="+", metavar="TASK", help="only these tasks of the runs"
-    )
+    _add_choice(parser)
     parser.add_argument(
         "--intersect",
         action="store_true",
@@ -249,6 +237,21 @@ def add_diff(commands: Any) -> None:
     )
     parser.add_argument(
         "--output_path", "-o", metavar="FILE", help="write everything found as JSON"
+    )
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Which results of several runs are wanted, and which number of each."""
+    parser.add_argument(
+        "--tasks", "-t", nargs="+", metavar="NAME", help="only these tasks (or task@format)"
+    )
+    parser.add_argument("--formats", nargs="+", metavar="NAME", help="only these formats")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="compare this metric; of several, as in acc_norm,acc, the first that a result has "
+        "(default: the one shown as the score)",
     )
 
 

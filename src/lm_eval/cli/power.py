@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_eval.cli.compare import choice_of
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import Plan, plan
-from lm_eval.lab.power_rows import Assumptions, PowerRow, Question
+from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
 from lm_eval.lab.power_runs import pairs_in_runs
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.terminal import console, visible
@@ -25,6 +26,8 @@ _COLUMNS = (
     Column("repeats", "Replies per item", is_number=True),
     Column("items", "Items", is_number=True, stays=True),
     Column("chance", "Found in", is_number=True, stays=True),
+    Column("exact", "Exact test", is_number=True),
+    Column("needs", "Needs", is_number=True),
 )
 
 
@@ -38,14 +41,16 @@ class _Row:
     repeats: str
     items: str
     chance: str
+    exact: str
+    needs: str
 
 
 def power(args: argparse.Namespace) -> int:
     """Print the table and what it says."""
     try:
-        question, assumptions = _question(args), _assumptions(args)
+        question, (assumptions, notes) = _question(args), _assumptions(args)
         _check_repeats(question, assumptions)
-        found = plan(assumptions, question)
+        found = plan(assumptions, question, notes)
     except ValueError as error:
         raise UsageError(str(error)) from None
     out = console()
@@ -53,6 +58,8 @@ def power(args: argparse.Namespace) -> int:
     out.print()
     for sentence in found.words:
         out.print(Paragraph("", visible(sentence)))
+    for note in found.notes:
+        out.print(Paragraph("Note: ", visible(note)))
     if args.output_path:
         _write(found, args.output_path)
     return 0
@@ -76,7 +83,7 @@ def _question(args: argparse.Namespace) -> Question:
     return question
 
 
-def _assumptions(args: argparse.Namespace) -> list[Assumptions]:
+def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]]:
     named = {
         name: getattr(args, name)
         for name in ("variance", "discordant", "accuracy", "correlation")
@@ -88,10 +95,10 @@ def _assumptions(args: argparse.Namespace) -> list[Assumptions]:
             f"Give runs or assumptions, not both: {given} is not needed beside {args.runs[0]!r}."
         )
     if args.runs:
-        return pairs_in_runs(args.runs, args.tasks, intersect=args.intersect)
+        return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0
     total_variance(0.0, within)  # the check of a variance
-    return [_assumed(named, within)]
+    return [_assumed(named, within)], []
 
 
 def _assumed(named: dict[str, float], within: float) -> Assumptions:
@@ -110,11 +117,14 @@ def _assumed(named: dict[str, float], within: float) -> Assumptions:
                 "--discordant is the share of items that one has right and the other wrong, above 0 and "
                 f"up to 1; got {rate:g}."
             )
-        return Assumptions(f"{rate:g} of items discordant", rate, within, limit=rate)
+        exact = None if within else rate
+        label = f"{rate:g} of items discordant"
+        return Assumptions(label, rate, within, limit=rate, discordant=exact)
     if set(named) == {"accuracy", "correlation"}:
         variance = variance_of_difference(named["accuracy"], named["correlation"])
         label = f"accuracy {named['accuracy']:g}, correlation {named['correlation']:g}"
-        return Assumptions(label, variance, within, limit=1.0)
+        exact = None if within else variance
+        return Assumptions(label, variance, within, limit=1.0, discordant=exact)
     raise UsageError(_what_to_give(named))
 
 
@@ -154,7 +164,16 @@ def _row(row: PowerRow, variance: float, has_repeats: bool) -> _Row:
         repeats=("" if not has_repeats else "none" if row.repeats is None else f"{row.repeats:,}"),
         items=f"{row.items:,}",
         chance=f"{100 * row.power:.0f} %",
+        exact="" if row.exact is None else f"{100 * row.exact.power:.0f} %",
+        needs="" if row.exact is None else _needs(row.exact),
     )
+
+
+def _needs(exact: Exact) -> str:
+    """What the exact test takes instead of the number that was looked for."""
+    if exact.items is not None:
+        return f"{exact.items:,}"
+    return "" if exact.difference is None else f"{exact.difference:.4f}"
 
 
 def _write(found: Plan, path: str) -> None:

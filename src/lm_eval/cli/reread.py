@@ -16,8 +16,7 @@ from lm_eval.lab.chosen import one_run
 from lm_eval.lab.corpus_report import print_corpus
 from lm_eval.lab.odd_answers import read_corpus
 from lm_eval.lab.reader_spec import given_reader, reader_words
-from lm_eval.lab.reread import reread as read_again
-from lm_eval.lab.reread import rereadable
+from lm_eval.lab.reread import rereadable, rereads
 from lm_eval.lab.reread_items import ReadAgain
 from lm_eval.lab.reread_report import print_reread
 from lm_eval.reports.encode import to_json
@@ -68,7 +67,7 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> N
         write({"name": name, **item.to_dict()})
 
     for name in rereadable(run, split_list(args.tasks), split_list(args.format)):
-        found = read_again(
+        parts = rereads(
             run,
             name,
             reader,
@@ -77,7 +76,8 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> N
             include_path=args.include_path,
             on_item=on_item,
         )
-        print_reread(found, console())
+        for found in parts:
+            print_reread(found, console())
 
 
 @contextmanager

@@ -13,6 +13,10 @@ from lm_eval.lab.stored import StoredRun
 PLAIN = "plain"
 """What a task without a format is called beside formats."""
 
+MANY_MODELS = 4
+"""Of more than these, results that are there twice are counted, not named."""
+_PACE = ("num_concurrent", "max_retries", "timeout", "batch_size", "max_batch_size")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -95,7 +99,7 @@ def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
     """The results, with models that were asked the same with different arguments as several models."""
     asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
     for one in results:
-        asked.setdefault(one.key, []).append(one.run.arguments)
+        asked.setdefault(one.key, []).append(_arguments(one))
     several = {key[0] for key, given in asked.items() if any(one != given[0] for one in given)}
     labels = {model: _labels([one for one in results if one.model == model]) for model in several}
     notes = [
@@ -110,9 +114,14 @@ def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
     return told, notes
 
 
+def _arguments(one: _Result) -> dict[str, str]:
+    """What the model was opened with, without what says only how fast it is asked."""
+    return {name: value for name, value in one.run.arguments.items() if name not in _PACE}
+
+
 def _labels(results: Sequence[_Result]) -> dict[Path, str]:
     """What a model is called in each of its runs: with the arguments in which these differ."""
-    given = {one.run.path: one.run.arguments for one in results}
+    given = {one.run.path: _arguments(one) for one in results}
     names = dict.fromkeys(name for one in given.values() for name in one)
     differ = [name for name in names if len({one.get(name) for one in given.values()}) > 1]
     told = {
@@ -134,13 +143,19 @@ def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
         older[one.key] = older.get(one.key, 0) + 1
         if one.time >= known.time:
             kept[one.key] = one  # at the place of the first, so that the order stays
+    if len({key[0] for key in older}) > MANY_MODELS:
+        return list(kept.values()), [
+            f"{len(older)} results of {len({key[0] for key in older})} models are there more than once. "
+            "The newest of each counts; give results files to take others."
+        ]
     alike: dict[tuple[str, int, Path], list[str]] = {}
     for key, count in older.items():
         one = kept[key]
         alike.setdefault((one.model, count + 1, one.run.path), []).append(one.name)
     notes = [
         f"{listing(names, 4)} ({model}) {'is' if len(names) == 1 else 'are'} there {times} times. The "
-        f"newest counts, {path}; give the results file of another to take that."
+        f"newest counts, {path}; give the results file of another to take that, or two of them to "
+        "`lm-eval diff`."
         for (model, times, path), names in alike.items()
     ]
     return list(kept.values()), notes

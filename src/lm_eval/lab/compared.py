@@ -22,6 +22,7 @@ ALPHA = 0.05
 REAL = "real"
 ADHERENCE = "format adherence, not ability"
 CHANCE = "may be luck"
+CHANCE_OR_ADHERENCE = "may be luck, or format adherence, not ability"
 EQUAL = "no difference"
 
 
@@ -96,9 +97,11 @@ class Pair:
     @property
     def verdict(self) -> str:
         """What the difference is, in a few words."""
-        if not self.is_significant:
-            return CHANCE if any(self.counts) else EQUAL
-        return ADHERENCE if self.is_adherence else REAL
+        if self.is_significant:
+            return ADHERENCE if self.is_adherence else REAL
+        if not any(self.counts):
+            return EQUAL
+        return CHANCE_OR_ADHERENCE if self.is_adherence else CHANCE
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

@@ -242,10 +242,17 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
     one = groups[0][0]
     singles = listing([f"{rows[0].name} ({rows[0].model})" for rows in groups], 5)
     found = "one result" if len(groups) == 1 else "runs of different tasks, each with one result"
-    usual = one.task if one.format == "plain" else f"{one.task}@{one.format}"
-    other = f"{one.task}@{'cloze' if one.format == 'mcqa' else 'mcqa'}"
-    command = one.more_formats or f"lm-eval run --tasks {usual},{other} --output_path DIR"
-    return (
-        f"Nothing to compare: {found}, {singles}. Add a format: `{command}`; or give a run of another "
-        "model as well."
-    )
+    return f"Nothing to compare: {found}, {singles}. {_another_format(one)}"
+
+
+def _another_format(one: Measurement) -> str:
+    """How to get a second result beside one."""
+    known = ("mcqa", "cloze") if (one.facts or {}).get("has_choices", True) else ("cot",)
+    others = [name for name in known if name != one.format]
+    command = one.more_formats
+    if command is None and not others:
+        return "Give a run of another model, or of another format, as well."
+    if command is None:
+        usual = one.task if one.format == "plain" else f"{one.task}@{one.format}"
+        command = f"lm-eval run --tasks {usual},{one.task}@{others[0]} --output_path DIR"
+    return f"Add a format: `{command}`; or give a run of another model as well."

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.errors import ComparisonError, listing
+from lm_eval.errors import ComparisonError, MissingExtraError, listing
 from lm_eval.lab.chosen import check_names, chosen_names, format_name
 from lm_eval.lab.diff_facts import Finding, result_findings, run_findings
 from lm_eval.lab.diff_items import COUNTED, STAGES, ItemDiff, compare_items
@@ -39,13 +39,15 @@ class ResultDiff:
     metrics: tuple[str, str]
     scores: tuple[Estimate | None, Estimate | None]
     paired: Paired | None
-    """On the items that both have; None where scores are not known item by item."""
+    """On the items that both have; None where scores are not known item by item, or ``no_test``."""
     findings: tuple[Finding, ...]
     items: ItemDiff | None
     """None where one of the runs has no samples."""
     parts: Parts
     no_items: str = ""
     """Why there is nothing item by item."""
+    no_test: str = ""
+    """What has to be installed for the test of the items that both have."""
 
     @property
     def difference(self) -> float | None:
@@ -69,6 +71,7 @@ class ResultDiff:
             "higher_in_b": list(flips[1]),
             "findings": [finding.to_dict() for finding in self.findings],
             "no_items": self.no_items,
+            "no_test": self.no_test,
         }
 
 
@@ -173,14 +176,16 @@ def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> 
         _estimate(a.results, name_a, metric_a, items.scores[0], items.all_clusters[0]),
         _estimate(b.results, name_b, metric_b, items.scores[1], items.all_clusters[1]),
     )
+    found, no_test = _paired(items)
     return ResultDiff(
         (name_a, name_b),
         (metric_a[0], metric_b[0]),
         scores,
-        _paired(items),
+        found,
         findings,
         items,
         _parts(items),
+        no_test=no_test,
     )
 
 
@@ -192,12 +197,16 @@ def _metric(run: StoredRun, name: str) -> tuple[str, str | None]:
         return NO_METRIC, None
 
 
-def _paired(items: ItemDiff) -> Paired | None:
+def _paired(items: ItemDiff) -> tuple[Paired | None, str]:
+    """The test on the items of both, or what it lacks: all else can be said without."""
     first, second = items.paired
     if not first:
-        return None
+        return None, ""
     clusters = items.clusters if len(items.clusters) == len(first) else None
-    return paired(first, second, clusters=clusters)
+    try:
+        return paired(first, second, clusters=clusters), ""
+    except MissingExtraError as error:
+        return None, f"{error.what} Install it: {error.install}"
 
 
 def _parts(items: ItemDiff) -> Parts:
@@ -226,11 +235,20 @@ def _estimate(
     stored = _stored(results, name, metric)
     if not scores or (stored is not None and stored.low is not None):
         return stored
-    is_clustered = len(clusters) == len(scores)
-    made = clustered_estimate(scores, clusters) if is_clustered else mean_estimate(scores)
+    made = _made(scores, clusters)
     if stored is None:
         return made
     return stored if abs(stored.value - made.value) > 1e-6 else made
+
+
+def _made(scores: Sequence[float], clusters: Sequence[str]) -> Estimate:
+    if len(clusters) != len(scores):
+        return mean_estimate(scores)
+    try:
+        return clustered_estimate(scores, clusters)
+    except MissingExtraError:
+        mean = sum(scores) / len(scores)
+        return Estimate(mean, None, None, None, len(scores), "none")
 
 
 def _stored(
@@ -246,7 +264,8 @@ def _stored(
     if not isinstance(ends, list) or len(ends) != 2:
         ends = [None, None]
     low, high = (one if isinstance(one, int | float) else None for one in ends)
-    count = int(results.get("n-samples", {}).get(name, {}).get("effective", 0) or 0)
+    known = results.get("n-samples", {}).get(name, {}).get("effective")
+    count = known if isinstance(known, int) else 0
     return Estimate(
         float(value), stderr if isinstance(stderr, float) else None, low, high, count, "as stored"
     )

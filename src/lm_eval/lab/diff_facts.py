@@ -123,6 +123,8 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     ours, theirs = a.results, b.results
     shots = (ours.get("n-shot", {}).get(name_a), theirs.get("n-shot", {}).get(name_b))
     found = [Change("num_fewshot", *shots)] if shots[0] != shots[1] else []
+    modes = _permuted(ours, name_a), _permuted(theirs, name_b)
+    found += [Change("permute", *modes)] if modes[0] != modes[1] else []
     if a.format_of(name_a) == b.format_of(name_b):  # else they belong to the formats
         configs = ours["configs"].get(name_a, {}), theirs["configs"].get(name_b, {})
         found += _changes(_GENERATION, *configs)
@@ -131,6 +133,13 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     known = "" if shots[0] is None else f"{shots[0]} shots, "
     words = f"{known}limit, seeds, chat template, generation"
     return Finding("settings", tuple(found), same=words)
+
+
+def _permuted(results: Mapping[str, Any], name: str) -> Any:
+    """In which orders of their choices docs were asked; None: in that of the data alone."""
+    facts = results.get("choice_order")
+    found = facts.get(name) if isinstance(facts, Mapping) else None
+    return found.get("mode") if isinstance(found, Mapping) else None
 
 
 def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -154,7 +163,7 @@ def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Finding:
 def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     """The task's own fingerprint where both have one, else its config; and its version."""
     first, second = a.results, b.results
-    version = (first["versions"].get(name_a), second["versions"].get(name_b))
+    version = (first.get("versions", {}).get(name_a), second.get("versions", {}).get(name_b))
     prints = (_fingerprint(first, name_a), _fingerprint(second, name_b))
     changes = [Change("version", *version)] if version[0] != version[1] else []
     if a.task_of(name_a) != b.task_of(name_b):

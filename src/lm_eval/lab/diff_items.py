@@ -24,7 +24,7 @@ Sample = dict[str, Any]
 COUNTED = (
     *("shared", "only_a", "only_b", "changed", "moved", "unscored", "flips", "shots", "no_shots"),
     *("targets", "prompts", "no_prompts", "same_prompts", "tokens", "answers", "same_answers"),
-    *("readings", "with_reading", "read_a", "read_b"),
+    *("readings", "with_reading", "replies_a", "replies_b", "read_a", "read_b"),
 )
 """``changed``: same number, other content; ``moved``: the reverse; ``no_…``: not stored."""
 
@@ -203,11 +203,14 @@ class _Tally:
         return self._found
 
     def _count_read(self, one: Sample, other: Sample) -> None:
-        ours, theirs = one.get("reading"), other.get("reading")
-        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            self._found.counts["with_reading"] += 1
-            self._found.counts["read_a"] += ours.get("no_answer") is None
-            self._found.counts["read_b"] += theirs.get("no_answer") is None
+        """What is not read from text, such as choices that were scored, counts as read."""
+        counts = self._found.counts
+        readings = [_readings(sample) for sample in (one, other)]
+        counts["with_reading"] += any(readings)
+        for side, some in zip("ab", readings, strict=True):
+            counts[f"reads_{side}"] += bool(some)
+            counts[f"replies_{side}"] += len(some) or 1
+            counts[f"read_{side}"] += sum(one.get("no_answer") is None for one in some or [{}])
 
     def _score(self, sample: Sample, side: int) -> float | None:
         value = sample.get(self._metrics[side])
@@ -260,6 +263,12 @@ class _Tally:
             self._found.num_numbers += 1
             far = max(abs(x - y) for x, y in zip(ours, theirs, strict=True))
             self._found.largest_change = max(self._found.largest_change, far)
+
+
+def _readings(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """How each reply to a doc was read; empty where nothing was read from text."""
+    found = sample.get("readings") or [sample.get("reading")]
+    return [one for one in found if isinstance(one, Mapping)]
 
 
 def _content(sample: Mapping[str, Any]) -> str:

@@ -66,15 +66,18 @@ def print_diff(found: RunDiff, console: Console, *, show: int) -> None:
 def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: int) -> None:
     console.print()
     console.print(Paragraph("", _scores(result)))
+    shared = [] if result.items is None else result.items.paired[0]
     if result.paired is not None:
         words = difference_words(result.paired, "A − B", "higher in A", "higher in B")
-        shared = len(result.items.paired[0]) if result.items is not None else 0
-        console.print(Paragraph("  ", f"On the {shared} items of both: {words}"))
+        console.print(Paragraph("  ", f"On the {len(shared)} items of both: {words}"))
+    elif result.no_test:
+        text = f"On the {len(shared)} items of both, luck cannot be told apart. {result.no_test}"
+        console.print(Paragraph("  ", text))
     console.print()
     lines: list[Line] = list(fact_lines(in_order([*found.findings, *result.findings]), show))
     if result.items is not None:
         lines += [*item_lines(result.items), *read_line(result.items)]
-    if result.items is not None and result.paired is not None:
+    if result.items is not None and shared:
         lines.append(("verdicts", verdict_line(result.items)))
     _print_lines(lines, console)
     console.print()

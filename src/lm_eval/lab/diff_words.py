@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from lm_eval.errors import listing
@@ -68,9 +69,14 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
 
 def read_line(items: ItemDiff) -> Iterator[Line]:
     """How many answers could be read in each run."""
-    total = items.counts["with_reading"]
-    if total:
-        shares = [percent(items.counts[f"read_{side}"], total) for side in "ab"]
+    counts = items.counts
+    if counts["with_reading"]:
+        shares = [
+            percent(counts[f"read_{side}"], counts[f"replies_{side}"])
+            if counts[f"reads_{side}"]
+            else "nothing to read"
+            for side in "ab"
+        ]
         yield "read", shares[0] if shares[0] == shares[1] else f"{shares[0]} → {shares[1]}"
 
 
@@ -92,8 +98,8 @@ def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
     said = [*_other_measure(found), _explanation(found, facts), *_rest(found)]
     equal = [fact.topic for fact in facts if fact.is_same]
     equal += _equal_items(found.items)
-    if found.paired is not None and any(found.parts.values()):
-        said.append(_chance(found.paired))
+    if any(found.parts.values()):
+        said += [] if found.paired is None else [_chance(found.paired)]
         said += _adherence(found)
     if equal:
         said.append(f"Found equal: {listing(equal)}.")
@@ -116,11 +122,12 @@ def _chance(found: Paired) -> str:
 
 def _adherence(found: ResultDiff) -> list[str]:
     """Said where a difference is no larger than that in the answers read."""
-    if found.items is None or found.paired is None or not found.items.counts["with_reading"]:
+    if found.items is None or not found.items.counts["with_reading"] or not found.items.paired[0]:
         return []
     counts = found.items.counts
-    gap = (counts["read_a"] - counts["read_b"]) / counts["with_reading"]
-    difference = found.paired.difference.value
+    first, second = (counts[f"read_{side}"] / counts[f"replies_{side}"] for side in "ab")
+    gap = first - second
+    difference = fmean(found.items.paired[0]) - fmean(found.items.paired[1])
     if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
         return []
     return [
@@ -135,7 +142,7 @@ def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
     if found.items is None:
         why = f"What differs in the files: {names}." if names else "The files tell no difference."
         return f"Item by item nothing is known: {found.no_items} {why}"
-    if found.paired is None and found.items.counts["shared"]:
+    if not found.items.paired[0] and found.items.counts["shared"]:
         why = f" What differs in the files: {names}." if names else ""
         return f"No item has a score in both runs, so there is no difference to explain.{why}"
     parts = {name: value for name, value in found.parts.items() if abs(value) > 1e-12}
@@ -261,6 +268,8 @@ def _items(items: ItemDiff) -> Iterator[Line]:
         said.append(f"{counts['changed']} under the same number with other content")
     if counts["moved"]:
         said.append(f"{counts['moved']} of these stand in the other run under another number")
+    if counts["unscored"]:
+        said.append(f"{counts['unscored']} of those in both without a score in one of them")
     yield "items", ", ".join(said)
     for one, other in items.examples.get("changed", ()):
         yield "", f"doc {one['doc_id']}, {_first_field(one.get('doc'), other.get('doc'))}"

@@ -8,8 +8,7 @@ error, unless the caller asks for the items that all have.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.items import ItemColumns
+from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.scoring.repeats import is_repeat_metric
 from lm_eval.stats.numeric import Array, numpy
 
@@ -113,6 +113,8 @@ def measurement(
     metric, filter_name = primary_metric(results, name, run, metrics)
     columns: ItemColumns = items(name, filter_name)
     read = None if columns.read is None else numpy().array(columns.read, dtype=float)
+    if metric in (ACC_DEBIASED, ACC_OVER_ORDERS):  # of several orders, one alone is known as read
+        read = None
     known = results.get("formats", {}).get(name)
     return Measurement(
         run=run,
@@ -137,6 +139,7 @@ def measurement(
             "version": results.get("versions", {}).get(name),
             "notes": results.get("notes", {}).get(name, []),
             "more_formats": results.get("more_formats"),
+            "has_choices": bool((results["configs"].get(name) or {}).get("doc_to_choice")),
         },
     )
 
@@ -240,13 +243,22 @@ def _check_shots(rows: Sequence[Measurement]) -> None:
 
 
 def _different_items(measurements: Sequence[Measurement], common: int) -> str:
-    sizes = listing([f"{_title(one)} has {len(one.items)}" for one in measurements], 6)
+    sizes = listing([_size(one) for one in measurements], 6)
     if not common:
         return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
+    again = "Run them with the same --limit or --samples"
+    if any(one.missing for one in measurements):
+        again = "Run again what got no answer"
     return (
-        f"These runs are not about the same items: {sizes}; {common} are in all of them. Run them with "
-        "the same --limit or --samples, or give --intersect to compare on what they share."
+        f"These runs are not about the same items: {sizes}; {common} are in all of them. {again}, or "
+        "give --intersect to compare on what they share."
     )
+
+
+def _size(one: Measurement) -> str:
+    """``t@mcqa (dummy) has 77 (3 got no answer)``."""
+    missing = f" ({one.missing} got no answer)" if one.missing else ""
+    return f"{_title(one)} has {len(one.items)}{missing}"
 
 
 def _title(one: Measurement) -> str:
@@ -315,9 +327,3 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Array:
             "every doc, or choose another with --metric."
         )
     return numpy().array(values, dtype=float)
-
-
-def formats_twice(measurements: Iterable[Measurement]) -> list[str]:
-    """Names (task, format and model) that occur more than once."""
-    counts = Counter((one.model, one.name) for one in measurements)
-    return [f"{name} ({model})" for (model, name), count in counts.items() if count > 1]

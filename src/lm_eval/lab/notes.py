@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lm_eval.lab.compared import ADHERENCE, Block
-from lm_eval.lab.phrases import p_words
+from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Block
+from lm_eval.lab.phrases import items, p_words
 from lm_eval.reports.table import number
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.clusters import FEW_CLUSTERS
@@ -41,7 +41,7 @@ def _column_notes(block: Block) -> Iterator[str]:
     yield f"Flips: items {what} under the first alone – under the second alone."
     if any(pair.both_read is not None for pair in block.pairs):
         yield "If both read: the difference (and p) on the items whose answers were read under both."
-    if any(pair.verdict == ADHERENCE for pair in block.pairs):
+    if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in block.pairs):
         yield (
             "Adherence: format adherence, not ability; the difference is no larger than the gap in "
             "answers read."
@@ -66,8 +66,8 @@ def block_notes(block: Block) -> Iterator[str]:
         flip = block.num_items - ones - zeros
         are = "are right" if block.higher_is_better else "score 1"
         yield (
-            f"Of {block.num_items} items, {ones} {are} under all, {zeros} under none and {flip} "
-            f"depend on the {block.compares[:-1]}."
+            f"Of {items(block)}, {ones} {are} under all, {zeros} under none and {flip} "
+            f"depend{'s' if flip == 1 else ''} on the {block.compares[:-1]}."
         )
     if any(row.bounds is not None and row.num_unread for row in block.rows):
         yield "Bounds: the score if all unread answers were wrong, and if all were right."

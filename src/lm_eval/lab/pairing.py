@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from lm_eval.lab.compared import Flips, Pair
 from lm_eval.lab.measured import Aligned
@@ -31,13 +32,14 @@ def pairs(
     """
     np = numpy()
     sign = 1 if aligned.measurements[0].higher_is_better else -1
-    order = np.argsort(-sign * aligned.scores.mean(axis=1), kind="stable")
-    found = [
-        (int(order[i]), int(order[j]), result)
-        for i, j, result in paired_many(aligned.scores[order], aligned.clusters, seed=seed)
-        if default is None or default in (labels[order[i]], labels[order[j]])
+    order = np.argsort(-sign * aligned.scores.mean(axis=1), kind="stable").tolist()
+    chosen = [
+        (i, j)
+        for i, j in combinations(order, 2)
+        if default is None or default in (labels[i], labels[j])
     ]
-    both_read = _both_read(aligned, [(i, j) for i, j, _ in found], seed)
+    found = paired_many(aligned.scores, aligned.clusters, chosen=chosen, seed=seed)
+    both_read = _both_read(aligned, chosen, seed)
     method = METHODS[adjust]
     adjusted = method([result.p for _, _, result in found])
     known = iter(method([result.p for result in both_read if result is not None]))

@@ -23,6 +23,8 @@ class Plan:
     assumptions: tuple[Assumptions, ...]
     rows: tuple[PowerRow, ...]
     words: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What should be known about the choice of results."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -32,8 +34,8 @@ class Plan:
         return found
 
 
-def plan(assumptions: Sequence[Assumptions], question: Question) -> Plan:
+def plan(assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()) -> Plan:
     """The answers for each of the assumptions; ValueError for what cannot be asked."""
     rows = [row for one in assumptions for row in power_rows(one, question)]
     words = power_words(assumptions, rows, question)
-    return Plan(question, tuple(assumptions), tuple(rows), tuple(words))
+    return Plan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))

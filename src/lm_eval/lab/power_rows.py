@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lm_eval.stats.mcnemar import exact_detectable, exact_items, exact_power
 from lm_eval.stats.power import (
     ALPHA,
     POWER,
+    can_find,
     detectable,
     items_needed,
     power_of,
@@ -37,12 +39,16 @@ class Assumptions:
     """Of the score of one reply around its item's mean, the same for both."""
     num_items: int | None = None
     """What the stored run has."""
+    num_clusters: int | None = None
+    """What its items come in."""
     repeats: int = 1
     """How many replies to each item it has."""
     seen: float | None = None
     """The difference in the stored run."""
     limit: float = math.inf
     """The largest difference that there can be."""
+    discordant: float | None = None
+    """The share of items right under one alone, where McNemar's exact test will compare; else None."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,18 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Exact:
+    """What McNemar's exact test makes of a row, whose own numbers are by the usual formula."""
+
+    power: float
+    """The chance that it finds the row's difference with the row's items."""
+    items: int | None = None
+    """How many items it takes, where that was asked."""
+    difference: float | None = None
+    """The smallest difference that it finds as often as asked, where that was asked."""
+
+
+@dataclass(frozen=True)
 class PowerRow:
     """One answer: with so many items and repeats, this difference is found with this chance."""
 
@@ -67,6 +85,8 @@ class PowerRow:
     repeats: int | None
     """None: no number of repeats would do."""
     power: float
+    exact: Exact | None = None
+    """None where scores are not right or wrong, or come in clusters or several replies."""
 
 
 def power_rows(one: Assumptions, question: Question) -> Iterator[PowerRow]:
@@ -97,15 +117,51 @@ def items_row(one: Assumptions, question: Question, difference: float, repeats: 
         alpha=question.alpha,
         power=question.power,
     )
-    return PowerRow(one.label, difference, max(1, math.ceil(exact)), repeats, question.power)
+    items = max(1, math.ceil(exact))
+    found = _exact(one, difference, items, question)
+    if found is not None:
+        needed = exact_items(
+            difference,
+            discordant=_discordant(one, difference),
+            alpha=question.alpha,
+            power=question.power,
+        )
+        found = replace(found, items=needed)
+    return PowerRow(one.label, difference, items, repeats, question.power, found)
 
 
 def _difference_row(one: Assumptions, question: Question, items: int, repeats: int) -> PowerRow:
     found = detectable(
         items, variance=_total(one, repeats), alpha=question.alpha, power=question.power
     )
-    possible = found if found <= one.limit else None
-    return PowerRow(one.label, possible, items, repeats, question.power)
+    is_own = items == one.num_items
+    if found > one.limit or (is_own and not can_find(one.num_clusters or items, question.alpha)):
+        return PowerRow(one.label, None, items, repeats, question.power)
+    exact = _exact(one, found, items, question)
+    if exact is not None and one.discordant is not None:
+        smallest = exact_detectable(
+            items,
+            discordant=one.discordant,
+            largest=one.limit,
+            alpha=question.alpha,
+            power=question.power,
+        )
+        exact = replace(exact, difference=smallest)
+    return PowerRow(one.label, found, items, repeats, question.power, exact)
+
+
+def _exact(one: Assumptions, difference: float, items: int, question: Question) -> Exact | None:
+    if one.discordant is None:
+        return None
+    rate = _discordant(one, difference)
+    found = exact_power(difference, items, discordant=rate, alpha=question.alpha)
+    return None if found is None else Exact(found)
+
+
+def _discordant(one: Assumptions, difference: float) -> float:
+    """The share of discordant items: as assumed, and at least what the difference is made of."""
+    assert one.discordant is not None
+    return min(1.0, max(one.discordant, abs(difference)))
 
 
 def _chance_rows(
@@ -113,7 +169,9 @@ def _chance_rows(
 ) -> Iterator[PowerRow]:
     repeats = question.repeats or one.repeats
     chance = power_of(difference, items, variance=_total(one, repeats), alpha=question.alpha)
-    yield PowerRow(one.label, difference, items, repeats, chance)
+    yield PowerRow(
+        one.label, difference, items, repeats, chance, _exact(one, difference, items, question)
+    )
     if one.within and question.repeats is None:
         found = repeats_needed(
             *(difference, items),

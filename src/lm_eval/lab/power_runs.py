@@ -8,33 +8,30 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median, variance
 
-from lm_eval.errors import ComparisonError, did_you_mean, listing
-from lm_eval.lab.measured import Aligned, Measurement, align, formats_twice, measurements_of
+from lm_eval.errors import ComparisonError, listing
+from lm_eval.lab.choosing import Choice, chosen
+from lm_eval.lab.measured import Aligned, Measurement, align
 from lm_eval.lab.power_rows import Assumptions
 from lm_eval.lab.stored import StoredRun, open_runs
-from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.paired import MCNEMAR, paired
 
 MANY_PAIRS = 10
 
 
 def pairs_in_runs(
-    paths: Sequence[str], tasks: Sequence[str] | None = None, *, intersect: bool = False
-) -> list[Assumptions]:
-    """Every two formats of one model, and every two models under one format, on the same items.
+    paths: Sequence[str], choice: Choice | None = None, *, intersect: bool = False
+) -> tuple[list[Assumptions], list[str]]:
+    """Every two formats of one model, every two models under one format, and notes on the choice.
 
-    Other items are an error, unless ``intersect`` asks for those that both of a pair have. Of more
-    than ten pairs, those with the smallest, the middle and the largest variance.
+    Results are chosen as for a comparison. Other items are an error, unless ``intersect`` asks for those
+    that both of a pair have. Of more than ten pairs, those with the smallest, the middle and the largest
+    variance.
     """
     runs = open_runs(paths)
-    found = _of_tasks([one for run in runs for one in measurements_of(run)], tasks)
-    if twice := formats_twice(found):
-        raise ComparisonError(
-            f"These results are there more than once: {listing(twice, 3)}. Give the results files to "
-            "use, not their folder."
-        )
+    found, notes = chosen(runs, choice)
     pairs = [(a, b) for a, b in combinations(found, 2) if _is_pair(a, b)]
     if not pairs:
-        raise ComparisonError(_nothing_to_pair(found))
+        raise ComparisonError(" ".join([_nothing_to_pair(found), *notes]))
     replies = {str(run.path): run for run in runs}
     made = [
         _assumptions(
@@ -49,20 +46,7 @@ def pairs_in_runs(
             f"{made[0].label}: both scored the same on all {made[0].num_items} items, so there is no "
             "variance to plan with. Run more items, or assume one: --discordant 0.1."
         )
-    return known if len(known) <= MANY_PAIRS else _three(known)
-
-
-def _of_tasks(found: Sequence[Measurement], tasks: Sequence[str] | None) -> list[Measurement]:
-    if not tasks:
-        return list(found)
-    known = sorted({one.task for one in found} | {one.name for one in found})
-    for task in tasks:
-        if task not in known:
-            raise ComparisonError(
-                f"There is no {task!r} in these runs.{did_you_mean(task, known)} They have: "
-                f"{listing(known)}."
-            )
-    return [one for one in found if one.task in tasks or one.name in tasks]
+    return (known if len(known) <= MANY_PAIRS else _three(known)), notes
 
 
 _ALL_FORMATS = "--tasks 'TASK@*'"
@@ -100,7 +84,13 @@ class _Replies:
         rows = [sample["readings"] for sample in run.samples(one.name) if "readings" in sample]
         if not rows:
             return cls()
-        found = [variance([float(reply["right"]) for reply in row]) for row in rows]
+        try:
+            found = [variance([float(reply["right"]) for reply in row]) for row in rows]
+        except (LookupError, TypeError, ValueError):
+            raise ComparisonError(
+                f"{run.samples_path(one.name)} is damaged: it does not say which replies are right. Run "
+                "again, or delete the run."
+            ) from None
         return cls(len(rows[0]), fmean(found))
 
 
@@ -110,25 +100,24 @@ def _assumptions(aligned: Aligned, replies: Sequence[_Replies]) -> Assumptions:
     by_model = a.model != b.model
     first, second = (f"{one.name} ({one.model})" if by_model else one.name for one in (a, b))
     is_share = bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
-    total = _variance(found, is_binary=aligned.is_binary)
+    is_mcnemar = found.test == MCNEMAR
+    discordant = (found.wins + found.losses) / found.n
+    # Of an item's difference, if there is none on average; with clusters, what n items amount to.
+    total = discordant if is_mcnemar else found.n * (found.difference.stderr or 0.0) ** 2
+    within = fmean(one.variance for one in replies)
     of_replies = sum(one.variance / one.count for one in replies)
     return Assumptions(
         f"{first} − {second}",
         # What the replies add is told apart, so that other numbers of them can be planned with.
         max(0.0, total - of_replies),
-        within=fmean(one.variance for one in replies),
+        within=within,
         num_items=found.n,
+        num_clusters=None if aligned.clusters is None else len(set(aligned.clusters)),
         repeats=max(one.count for one in replies),
         seen=found.difference.value,
         limit=1.0 if is_share else math.inf,
+        discordant=discordant if is_mcnemar and not within else None,
     )
-
-
-def _variance(found: Paired, *, is_binary: bool) -> float:
-    """Of an item's difference, if there is none on average; with clusters, what n items amount to."""
-    if is_binary and found.test == "exact McNemar":
-        return (found.wins + found.losses) / found.n
-    return found.n * (found.difference.stderr or 0.0) ** 2
 
 
 def _three(known: Sequence[Assumptions]) -> list[Assumptions]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lm_eval.lab.power_rows import DIFFERENCES, Assumptions, PowerRow, Question, items_row
+from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.power import factor
 
 FEW_ITEMS = 30
@@ -23,6 +24,12 @@ def power_words(
     where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
     chance, level = _percent(question.power), _percent(question.alpha)
     yield from _sentences(hardest, own, question, chance, level, where)
+    clusters = [one.num_clusters for one in assumptions if one.num_clusters is not None]
+    if clusters and min(clusters) < FEW_CLUSTERS:
+        yield (
+            f"The items come in {min(clusters)} clusters, and further ones are taken to come in more of "
+            f"them. Below {FEW_CLUSTERS} clusters their variance, and with it these numbers, is rough."
+        )
     if any(row.items < FEW_ITEMS for row in rows):
         yield f"Below {FEW_ITEMS} items the normal theory behind these numbers is rough."
 
@@ -37,12 +44,14 @@ def _sentences(
 ) -> Iterator[str]:
     if question.items is not None and question.difference is not None:
         yield from _power_sentences(rows, chance, level, where)
+        yield from _by_exact_test(one, rows[0], chance)
     elif question.items is None and (question.difference is not None or one.num_items is None):
         row = _middle(rows, one)
         yield (
             f"To find a true difference of {row.difference:g} in {chance} of comparisons at the {level} "
             f"level takes {_counted(row)}{where}."
         )
+        yield from _by_exact_test(one, row, chance)
         if one.num_items is not None:
             yield _compared_with_run(one, row)
     else:
@@ -57,8 +66,31 @@ def _sentences(
                 f"With {_counted(row)}, a true difference below {row.difference:.4f} is found in less "
                 f"than {chance} of comparisons at the {level} level{where}."
             )
+        yield from _by_exact_test(one, row, chance)
         if one.num_items is not None and question.items is None:
             yield _items_for(one, question)
+
+
+def _by_exact_test(one: Assumptions, row: PowerRow, chance: str) -> Iterator[str]:
+    """What the test that will be used makes of what the formula says."""
+    exact = row.exact
+    if exact is None or row.difference is None:
+        return
+    needs = ""
+    if exact.items is not None:
+        needs = f"; for {chance} it needs {exact.items:,} items"
+    elif exact.difference is not None:
+        needs = f"; for {chance} it needs a difference of {exact.difference:.4f}"
+    yield (
+        "That is the usual formula. McNemar's exact test, by which `lm-eval compare` judges right or "
+        f"wrong, finds it in {_percent(round(exact.power, 3))}{needs}."
+    )
+    if one.discordant is not None and row.difference > one.discordant:
+        yield (
+            f"A difference of {row.difference:.4g} takes as many items that one has right and the other "
+            f"wrong, which is more than the {one.discordant:.2g} here; the exact test is worked out "
+            f"with {row.difference:.4g}."
+        )
 
 
 def _power_sentences(
@@ -81,9 +113,15 @@ def _power_sentences(
 
 def _compared_with_run(one: Assumptions, row: PowerRow) -> str:
     assert one.num_items is not None
-    if row.items <= one.num_items:
+    needed = _needed(row)
+    if needed <= one.num_items:
         return f"The run has {one.num_items:,}: enough."
-    return f"The run has {one.num_items:,}, so {row.items / one.num_items:.1f} times as many."
+    return f"The run has {one.num_items:,}, so {needed / one.num_items:.1f} times as many."
+
+
+def _needed(row: PowerRow) -> int:
+    """Items by the test that will be used, where that is known."""
+    return row.items if row.exact is None or row.exact.items is None else row.exact.items
 
 
 def _items_for(one: Assumptions, question: Question) -> str:
@@ -92,8 +130,9 @@ def _items_for(one: Assumptions, question: Question) -> str:
         items_row(one, question, difference, question.repeats or one.repeats)
         for difference in wanted
     ]
-    parts = [f"{row.items:,} for a difference of {row.difference:g}" for row in rows]
-    return f"Items needed: {'; '.join(parts)}."
+    parts = [f"{_needed(row):,} for a difference of {row.difference:g}" for row in rows]
+    how = "" if one.discordant is None else " by the exact test"
+    return f"Items needed{how}: {'; '.join(parts)}."
 
 
 def _middle(rows: Sequence[PowerRow], one: Assumptions) -> PowerRow:

@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from lm_eval.errors import ComparisonError, listing
@@ -17,6 +18,7 @@ from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.chosen import chosen_names
 from lm_eval.lab.reread_formats import UnderFormat
 from lm_eval.lab.reread_items import ReadAgain, Rereading, RereadsItself, Verdict
+from lm_eval.lab.reread_orders import InAllOrders, has_orders
 from lm_eval.lab.reread_plain import Plain
 from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
@@ -35,7 +37,7 @@ class Side:
     score: Estimate
     read: int
     score_read: float | None
-    """The mean score over the answers that were read; None where none was."""
+    """The mean score over the answers that were read, first over those of a doc; None without any."""
     rules: dict[str, int]
     """Rule, or ``not read: reason`` → answers, the most frequent first."""
 
@@ -52,6 +54,7 @@ class Reread:
     model: str
     metric: str
     total: int
+    """Answers; of a doc with several, its score is their mean."""
     before: Side
     after: Side
     paired: Paired
@@ -65,11 +68,14 @@ class Reread:
     """The first items whose score differs."""
     num_flips: int
     notes: tuple[str, ...] = ()
+    part: str = ""
+    """Which of its answers these are, where it has others as well."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "name": self.name,
+            "part": self.part,
             "model": self.model,
             "metric": self.metric,
             "total": self.total,
@@ -106,14 +112,50 @@ def rereadable(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> 
     )
 
 
-def rereading(
+def rereadings(
     run: StoredRun, name: str, reader: BoundReader, include_path: Sequence[str] | None = None
-) -> Rereading:
-    """Every answer of one result, read with ``reader`` as well."""
+) -> list[Rereading]:
+    """Every answer of one result, read with ``reader`` as well.
+
+    Where docs were asked in several orders, those in the order of the data, then those in all orders.
+    """
     if isinstance(run, RereadsItself):
-        return run.reread(name, reader)
-    kind = Plain if run.format_of(name) is None else UnderFormat
-    return kind(run, name, reader, include_path).rereading()
+        return [run.reread(name, reader)]
+    if run.format_of(name) is None:
+        return [Plain(run, name, reader, include_path).rereading()]
+    first = UnderFormat(run, name, reader, include_path).rereading()
+    if not has_orders(run, name):
+        return [first]
+    first.part = "in the order of the data"
+    return [first, InAllOrders(run, name, reader, include_path).rereading()]
+
+
+def rereads(
+    run: StoredRun,
+    name: str,
+    reader: BoundReader,
+    reader_words: str,
+    *,
+    show: int,
+    include_path: Sequence[str] | None = None,
+    on_item: Callable[[str, ReadAgain], None] | None = None,
+) -> list[Reread]:
+    """One result with everything that is reported of it; ``on_item`` sees each answer once.
+
+    Where docs were asked in several orders, first those of the data alone, then all.
+    """
+    sources = rereadings(run, name, reader, include_path)
+    *some, last = sources
+    seen = [_tallied(source, show, lambda _: None) for source in some]
+    seen.append(_tallied(last, show, lambda item: on_item(name, item) if on_item else None))
+    if not seen[0].total:
+        raise ComparisonError(
+            f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
+        )
+    return [
+        tally.result(name, run.model, source, reader_words)
+        for tally, source in zip(seen, sources, strict=True)
+    ]
 
 
 def reread(
@@ -124,20 +166,17 @@ def reread(
     *,
     show: int,
     include_path: Sequence[str] | None = None,
-    on_item: Callable[[str, ReadAgain], None] | None = None,
 ) -> Reread:
-    """One result with everything that is reported of it; ``on_item`` sees each answer."""
-    source = rereading(run, name, reader, include_path)
+    """One result, with the choices of its docs in the order of the data."""
+    return rereads(run, name, reader, reader_words, show=show, include_path=include_path)[0]
+
+
+def _tallied(source: Rereading, show: int, on_item: Callable[[ReadAgain], None]) -> _Tally:
     tally = _Tally(show)
     for item in source.items:
         tally.add(item)
-        if on_item is not None:
-            on_item(name, item)
-    if not tally.total:
-        raise ComparisonError(
-            f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
-        )
-    return tally.result(name, run.model, source, reader_words)
+        on_item(item)
+    return tally
 
 
 class _Tally:
@@ -145,9 +184,16 @@ class _Tally:
 
     def __init__(self, show: int) -> None:
         self._show = show
+        self.total = 0
         self._scores = (array("d"), array("d"))
+        """Of each doc, the sum over its answers until all are there."""
+        self._answers = array("l")
+        """Of each doc, how many there are."""
+        self._doc: int | None = None
         self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        self._read_sums = [0.0, 0.0]
+        self._reads = (array("l"), array("l"))
+        self._read_sums = (array("d"), array("d"))
+        """Of each doc, how many answers were read, and the sum of their scores."""
         self._clusters: list[str] = []
         self._both = 0
         self._both_sums = [0.0, 0.0]
@@ -155,18 +201,13 @@ class _Tally:
         self._flips: list[ReadAgain] = []
         self._num_flips = 0
 
-    @property
-    def total(self) -> int:
-        return len(self._scores[0])
-
     def add(self, item: ReadAgain) -> None:
+        self.total += 1
+        self._add_score(item)
         for side, verdict in enumerate((item.before, item.after)):
-            self._scores[side].append(verdict.score)
             self._rules[side][_rule(verdict)] += 1
-            if verdict.is_read:
-                self._read_sums[side] += verdict.score
-        if item.cluster is not None:
-            self._clusters.append(item.cluster)
+            self._reads[side][-1] += verdict.is_read
+            self._read_sums[side][-1] += verdict.score if verdict.is_read else 0.0
         if item.before.is_read and item.after.is_read:
             self._both += 1
             self._both_sums[0] += item.before.score
@@ -177,8 +218,25 @@ class _Tally:
             if len(self._flips) < self._show:
                 self._flips.append(item)
 
+    def _add_score(self, item: ReadAgain) -> None:
+        if not item.is_part or item.doc_id != self._doc:
+            self._doc = item.doc_id
+            self._answers.append(0)
+            for column in (*self._scores, *self._read_sums):
+                column.append(0.0)
+            for counts in self._reads:
+                counts.append(0)
+            if item.cluster is not None:
+                self._clusters.append(item.cluster)
+        self._answers[-1] += 1
+        self._scores[0][-1] += item.before.score
+        self._scores[1][-1] += item.after.score
+
     def result(self, name: str, model: str, source: Rereading, words: str) -> Reread:
-        clusters = self._clusters if len(self._clusters) == self.total else None
+        clusters = self._clusters if len(self._clusters) == len(self._answers) else None
+        for scores in self._scores:
+            for place, count in enumerate(self._answers):
+                scores[place] /= count
         before, after = self._scores
         return Reread(
             name,
@@ -196,6 +254,7 @@ class _Tally:
             tuple(self._flips),
             self._num_flips,
             tuple(source.notes),
+            source.part,
         )
 
     def _side(self, side: int, reader: str, clusters: Sequence[str] | None) -> Side:
@@ -204,9 +263,9 @@ class _Tally:
         scores = self._scores[side]
         estimate = mean_estimate(scores) if not clusters else clustered_estimate(scores, clusters)
         ordered = sorted(rules.items(), key=lambda one: (-one[1], one[0]))
-        return Side(
-            reader, estimate, read, self._read_sums[side] / read if read else None, dict(ordered)
-        )
+        sums = zip(self._read_sums[side], self._reads[side], strict=True)
+        means = [total / count for total, count in sums if count]
+        return Side(reader, estimate, read, fmean(means) if means else None, dict(ordered))
 
 
 def _rule(verdict: Verdict) -> str:

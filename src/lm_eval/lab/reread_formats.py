@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from lm_eval.errors import ComparisonError
@@ -35,7 +36,7 @@ FALLBACK_METRIC = "acc"
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """What a reader and a metric need to know of a doc."""
 
     answers: AnswerKind
@@ -46,7 +47,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Reply:
+class ReplyRead:
     """One reply to a doc, as it was read before."""
 
     text: str
@@ -55,7 +56,7 @@ class _Reply:
 
 
 class UnderFormat:
-    """The replies of a task under a format."""
+    """The replies of a task under a format, to the choices in the order of the data."""
 
     def __init__(
         self,
@@ -78,13 +79,16 @@ class UnderFormat:
         return found
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
-        most, has_orders, has_labels, num_read = 1, False, False, 0
+        most, has_labels, num_read = 1, False, 0
         for sample in answered_samples(self._run, self._name, None):
             replies, asked = self._known(sample)
-            most, has_orders = max(most, len(replies)), has_orders or "choice_order" in sample
+            most = max(most, len(replies))
             has_labels = has_labels or bool(asked.labels)
             for number, reply in enumerate(replies, start=1):
-                item = self._item(sample, asked, reply, number if len(replies) > 1 else None)
+                is_part = len(replies) > 1
+                words = f"reply {number}" if is_part else ""
+                stored = None if is_part else sample.get(self._metric.name)
+                item = self._item(sample, asked, reply, self._again(asked, reply), words, stored)
                 num_read += item.after.is_read
                 yield item
         if not has_labels and not num_read:
@@ -93,20 +97,19 @@ class UnderFormat:
                 "choice; only the text of a choice does"
             )
         if most > 1:
-            notes.append(f"each doc has {most} replies, all of which are read; docs are clusters")
-        if has_orders:
-            notes.append("of the orders of choices, only that of the data is read again")
+            notes.append(
+                f"each doc has {most} replies, all of which are read; its score is their mean"
+            )
 
-    def _known(self, sample: Mapping[str, Any]) -> tuple[list[_Reply], _Asked]:
+    def _known(self, sample: Mapping[str, Any]) -> tuple[list[ReplyRead], Asked]:
         """What a sample says of its replies and of its doc."""
         try:
             return _replies(sample), self._asked(sample)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            raise _damaged(sample, "holds no reading that can be understood") from None
+            raise damaged_sample(sample, "holds no reading that can be understood") from None
 
-    def _item(
-        self, sample: Mapping[str, Any], asked: _Asked, reply: _Reply, number: int | None
-    ) -> ReadAgain:
+    def _again(self, asked: Asked, reply: ReplyRead) -> Reading:
+        """What the new reader makes of a reply."""
         shown = asked.choices[: len(asked.labels)] if asked.labels else asked.choices
         reading = read(
             reply.text,
@@ -116,24 +119,33 @@ class UnderFormat:
             prefix=asked.prefix if self._is_prefilled else None,
             finish=reply.finish,
         )
+        return fitted(reading, asked.answers, asked.labels, shown)
+
+    def _item(
+        self,
+        sample: Mapping[str, Any],
+        asked: Asked,
+        reply: ReplyRead,
+        after: Reading,
+        part: str,
+        stored: Any,
+    ) -> ReadAgain:
+        """One reply; ``part`` says which of several, ``stored`` is its score where that is known."""
         doc_id, cluster = int(sample["doc_id"]), sample.get("cluster")
-        if cluster is None and number is not None:  # replies to one doc are not independent
-            cluster = doc_id
-        stored = sample.get(self._metric.name) if number is None else None
-        if stored is not None and not isinstance(stored, int | float):
-            raise _damaged(sample, f"has no number as its `{self._metric.name}`")
-        after = fitted(reading, asked.answers, asked.labels, shown)
+        if stored is not None and not (isinstance(stored, int | float) and isfinite(stored)):
+            raise damaged_sample(sample, f"has no number as its `{self._metric.name}`")
         return ReadAgain(
-            f"doc {doc_id}" if number is None else f"doc {doc_id}, reply {number}",
+            f"doc {doc_id}, {part}" if part else f"doc {doc_id}",
             doc_id,
             reply.text,
             in_words(asked.gold[0], asked.answers, asked.choices),
             self._verdict(asked, reply.text, reply.reading, stored),
             self._verdict(asked, reply.text, after, None),
             None if cluster is None else str(cluster),
+            is_part=bool(part),
         )
 
-    def _verdict(self, asked: _Asked, text: str, reading: Reading, stored: Any) -> Verdict:
+    def _verdict(self, asked: Asked, text: str, reading: Reading, stored: Any) -> Verdict:
         """With the stored score where there is one, as other code may have made it."""
         outcome = TextOutcome(text, reading, asked.gold, asked.answers, asked.choices)
         score = self._metric.value(outcome) if stored is None else stored
@@ -145,9 +157,11 @@ class UnderFormat:
             reading.reason,
         )
 
-    def _asked(self, sample: Mapping[str, Any]) -> _Asked:
+    def _asked(self, sample: Mapping[str, Any]) -> Asked:
         given = sample.get("read_with") or self._from_task(sample)
-        return _Asked(
+        if not given["gold"]:
+            raise ValueError(given)
+        return Asked(
             given.get("answers", "choice"),
             tuple(given.get("labels", ())),
             tuple(given.get("choices", ())),
@@ -190,31 +204,38 @@ def _item_metric(run: StoredRun, name: str) -> Metric:
     return found if is_number else fallback
 
 
-def _replies(sample: Mapping[str, Any]) -> list[_Reply]:
+def _replies(sample: Mapping[str, Any]) -> list[ReplyRead]:
     """Every reply to a doc: several where the task has repeats."""
     several = sample.get("readings")
     if isinstance(several, list) and several:
         texts = sample["resps"][0]
         return [
-            _Reply(str(text), one.get("finish"), _stored_reading(one, sample))
+            ReplyRead(str(text), one.get("finish"), stored_reading(one, sample))
             for text, one in zip(texts, several, strict=True)
         ]
-    reading = _stored_reading(sample.get("reading"), sample)
-    return [_Reply(first_reply(sample) or "", sample.get("finish"), reading)]
+    reading = stored_reading(sample.get("reading"), sample)
+    return [ReplyRead(first_reply(sample) or "", sample.get("finish"), reading)]
 
 
-def _damaged(sample: Mapping[str, Any], what: str) -> ComparisonError:
+def damaged_sample(sample: Mapping[str, Any], what: str) -> ComparisonError:
+    """The error about a sample that cannot be understood."""
     return ComparisonError(
         f"Doc {sample.get('doc_id')} of these samples {what}: the file is damaged, or made by other "
         "code. Run again with --output_path."
     )
 
 
-def _stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
+_WORDS = ("rule", "no_answer")
+
+
+def stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
+    """How a reply was read, as a sample says it."""
     if not isinstance(stored, Mapping):
-        raise _damaged(sample, "has no `reading`")
+        raise damaged_sample(sample, "has no `reading`")
     value, span = stored.get("value"), stored.get("span")
     value = tuple(value) if isinstance(value, list) else value
-    return Reading(
-        value, stored.get("rule"), None if span is None else tuple(span), stored.get("no_answer")
-    )
+    words: list[Any] = [None if one is None else str(one) for one in map(stored.get, _WORDS)]
+    if span is not None:
+        start, end = span
+        span = int(start), int(end)
+    return Reading(value, words[0], span, words[1])

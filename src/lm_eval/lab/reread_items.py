@@ -55,6 +55,8 @@ class ReadAgain:
     before: Verdict
     after: Verdict
     cluster: str | None = None
+    is_part: bool = False
+    """Whether it is one of several replies to its doc, which count together."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -78,6 +80,8 @@ class Rereading:
     """How the replies were read the first time, in words."""
     notes: list[str] = field(default_factory=list)
     """Filled while the items are read."""
+    part: str = ""
+    """Which part of the answers this is, where a result has several."""
 
 
 @runtime_checkable

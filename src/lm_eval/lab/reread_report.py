@@ -40,7 +40,11 @@ class _Row:
 
 def print_reread(found: Reread, console: Console) -> None:
     """Print one result."""
-    title = f"{found.name} ({found.model}): {found.metric} of {found.total} stored answers"
+    docs = found.paired.n
+    to_docs = f" to {docs} docs" if docs != found.total else ""
+    part = f", {found.part}" if found.part else ""
+    what = f"{found.metric} of {found.total} stored answers{to_docs}"
+    title = f"{found.name} ({found.model}){part}: {what}"
     console.print(Paragraph("", visible(title)))
     rows = [_row("before", found.before, found.total), _row("after", found.after, found.total)]
     console.print(FittingTable(_COLUMNS, [rows]))
@@ -95,9 +99,10 @@ def difference_words(found: Paired, title: str, more: str, less: str) -> str:
 
 def signed(value: float) -> str:
     """A difference with its sign: ``+0.012``, ``−0.100``, ``0``."""
-    if not value:
+    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
+    if not rounded:
         return "0"
-    return f"{'+' if value > 0 else '−'}{number(abs(value))}"
+    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
 
 
 def p_words(p: float) -> str:

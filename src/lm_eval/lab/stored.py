@@ -120,14 +120,22 @@ class StoredRun:
 
     def items(self, name: str, filter_name: str = "none") -> ItemColumns:
         """The scores of a result item by item; from its samples where no items file is there."""
-        found = self._columns.get(name) or columns_of_samples(name, self.samples(name))
-        for columns in found:
+        for columns in (found := self._columns.get(name) or self._columns_of_samples(name)):
             if columns.filter == filter_name:
                 return columns
         raise ComparisonError(
             f"{self.path} has no items of {name!r} under filter {filter_name!r}. Filters: "
             f"{listing([columns.filter for columns in found])}."
         )
+
+    def _columns_of_samples(self, name: str) -> list[ItemColumns]:
+        try:
+            return [_checked(one) for one in columns_of_samples(name, self.samples(name))]
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            raise ComparisonError(
+                f"{self.samples_path(name)} is damaged: its samples do not hold what a run writes. Run "
+                "again, or delete the run."
+            ) from None
 
     @cached_property
     def _columns(self) -> dict[str, list[ItemColumns]]:
@@ -174,12 +182,12 @@ def damaged(path: Path, line: int, what: str) -> ComparisonError:
     )
 
 
-def _is_nan(value: float | None) -> bool:
-    return value is not None and math.isnan(value)
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _checked(columns: ItemColumns) -> ItemColumns:
-    """The columns, if all are equally long and metrics are numbers."""
+    """The columns, if all are equally long, metrics are numbers and what was read are shares."""
     others: list[Sequence[Any]] = [columns.docs, columns.shots, *columns.metrics.values()]
     others += [one for one in (columns.read, columns.clusters) if one is not None]
     if not isinstance(columns.name, str) or any(len(one) != len(columns) for one in others):
@@ -187,7 +195,9 @@ def _checked(columns: ItemColumns) -> ItemColumns:
     for name, values in columns.metrics.items():
         if not all(value is None or isinstance(value, int | float) for value in values):
             raise TypeError(columns.name)
-        columns.metrics[name] = [None if _is_nan(value) else value for value in values]
+        columns.metrics[name] = [_number(value) for value in values]
+    if columns.read is not None and not all(0 <= share <= 1 for share in columns.read):
+        raise ValueError(columns.name)
     return columns
 
 

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compared import ADHERENCE, Block, Comparison, Pair, Ranking, Row
+from lm_eval.lab.compared import (
+    ADHERENCE,
+    CHANCE_OR_ADHERENCE,
+    Block,
+    Comparison,
+    Pair,
+    Ranking,
+    Row,
+)
 from lm_eval.lab.notes import SMALL_N, block_notes, flip_notes, pair_notes
 from lm_eval.lab.phrases import chance, size
 from lm_eval.lab.pictures import scores_picture
@@ -210,7 +218,7 @@ def _difference(block: Block, found: Estimate) -> str:
 
 _NEARLY_SURE = 1 - 1e-9
 """No number of items makes it certain which of two is better; rounding would."""
-_VERDICTS = {ADHERENCE: "adherence"}
+_VERDICTS = {ADHERENCE: "adherence", CHANCE_OR_ADHERENCE: "luck or adherence"}
 
 
 def _both_read(block: Block, pair: Pair) -> str:

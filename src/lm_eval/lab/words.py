@@ -9,7 +9,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from lm_eval.lab.compared import ADHERENCE, ALPHA, CHANCE, REAL, Block, Pair
+from lm_eval.lab.compared import (
+    ADHERENCE,
+    ALPHA,
+    CHANCE,
+    CHANCE_OR_ADHERENCE,
+    REAL,
+    Block,
+    Pair,
+)
 from lm_eval.lab.phrases import (
     MANY_FORMATS,
     NAMED,
@@ -24,7 +32,8 @@ from lm_eval.lab.phrases import (
 )
 from lm_eval.lab.score_words import score_words, unread_words
 from lm_eval.reports.terminal import visible
-from lm_eval.stats.power import items_needed, variance_of_difference
+from lm_eval.stats.paired import MCNEMAR
+from lm_eval.stats.power import can_find, items_needed, variance_of_difference
 
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 
@@ -43,7 +52,14 @@ def sentences(block: Block) -> list[str]:
     if all(row.num_read == 0 for row in block.rows):
         return [_all_unread(block)]
     if any(any(pair.counts) for pair in block.pairs):
-        found = [_overall(block), _real(block), _adherence(block), _chance(block), _hidden(block)]
+        found = [
+            _overall(block),
+            _real(block),
+            _adherence(block),
+            _chance(block),
+            _chance_or_adherence(block),
+            _hidden(block),
+        ]
     else:
         found = [_no_difference(block)]
     found += [unread_words(block), score_words(block)]
@@ -77,7 +93,8 @@ def _no_difference(block: Block) -> str:
 def _overall(block: Block) -> str:
     """Whether the formats differ at all: the spread against what luck alone would show."""
     spread = block.spread
-    if spread is None or len(block.rows) == 2 or block.num_units < fewest_units(block):
+    is_few = block.num_units < fewest_units(block)
+    if spread is None or len(block.rows) == 2 or (is_few and spread.p >= ALPHA):
         return ""
     apart = (
         f"the best ({scored(block, block.best)}) and the worst ({scored(block, block.worst)}) are "
@@ -90,7 +107,8 @@ def _overall(block: Block) -> str:
     )
     has_pairs = any(pair.is_significant for pair in block.pairs)
     if spread.p < ALPHA:
-        unclear = "" if has_pairs else " Which of them differ is not clear: no two stand out."
+        is_clear = has_pairs or is_few  # of few items, that is said by itself
+        unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
         return f"The format matters here: {apart}. {luck}.{_fair(block)}{unclear}"
     if has_pairs:
         return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
@@ -116,10 +134,18 @@ def _real(block: Block) -> str:
     pairs = _of(block, REAL)
     if not pairs:
         return ""
-    shown = "; ".join(lead(block, pair) for pair in pairs[:NAMED])
+    shown = "; ".join(f"{lead(block, pair)}{_though(block, pair)}" for pair in pairs[:NAMED])
     more = f"; and {len(pairs) - NAMED} more in the table" if len(pairs) > NAMED else ""
     noun = "difference" if len(pairs) == 1 else "differences"
     return f"Real {noun} ({_level(block)}): {shown}{more}."
+
+
+def _though(block: Block, pair: Pair) -> str:
+    """Said where the better row has fewer answers read: unread ones cannot have made it better."""
+    if pair.gap_read >= 0:
+        return ""
+    first, second = (read_share(block.row(label)) for label in (pair.first, pair.second))
+    return f", although fewer of its answers could be read ({first} against {second})"
 
 
 def _level(block: Block) -> str:
@@ -166,7 +192,7 @@ def _adherence_of(block: Block, pair: Pair) -> str:
 
 def _chance(block: Block) -> str:
     """The differences that luck can explain, and how many items it would take."""
-    pairs = _of(block, CHANCE)
+    pairs = _of(block, CHANCE, CHANCE_OR_ADHERENCE)
     if not pairs:
         return ""
     fewest = fewest_units(block)
@@ -181,12 +207,28 @@ def _chance(block: Block) -> str:
     return f"May be luck: {what}. {_detectable(block, pairs)}".rstrip()
 
 
+def _chance_or_adherence(block: Block) -> str:
+    """The differences that, were they no luck, unread answers could explain."""
+    pairs = _of(block, CHANCE_OR_ADHERENCE)
+    if not pairs:
+        return ""
+    names = [f"{visible(pair.first)} − {visible(pair.second)}" for pair in pairs[:NAMED]]
+    more = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
+    they, each = ("it is", "The") if len(pairs) == 1 else ("they are", "Each")
+    return (
+        f"Format adherence, not ability, if {they} no luck: {', '.join(names)}{more}. {each} difference "
+        "is no larger than the gap in answers read."
+    )
+
+
 def _too_few(block: Block, fewest: int) -> str:
     unit = "clusters of items" if block.num_clusters else "items"
     tests = "" if len(block.pairs) == 1 else f" for {len(block.pairs)} comparisons"
+    found = block.spread is not None and len(block.rows) > 2 and block.spread.p < ALPHA
     text = (
-        f"Too few {unit} to tell: with {block.num_units}, no difference could be told from luck, "
-        f"however large; that takes at least {fewest}{tests}."
+        f"Too few {unit} to tell{' which of them differ' if found else ''}: with {block.num_units}, no "
+        f"difference between two could be told from luck, however large; that takes at least "
+        f"{fewest}{tests}."
     )
     if not block.is_share or block.num_clusters:
         return text
@@ -197,12 +239,11 @@ def _too_few(block: Block, fewest: int) -> str:
 def fewest_units(block: Block) -> int:
     """How many items (or clusters) it takes before any difference can have a p below the level.
 
-    The smallest p of n items is 2 / 2ⁿ: all of them favour one side. Holm multiplies the smallest by
-    the number of comparisons.
+    Holm multiplies the smallest p by the number of comparisons.
     """
     tests = len(block.pairs) if block.method == "holm" else 1
     fewest = 1
-    while tests * 2.0 ** (1 - fewest) >= ALPHA:
+    while not can_find(fewest, ALPHA / tests):
         fewest += 1
     return fewest
 
@@ -220,15 +261,25 @@ def _detectable(block: Block, pairs: Sequence[Pair]) -> str:
     target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
     if not block.is_share or target is None:
         return f"{text}."
-    needed = round_up(block.num_items * (smallest / target) ** 2)
-    return f"{text}; one of {target:.2f} takes about {needed:,} items."
+    needed = statistics.median(_needed(pair, target) for pair in pairs if any(pair.counts))
+    return f"{text}; one of {target:.2f} takes about {round_up(needed):,} items."
+
+
+def _needed(pair: Pair, target: float) -> float:
+    """Items for a true difference, if items vary as these do."""
+    found = pair.result
+    if found.test == MCNEMAR:  # a difference takes as many discordant items as it is large
+        variance = max(target, (found.wins + found.losses) / found.n)
+    else:
+        variance = found.n * (found.difference.stderr or 0.0) ** 2
+    return items_needed(target, variance=variance)
 
 
 def _hidden(block: Block) -> str:
     """Differences among the answers that were read, where all answers together show none."""
     pairs = [
         pair
-        for pair in _of(block, CHANCE)
+        for pair in _of(block, CHANCE, CHANCE_OR_ADHERENCE)
         if pair.p_both_read is not None and pair.p_both_read < ALPHA
     ]
     if not pairs:
@@ -252,7 +303,7 @@ def _hidden_of(block: Block, pair: Pair) -> str:
     )
 
 
-def _of(block: Block, verdict: str) -> list[Pair]:
-    """The pairs with this verdict, the largest difference first."""
-    found = [pair for pair in block.pairs if pair.verdict == verdict]
+def _of(block: Block, *verdicts: str) -> list[Pair]:
+    """The pairs with one of these verdicts, the largest difference first."""
+    found = [pair for pair in block.pairs if pair.verdict in verdicts]
     return sorted(found, key=lambda pair: -abs(pair.result.difference.value))

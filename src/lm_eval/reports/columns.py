@@ -7,7 +7,7 @@ holds anything is left out; where space is short, some columns become lines unde
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
 
+_NARROWEST_TEXT = 12
+"""A column of texts that are broken needs no more than this."""
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
 
 
@@ -64,6 +66,9 @@ class FittingTable:
             table = self._table(moved)
             if table.__rich_measure__(console, unlimited).maximum <= options.max_width:
                 break
+        if self._least_width(moved) > options.max_width:  # numbers would be cut
+            yield from self._stacked()
+            return
         yield table
         lines = self._lines(moved)
         yield from ["", *lines] if lines else []
@@ -98,6 +103,30 @@ class FittingTable:
                 table.add_section()
             _fill(table, columns, section)
         return table
+
+    def _least_width(self, without: Sequence[str]) -> int:
+        """The columns that a table takes in which only texts are broken."""
+        from rich.cells import cell_len
+
+        widths = []
+        for column in self.columns(without):
+            cells = [column.heading, *(getattr(row, column.field) for row in self.rows)]
+            if column.wraps:
+                words = [word for cell in cells for word in cell.split()]
+                widths.append(min(_NARROWEST_TEXT, max(map(cell_len, words), default=0)))
+            else:
+                widths.append(max(map(cell_len, cells)))
+        return sum(widths) + len(widths)
+
+    def _stacked(self) -> Iterator[RenderableType]:
+        """Each row as lines of its own: its name, then what its columns hold."""
+        columns = [column for column in self.columns() if column.field != "name"]
+        for row in self.rows:
+            if row.name:  # the second line of something goes on below it
+                yield Paragraph("", row.name)
+            cells = [(c.heading, getattr(row, c.field)) for c in columns]
+            shown = [f"{heading} {cell}".strip() for heading, cell in cells if cell]
+            yield Paragraph("  ", ", ".join(shown))
 
     def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
         """For each row, what its moved columns hold."""

@@ -157,13 +157,18 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
         if isinstance(doc.answers[0], Reply):
             shown["finish"] = doc.answers[0].finish
         if doc.replies:
-            shown["readings"] = [
-                {**_reading(one), "right": is_right(one), "finish": getattr(answer, "finish", None)}
-                for one, answer in zip(doc.replies, doc.answers, strict=True)
-            ]
+            shown["readings"] = _readings(doc.replies, doc.answers)
     elif None not in outcome.tokens:
         shown["tokens"] = list(outcome.tokens)
     return shown
+
+
+def _readings(outcomes: Sequence[TextOutcome], answers: Sequence[Any]) -> list[dict[str, Any]]:
+    """How each of several replies was read."""
+    return [
+        {**_reading(one), "right": is_right(one), "finish": getattr(answer, "finish", None)}
+        for one, answer in zip(outcomes, answers, strict=True)
+    ]
 
 
 def _reading(outcome: TextOutcome) -> dict[str, Any]:
@@ -201,6 +206,9 @@ def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
         shown["arguments"] = _arguments(view.doc.distinct, show)
         replies = list(view.answers)
         shown["resps"] = [replies] if view.doc.repeats > 1 else [[answer] for answer in replies]
+        read = [one for one in view.outcomes if isinstance(one, TextOutcome)]
+        if read:
+            shown["readings"] = _readings(read, replies)
     return shown
 
 

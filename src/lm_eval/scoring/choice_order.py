@@ -9,6 +9,8 @@ from typing import Any
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.orders import recall_spread
 
+ACC_DEBIASED, ACC_OVER_ORDERS = "acc_debiased", "acc_over_orders"
+"""The metrics that are made from the answers in several orders."""
 Shares = tuple[float | None, ...]
 """One for each position; None where nothing stands or is right there."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from lm_eval.formats.orders import Order, Permutation
 from lm_eval.reordering import NOT_SHOWN
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.choice_order import ChoiceOrder, Shares
+from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS, ChoiceOrder, Shares
 from lm_eval.scoring.metrics import Metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.score import outcome_of
@@ -30,8 +30,8 @@ from lm_eval.stats.orders import (
 )
 from lm_eval.tasks.task import ConfigurableTask
 
-DEBIASED = Metric("acc_debiased", "acc without the bias of positions")
-OVER_ORDERS = Metric("acc_over_orders", "acc in the mean of all orders of the choices")
+DEBIASED = Metric(ACC_DEBIASED, "acc without the bias of positions")
+OVER_ORDERS = Metric(ACC_OVER_ORDERS, "acc in the mean of all orders of the choices")
 
 
 @dataclass(frozen=True, slots=True)

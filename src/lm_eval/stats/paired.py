@@ -1,21 +1,24 @@
 """Two formats (or models) on the same items: how far apart, and whether that is more than chance.
 
 In: scores of the same items, in the same order. Out: ``Paired``, one value with everything that a report
-says of two rows. ``paired_many`` takes all pairs of a table at once.
+says of two rows. ``paired_many`` takes all pairs of a table at once. Right-or-wrong scores without
+clusters are counted, in plain Python; all else needs numpy and scipy.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from lm_eval.stats.clusters import cluster_codes, cr1_stderr, is_plain, mean_of_sums
 from lm_eval.stats.intervals import DEFAULT_SEED, SMALL_N, Estimate
-from lm_eval.stats.numeric import Array, numpy, special
-from lm_eval.stats.power import factor
+from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
+from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.power import can_find, factor
 from lm_eval.stats.score_interval import paired_share_interval
 from lm_eval.stats.sign_flips import (
     NO_SIGN,
@@ -23,6 +26,8 @@ from lm_eval.stats.sign_flips import (
     pair_sign_flip_p_values,
     sign_flip_p_values,
 )
+
+MCNEMAR = "exact McNemar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Paired:
     unless scores are 0 and 1 without clusters."""
     smallest_detectable: float | None
     """A true difference that 80 % of such comparisons would find at the 5 % level; None where nothing
-    differs, and where it would be more than 1."""
+    differs, where it would be more than 1, and where items or clusters are too few to find any."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -89,6 +94,9 @@ def paired(
     """``a`` against ``b``, scores of the same items in the same order."""
     if len(a) != len(b):
         raise ValueError(f"Paired scores are of the same items; got {len(a)} and {len(b)}.")
+    is_plain_set = clusters is None or len(set(clusters)) == len(clusters)
+    if is_plain_set and len(a) and not {*a, *b} - {0, 1}:
+        return _of_counts(Counter(zip(map(int, a), map(int, b), strict=True)), confidence)
     ((_, _, found),) = paired_many([a, b], clusters, seed=seed, confidence=confidence)
     return found
 
@@ -97,16 +105,17 @@ def paired_many(
     scores: Array,
     clusters: Sequence[Hashable] | None = None,
     *,
+    chosen: Sequence[tuple[int, int]] | None = None,
     seed: int = DEFAULT_SEED,
     confidence: float = 0.95,
 ) -> list[tuple[int, int, Paired]]:
-    """Every two rows i < j of ``scores`` (formats × items), row i against row j.
+    """Every two rows i < j of ``scores`` (formats × items), or those ``chosen``: row i against row j.
 
     Scores of 0 and 1 are tested by McNemar's exact test; others, and all that come in clusters, by flips
     of the signs of the units' differences.
     """
     table = _checked(scores, clusters, confidence)
-    pairs = list(combinations(range(len(table.scores)), 2))
+    pairs = list(combinations(range(len(table.scores)), 2)) if chosen is None else chosen
     flipped = [pair for pair in pairs if not _is_mcnemar(table, *pair)]
     tests = pair_sign_flip_p_values(table.sums.T, flipped, seed=seed) if flipped else []
     p_values = dict(zip(flipped, tests, strict=True))
@@ -145,26 +154,6 @@ def paired_where(
         tests = sign_flip_p_values(np.asarray(sums).T, seed=seed)
     p_values = dict(zip(flipped, tests, strict=True))
     return [_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables)]
-
-
-def mcnemar(wins: int, losses: int) -> tuple[float, float]:
-    """McNemar's exact two-sided p, and its mid-p; 1 for both where nothing is discordant.
-
-    The mid-p takes half of the chance of the very outcome that was seen.
-    """
-    num = wins + losses
-    if num == 0:
-        return 1.0, 1.0
-    fewer = min(wins, losses)
-    bdtr = special().bdtr
-    tail = float(bdtr(fewer, num, 0.5))
-    at = tail - (float(bdtr(fewer - 1, num, 0.5)) if fewer else 0.0)
-    return min(1.0, 2 * tail), min(1.0, 2 * tail - at)
-
-
-def probability_better(wins: int, losses: int) -> float:
-    """The chance that the first is truly better, under a uniform prior on the 2 × 2 table."""
-    return float(special().betainc(losses + 1, wins + 1, 0.5))
 
 
 def _checked(scores: Array, clusters: Sequence[Hashable] | None, confidence: float) -> _Table:
@@ -211,13 +200,12 @@ def _is_mcnemar(table: _Table, i: int, j: int) -> bool:
 def _compared(table: _Table, i: int, j: int, flips: PValue | None) -> Paired:
     """Row i against row j, by McNemar's test where there are no ``flips``."""
     np = numpy()
+    if flips is None:
+        return _of_counts(_counts(table.scores[i], table.scores[j]), table.confidence)
     both = table.scores[i] - table.scores[j]
     n = len(both)
     wins, losses = int(np.count_nonzero(both > NO_SIGN)), int(np.count_nonzero(both < -NO_SIGN))
-    difference = _difference(table, i, j, wins, losses)
-    p, p_mid = mcnemar(wins, losses) if flips is None else (flips.value, None)
-    # If there is no difference, its variance on 0 and 1 is the share of discordant items.
-    error = math.sqrt(wins + losses) / n if flips is None else difference.stderr
+    difference = _difference(table, i, j)
     correlation = float(table.correlations[i, j])
     return Paired(
         n=n,
@@ -227,22 +215,19 @@ def _compared(table: _Table, i: int, j: int, flips: PValue | None) -> Paired:
         wins=wins,
         losses=losses,
         ties=n - wins - losses,
-        p=p,
-        test="exact McNemar" if flips is None else flips.method,
-        p_mid=p_mid,
-        probability=probability_better(wins, losses) if flips is None else None,
-        smallest_detectable=_detectable(error, _are_shares(table, i, j)),
+        p=flips.value,
+        test=flips.method,
+        p_mid=None,
+        probability=None,
+        smallest_detectable=_detectable(
+            difference.stderr, len(table.sizes), are_shares=_are_shares(table, i, j)
+        ),
     )
 
 
-def _difference(table: _Table, i: int, j: int, wins: int, losses: int) -> Estimate:
-    """Row i minus row j; its interval is Tango's, or one of Student's t over items or clusters."""
+def _difference(table: _Table, i: int, j: int) -> Estimate:
+    """Row i minus row j; its interval is one of Student's t over items or clusters."""
     sums = table.sums[i] - table.sums[j]
-    if _is_mcnemar(table, i, j):
-        n = len(sums)
-        low, high = paired_share_interval(wins, losses, n, table.confidence)
-        stderr = cr1_stderr(sums, table.sizes)
-        return Estimate((wins - losses) / n, stderr, low, high, n, "tango")
     bounds = (-1.0, 1.0) if _are_shares(table, i, j) else None
     found = mean_of_sums(sums, table.sizes, table.confidence, bounds)
     if table.is_clustered or found.low is None:
@@ -250,13 +235,71 @@ def _difference(table: _Table, i: int, j: int, wins: int, losses: int) -> Estima
     return replace(found, method="t over items" + (", small n" if found.n < SMALL_N else ""))
 
 
+Counts = Mapping[tuple[int, int], int]
+"""The 2 × 2 table: (score of the first, score of the second) → items."""
+
+
+def _counts(a: Array, b: Array) -> Counts:
+    both, first, second = (int(number) for number in (a @ b, a.sum(), b.sum()))
+    wins, losses = first - both, second - both
+    return {(1, 1): both, (1, 0): wins, (0, 1): losses, (0, 0): len(a) - both - wins - losses}
+
+
+def _of_counts(counts: Counts, confidence: float) -> Paired:
+    """Two right-or-wrong scores, by McNemar's test."""
+    both, wins, losses = (counts.get(key, 0) for key in ((1, 1), (1, 0), (0, 1)))
+    n = sum(counts.values())
+    p, p_mid = mcnemar(wins, losses)
+    low, high = paired_share_interval(wins, losses, n, confidence)
+    stderr = _stderr(wins - losses, wins + losses, n)
+    return Paired(
+        n=n,
+        difference=Estimate((wins - losses) / n, stderr, low, high, n, "tango"),
+        correlation=_correlation(both, both + wins, both + losses, n),
+        stderr_unpaired=_unpaired(
+            *(_stderr(sum_, sum_, n) for sum_ in (both + wins, both + losses))
+        ),
+        wins=wins,
+        losses=losses,
+        ties=n - wins - losses,
+        p=p,
+        test=MCNEMAR,
+        p_mid=p_mid,
+        probability=probability_better(wins, losses),
+        smallest_detectable=_detectable_share(wins + losses, n),
+    )
+
+
+def _stderr(total: int, squares: int, n: int) -> float | None:
+    """Of a mean, from the sum of the values and that of their squares; None for one item."""
+    return math.sqrt(max(0.0, squares - total * total / n) / (n - 1) / n) if n > 1 else None
+
+
+def _correlation(both: int, first: int, second: int, n: int) -> float | None:
+    """Of two scores of 0 and 1, from how many are 1 in both and in each."""
+    spread = math.sqrt(first * (n - first)) * math.sqrt(second * (n - second))
+    return (n * both - first * second) / spread if spread else None
+
+
 def _are_shares(table: _Table, i: int, j: int) -> bool:
     return bool(table.is_share[i] and table.is_share[j])
 
 
-def _detectable(stderr: float | None, are_shares: bool) -> float | None:
-    found = factor() * stderr if stderr else None
+def _detectable(stderr: float | None, num_units: int, *, are_shares: bool) -> float | None:
+    found = factor() * stderr if stderr and can_find(num_units) else None
     return None if found is None or (are_shares and found > 1) else found
+
+
+def _detectable_share(discordant: int, n: int) -> float | None:
+    """By the usual formula, in which the variance is the share of discordant items.
+
+    A difference beyond that share is made of more discordant items than were seen: then, and only then,
+    the exact test says what it takes.
+    """
+    found = _detectable(math.sqrt(discordant) / n, n, are_shares=True)
+    if found is None or found <= discordant / n:
+        return found
+    return exact_detectable(n, discordant=discordant / n, largest=1.0)
 
 
 def _unpaired(first: float | None, second: float | None) -> float | None:

@@ -27,6 +27,11 @@ def factor(alpha: float = ALPHA, power: float = POWER) -> float:
     return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
 
 
+def can_find(num_units: int, alpha: float = ALPHA) -> bool:
+    """Whether so many items, or clusters, can show anything: if all favour one side, p is 2 / 2ⁿ."""
+    return 2.0 ** (1 - num_units) < alpha
+
+
 def total_variance(
     variance: float,
     within_a: float = 0.0,

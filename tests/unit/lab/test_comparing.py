@@ -11,7 +11,7 @@ import pytest
 from comparison_cases import CASES, FAST, clear, comparison, grid, models, right, row, two, unread
 
 from lm_eval.errors import ComparisonError, UsageError
-from lm_eval.lab.compared import ADHERENCE, CHANCE, EQUAL, REAL, Block, Pair
+from lm_eval.lab.compared import ADHERENCE, CHANCE, CHANCE_OR_ADHERENCE, EQUAL, REAL, Block, Pair
 from lm_eval.lab.comparing import Options, compare
 from lm_eval.reports.encode import to_json
 from lm_eval.stats.paired import paired
@@ -66,7 +66,7 @@ def test_adherence_is_a_lead_no_larger_than_the_lead_in_answers_read() -> None:
     verdicts = {(p.first, p.second): p.verdict for p in block.pairs}
     assert verdicts["mcqa", "cot"] == verdicts["generate", "cot"] == ADHERENCE
     assert verdicts["mcqa", "cloze"] == REAL
-    assert verdicts["cloze", "cot"] == CHANCE
+    assert verdicts["cloze", "cot"] == CHANCE_OR_ADHERENCE
     for pair in block.pairs:
         lead = pair.result.difference.value
         assert pair.is_adherence == (0 < lead <= pair.gap_read)
@@ -78,7 +78,26 @@ def test_a_lead_of_the_format_that_is_read_less_is_no_adherence() -> None:
     (pair,) = compare([row("a", worse), row("b", better, read=read)], FAST).blocks[0].pairs
     assert pair.first == "b"
     assert pair.gap_read < 0
+    assert pair.result.difference.value < -pair.gap_read  # no larger, but the other way round
     assert pair.verdict == REAL
+    # With every answer of the other read, the items read under both can only favour it more.
+    assert pair.both_read is not None
+    assert pair.both_read.difference.value > pair.result.difference.value
+
+
+def test_what_may_be_luck_is_adherence_too_where_unread_answers_could_make_it() -> None:
+    plain, read = right(60, 0.6, 1), [True] * 54 + [False] * 6
+    some = [score * is_read for score, is_read in zip(plain, read, strict=True)]
+    (pair,) = compare([row("a", plain), row("b", some, read=read)], FAST).blocks[0].pairs
+    assert pair.p_adjusted > 0.05
+    assert 0 < pair.result.difference.value <= pair.gap_read
+    assert pair.verdict == CHANCE_OR_ADHERENCE
+    swapped = [1 - score for score in plain]
+    (pair,) = (
+        compare([row("a", swapped), row("b", swapped[1:] + swapped[:1])], FAST).blocks[0].pairs
+    )
+    assert pair.gap_read == 0
+    assert pair.verdict == CHANCE
 
 
 def test_the_second_test_is_that_of_the_items_read_under_both() -> None:
@@ -271,3 +290,9 @@ def test_different_items_are_an_error_unless_the_common_ones_are_asked_for() -> 
     block = compare(rows, replace(FAST, intersect=True)).blocks[0]
     assert block.num_items == 3
     assert block.left_out == {"quiz@a (tiny)": 1}
+
+
+def test_docs_without_an_answer_are_named_where_items_differ() -> None:
+    rows = [row("a", [1, 0, 1]), row("b", [1, 0], missing=1)]
+    with pytest.raises(ComparisonError, match=r"has 2 \(1 got no answer\).* Run again what got no"):
+        compare(rows, FAST)

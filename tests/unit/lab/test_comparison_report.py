@@ -57,6 +57,30 @@ def test_no_line_is_wider_than_the_console(case: str, width: int) -> None:
     assert not wide
 
 
+def test_where_no_table_fits_every_number_stands_on_lines_of_its_own() -> None:
+    found = comparison("clear")
+    text = printed(found, width=40, ends=False)
+    said = " ".join(text.split())
+    for one in found.blocks[0].rows:
+        assert f"{one.label} acc {one.score.value:.3f}, 95 % interval [" in said
+    for pair in found.blocks[0].pairs:
+        assert f"{pair.first} − {pair.second} Difference" in said
+    assert max(map(len, text.splitlines())) <= 40
+
+
+def test_few_clusters_do_not_hide_that_the_format_matters() -> None:
+    clusters = tuple(str(place // 30) for place in range(180))
+    rows = [
+        row(name, right(180, share, 1), clusters=clusters)
+        for name, share in zip("abc", (0.9, 0.5, 0.1), strict=True)
+    ]
+    (block,) = compare(rows, FAST).blocks
+    first, second, *_ = sentences(block)
+    assert first.startswith("The format matters here")
+    assert "no two stand out" not in first
+    assert second.startswith("Too few clusters of items to tell which of them differ: with 6")
+
+
 def test_whole_report_has_scores_plot_and_every_number() -> None:
     text = printed(compare(clear(), replace(FAST, flips=True)), flips=2, ends=False)
     assert "├" in text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import ComparisonError
-from lm_eval.lab.measured import Measurement, align, formats_twice, measurements_of
+from lm_eval.lab.measured import Measurement, align, measurements_of
 from lm_eval.lab.stored import StoredRun, open_runs
 from lm_eval.stats.numeric import numpy
 
@@ -194,10 +194,6 @@ def test_what_else_differs_is_refused() -> None:
         align([measured(), measured("b", metric="loss", higher_is_better=False)])
     with pytest.raises(ComparisonError, match=r"different few-shot examples \(1 of 3 items"):
         align([measured(), measured("b", shots=("", "", "k"))])
-
-
-def test_measurements_of_one_name_are_found() -> None:
-    assert formats_twice([measured(), measured(), measured("b")]) == ["t@a (m)"]
 
 
 def test_formats_are_told_from_plain_tasks() -> None:

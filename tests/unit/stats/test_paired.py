@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
 
+from lm_eval.stats.mcnemar import exact_power, mcnemar, probability_better
 from lm_eval.stats.paired import (
     Paired,
-    mcnemar,
     paired,
     paired_many,
     paired_where,
-    probability_better,
 )
 from lm_eval.stats.score_interval import paired_share_interval
 
@@ -152,7 +151,7 @@ def test_other_scores_get_the_interval_of_a_paired_t_test(pairs: list[tuple[int,
 
 
 def test_scores_beyond_0_and_1_are_not_clipped() -> None:
-    found = paired([30.0, 10.0, 25.0], [10.0, 12.0, 3.0])
+    found = paired([30.0, 10.0, 25.0] * 2, [10.0, 12.0, 3.0] * 2)
     assert found.difference.high is not None
     assert found.difference.high > 1
     assert found.smallest_detectable is not None
@@ -315,3 +314,51 @@ def test_selections_of_items_are_compared_as_if_alone() -> None:
                 assert same == alone
                 assert one.correlation == pytest.approx(alone.correlation)
                 assert one.p == pytest.approx(alone.p, abs=0.03)
+
+
+@given(BINARY)
+def test_counting_says_what_the_table_of_numbers_says(items: list[tuple[int, int]]) -> None:
+    a, b = zip(*items, strict=True)
+    ((_, _, other),) = paired_many([a, b])
+    one = paired(a, b)
+    assert one == other
+    spread = np.std(a) * np.std(b)
+    if spread:
+        assert one.correlation == pytest.approx(np.corrcoef(a, b)[0, 1])
+    else:
+        assert one.correlation is None
+    if len(items) > 1:
+        gaps = np.subtract(a, b)
+        assert one.difference.stderr == pytest.approx(np.std(gaps, ddof=1) / len(gaps) ** 0.5)
+        errors = [np.std(row, ddof=1) / len(gaps) ** 0.5 for row in (a, b)]
+        assert one.stderr_unpaired == pytest.approx(math.hypot(*errors))
+
+
+def test_only_chosen_pairs_are_compared() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.random((5, 60))
+    every = {(i, j): found for i, j, found in paired_many(scores)}
+    (first, second) = paired_many(scores, chosen=[(0, 3), (3, 4)])
+    assert (first[:2], second[:2]) == ((0, 3), (3, 4))
+    assert [first[2], second[2]] == [every[0, 3], every[3, 4]]
+    ((_, _, back),) = paired_many(scores, chosen=[(3, 0)])
+    assert back.difference.value == -every[0, 3].difference.value
+
+
+def test_too_few_items_or_clusters_detect_nothing() -> None:
+    assert paired(*table(2, 1, 2)).smallest_detectable is None  # five items: p is 2 / 2⁵ at least
+    assert paired(*table(2, 1, 3)).smallest_detectable is not None
+    one, other = table(20, 10, 30)
+    in_five, in_six = ([place % num for place in range(60)] for num in (5, 6))
+    assert paired(one, other, clusters=in_five).smallest_detectable is None
+    assert paired(one, other, clusters=in_six).smallest_detectable is not None
+
+
+def test_few_discordant_items_do_not_promise_a_difference_that_they_cannot_make() -> None:
+    one = paired(*table(1, 0, 9)).smallest_detectable
+    assert one is not None
+    # One item of ten differs; the formula says 0.28, which would take three that do.
+    assert exact_power(one, 10, discordant=one) == pytest.approx(0.8, abs=1e-6)
+    assert one == pytest.approx(0.67, abs=0.01)
+    enough = paired(*table(8, 4, 18)).smallest_detectable
+    assert enough == pytest.approx(2.8016 * math.sqrt(12) / 30, abs=1e-4)

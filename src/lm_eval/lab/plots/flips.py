@@ -10,7 +10,7 @@ from lm_eval.lab.plots.plot import (
     DEFAULT_WIDTH,
     LEAST_WIDTH,
     LIGHT,
-    TITLE_CHARS,
+    MOST_CHARS,
     Plot,
     shown,
     titled,
@@ -40,7 +40,7 @@ class FlipsPlot(Plot):
         ]
         space = column_width(names, width)
         digits = max(len(str(self._most())), len(str(len(names))), 1)
-        lines = wrapped(shown(self.title, TITLE_CHARS), width, encoding)
+        lines = wrapped(shown(self.title, MOST_CHARS), width, encoding)
         if space + (digits + 1) * len(names) <= width:
             heads = "".join(f" {place:>{digits}}" for place in range(1, len(names) + 1))
             lines.append(" " * space + heads)

@@ -7,6 +7,7 @@ control characters are made visible, and nothing in them is read as a formula or
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -22,7 +23,9 @@ SUFFIXES = (".svg", ".png")
 DEFAULT_WIDTH = 100
 LEAST_WIDTH = 40
 LABEL_CHARS = 40
-TITLE_CHARS = 90
+MOST_CHARS = 400
+"""Of a title; names in it may be of any length."""
+_LINE_CHARS = 80
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
 BLUE = "#0072B2"
@@ -124,7 +127,8 @@ def shown(label: str, limit: int = LABEL_CHARS) -> str:
 def titled(figure: Any, title: str) -> None:
     """Put a title above everything, from the left edge: labels may take half of the width."""
     if title:
-        figure.suptitle(shown(title, TITLE_CHARS), x=0.01, ha="left", fontsize=12)
+        lines = textwrap.fill(shown(title, MOST_CHARS), _LINE_CHARS)
+        figure.suptitle(lines, x=0.01, ha="left", fontsize=12)
 
 
 def quiet(axes: Any) -> None:

@@ -11,7 +11,7 @@ from lm_eval.lab.plots.plot import (
     DEFAULT_WIDTH,
     GREY,
     LEAST_WIDTH,
-    TITLE_CHARS,
+    MOST_CHARS,
     Plot,
     quiet,
     shown,
@@ -39,7 +39,7 @@ class ScoresPlot(Plot):
         space = column_width(labels, width)
         number = max(map(len, values))
         axis = axis_for(self._ends(), width - space - number - 4)
-        lines = wrapped(shown(self.title, TITLE_CHARS), width, encoding)
+        lines = wrapped(shown(self.title, MOST_CHARS), width, encoding)
         for place, (_, estimate) in enumerate(self.rows):
             if self.left_out and place == len(self.rows) // 2:
                 lines.append(encodable(f"{glyphs.cut} {self.left_out} between not shown", encoding))

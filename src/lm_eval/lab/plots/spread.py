@@ -12,8 +12,8 @@ from lm_eval.lab.plots.plot import (
     GREY,
     LEAST_WIDTH,
     LIGHT,
+    MOST_CHARS,
     ORANGE,
-    TITLE_CHARS,
     Plot,
     quiet,
     shown,
@@ -40,7 +40,7 @@ class SpreadPlot(Plot):
         noise = axis.bar(0.0, found.null_95, [(found.null_mean, glyphs.point)], glyphs)
         seen = axis.bar(found.safe_low, found.safe_high, [(found.value, glyphs.found)], glyphs)
         return [
-            *wrapped(shown(self.title, TITLE_CHARS), width, encoding),
+            *wrapped(shown(self.title, MOST_CHARS), width, encoding),
             f"{NOISE}  {noise}".rstrip(),
             f"{FOUND:<{len(NOISE)}}  {seen}".rstrip(),
             " " * (len(NOISE) + 2) + axis.ruler(),

@@ -1,0 +1,166 @@
+"""McNemar's exact test of two right-or-wrong scores on the same items, and what it can find.
+
+Only discordant items count: right under one, wrong under the other. Given their number, wins are those
+of a fair coin if there is no difference. What the test finds is added up over every number of
+discordant items that there may be.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+from functools import lru_cache
+
+from lm_eval.stats.binomial import Tail, at_most, exactly
+from lm_eval.stats.power import ALPHA, POWER, items_needed
+
+MOST_DISCORDANT = 200_000
+"""Beyond so many discordant items the usual formula says the same, and adding up takes long."""
+_WIDTH = 8.5
+"""Standard errors around the mean beyond which nothing is left to add up."""
+_FEW = 30
+_NEARLY = 1 - 1e-12
+_STEPS = 32
+_SMOOTH = 100
+_TEETH = 20
+"""Where the number of discordant items is all but known (its variance lies below ``_SMOOTH``), power
+falls by a hair from one number of items to the next: so many of these are looked at."""
+
+
+def mcnemar(wins: int, losses: int) -> tuple[float, float]:
+    """McNemar's exact two-sided p, and its mid-p; 1 for both where nothing is discordant.
+
+    The mid-p takes half of the chance of the very outcome that was seen.
+    """
+    num = wins + losses
+    if num == 0:
+        return 1.0, 1.0
+    fewer = min(wins, losses)
+    tail, at = at_most(fewer, num, 0.5), exactly(fewer, num, 0.5)
+    return min(1.0, 2 * tail), min(1.0, 2 * tail - at)
+
+
+def probability_better(wins: int, losses: int) -> float:
+    """The chance that the first is truly better, under a uniform prior on the 2 × 2 table."""
+    return at_most(wins, wins + losses + 1, 0.5)
+
+
+def exact_power(
+    difference: float, n: int, *, discordant: float, alpha: float = ALPHA
+) -> float | None:
+    """The chance that the test finds a true ``difference`` on ``n`` items with a p below ``alpha``.
+
+    ``discordant`` is the true share of discordant items. None where these are very many.
+    """
+    _check(difference, discordant)
+    if n * discordant > MOST_DISCORDANT:
+        return None
+    wins = min(_NEARLY, (1 + abs(difference) / discordant) / 2)
+    return math.fsum(
+        weight * found
+        for weight, found in zip(
+            _weights(n, discordant), _found(_range(n, discordant), wins, alpha), strict=True
+        )
+    )
+
+
+def exact_items(
+    difference: float, *, discordant: float, alpha: float = ALPHA, power: float = POWER
+) -> int | None:
+    """Items with which the test finds a true ``difference`` with this power; None: very many."""
+
+    def finds(n: int) -> bool:
+        return (exact_power(difference, n, discordant=discordant, alpha=alpha) or 0.0) >= power
+
+    _check(difference, discordant)
+    high = math.ceil(items_needed(difference, variance=discordant, alpha=alpha, power=power))
+    if 2 * high * discordant > MOST_DISCORDANT:
+        return None
+    while not finds(high):
+        high += high // 20 + 1
+    low = high - 1
+    while low and finds(low):
+        low -= low // 20 + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    if high * discordant * (1 - discordant) < _SMOOTH:
+        high += max((more + 1 for more in range(_TEETH) if not finds(high + more)), default=0)
+    return high
+
+
+@lru_cache(maxsize=1024)
+def exact_detectable(
+    n: int,
+    *,
+    discordant: float,
+    largest: float | None = None,
+    alpha: float = ALPHA,
+    power: float = POWER,
+) -> float | None:
+    """The smallest true difference that the test finds on ``n`` items with this power.
+
+    A difference beyond ``discordant``, up to ``largest``, is one of as many discordant items. None
+    where not even the largest will do, and where discordant items are very many.
+    """
+
+    def finds(difference: float) -> bool:
+        share = max(discordant, difference)
+        return (exact_power(difference, n, discordant=share, alpha=alpha) or 0.0) >= power
+
+    low, high = 0.0, min(1.0, max(discordant, largest or 0.0))
+    if not finds(high):
+        return None
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    return high
+
+
+def _check(difference: float, discordant: float) -> None:
+    if not 0 < discordant <= 1 or not abs(difference) <= discordant * (1 + 1e-12):
+        raise ValueError(
+            f"Of items that are discordant with a chance of {discordant:g}, no difference of "
+            f"{difference:g} can come."
+        )
+
+
+def _range(n: int, share: float) -> range:
+    """The numbers of discordant items that there may be, but for a negligible chance."""
+    half = _WIDTH * math.sqrt(n * share * (1 - share)) + _FEW  # small counts have long tails
+    return range(max(0, math.floor(n * share - half)), min(n, math.ceil(n * share + half)) + 1)
+
+
+def _weights(n: int, share: float) -> Iterator[float]:
+    return (exactly(num, n, share) for num in _range(n, share))
+
+
+def _found(nums: range, wins: float, alpha: float) -> Iterator[float]:
+    """For each number of discordant items, the chance that p is below ``alpha``."""
+    tails: tuple[Tail, ...] = ()
+    for num in nums:
+        if not tails:
+            critical = _critical(num, alpha)
+            if critical < 0:  # not even all of them on one side will do
+                yield 0.0
+                continue
+            tails = tuple(Tail(critical, num, p) for p in (0.5, wins, 1 - wins))
+        else:
+            for tail in tails:
+                tail.add_trial()
+            while 2 * tails[0].value_of_next < alpha:
+                for tail in tails:
+                    tail.add_success()
+        yield tails[1].value + tails[2].value
+
+
+def _critical(num: int, alpha: float) -> int:
+    """The largest number of wins, or losses, that is few enough for a p below ``alpha``; −1: none."""
+    z = -statistics.NormalDist().inv_cdf(alpha / 2)
+    most = max(-1, int(num / 2 - z * math.sqrt(num) / 2) - 2)
+    while 2 * at_most(most + 1, num, 0.5) < alpha:
+        most += 1
+    while most >= 0 and 2 * at_most(most, num, 0.5) >= alpha:
+        most -= 1
+    return most
