@@ -145,14 +145,19 @@ class JudgedFolder:
             return 0.0
         return float(label == gold) if self.metric == ACCURACY else GAIN[label]
 
-    def replies(self) -> Iterator[dict[str, Any]]:
-        """The rows of the replies file, each with the place of its ``item``."""
+    def replies(self, *needed: str) -> Iterator[dict[str, Any]]:
+        """The rows of the replies file, each with the place of its ``item`` and what is ``needed``."""
         places: dict[tuple[str, str], int] = {}
         for row in read_rows(self.folder / REPLIES):
             values = dict(row.values)
             if "item" not in values:  # written by an older version
                 places = places or self._places()
-                values["item"] = places[str(values["qid"]), str(values.get("unit", ""))]
+                values["item"] = places.get((str(values.get("qid")), str(values.get("unit", ""))))
+            lacking = next((name for name in needed if values.get(name) is None), None)
+            if flaw := lacking or _flaw(values):
+                raise ComparisonError(
+                    f"{row.place} is damaged: `{flaw}` is not what a judge writes there. Run it again."
+                )
             yield values
 
     def keys_of(self, row: Mapping[str, Any]) -> list[Key]:
@@ -197,4 +202,44 @@ def _summary(path: Path) -> dict[str, Any]:
         raise ComparisonError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict) or not {"config", "judges", "prompts"} <= set(content):
         raise ComparisonError(f"{path} is no summary of `nugget-eval`: it lacks config or judges.")
+    if not _is_summary(content):
+        raise ComparisonError(
+            f"{path} is damaged: `config`, `judges` or `prompts` is not what a run writes there. Run it "
+            "again, or leave the folder out."
+        )
     return content
+
+
+def _is_summary(content: Mapping[str, Any]) -> bool:
+    config, judges, prompts = (content[name] for name in ("config", "judges", "prompts"))
+    if (
+        not isinstance(config, dict)
+        or not isinstance(judges, list)
+        or not isinstance(prompts, dict)
+    ):
+        return False
+    parts = [config.get(name) for name in ("model", "data", "evaluation")]
+    return (
+        all(isinstance(part, dict) for part in (*parts, *judges, *prompts.values()))
+        and {"prompt_type", "format_type"} <= set(config["model"])
+        and isinstance(config["data"].get("items") or [], list)
+        and all("name" in judge for judge in judges)
+        and all(isinstance(judge.get("usage") or {}, dict) for judge in judges)
+    )
+
+
+def _flaw(row: Mapping[str, Any]) -> str | None:
+    """Which part of a reply's row is not what it should be."""
+    numbers, labels, span = row.get("nuggets"), row.get("labels"), row.get("span")
+    whole = ("item", "permutation", "expected_count")
+    wrong = next((name for name in whole if not isinstance(row.get(name, 0), int)), None)
+    if wrong is not None:
+        return wrong
+    if not isinstance(row.get("texts", []), list):
+        return "texts"
+    if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
+        return "nuggets"
+    if not isinstance(labels, list) or len(labels) != len(numbers):
+        return "labels"
+    is_span = isinstance(span, list) and [type(end) for end in span] == [int, int]
+    return None if span is None or is_span else "span"

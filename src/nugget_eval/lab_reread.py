@@ -30,7 +30,7 @@ def _items(folder: JudgedFolder, reader: BoundReader) -> Iterator[ReadAgain]:
     votes: dict[Key, dict[tuple[str, int], Label]] = defaultdict(dict)
     asked: dict[Key, set[tuple[str, int]]] = defaultdict(set)
     found: dict[Key, Verdict] = {}
-    for row in folder.replies():
+    for row in folder.replies("judge", "permutation", "expected_count", "texts"):
         labels, how = _labels(row, reader)
         voter = (str(row["judge"]), int(row["permutation"]))
         for key, label in zip(folder.keys_of(row), labels, strict=True):

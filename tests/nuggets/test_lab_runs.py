@@ -302,3 +302,30 @@ def test_prompt_and_format_types_are_compared_as_formats(work: Workplace) -> Non
     (block,) = json.loads((work.folder / "found.json").read_text("utf-8"))["comparisons"]
     assert len(block["pairs"]) == 6
     assert block["num_clusters"] == len(TOPICS)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "text"),
+    [
+        ("replies.jsonl", {"labels": ["support"]}, "`labels` is not what a judge writes"),
+        ("replies.jsonl", {"nuggets": 3}, "`nuggets` is not what a judge writes"),
+        ("replies.jsonl", {"item": "x"}, "`item` is not what a judge writes"),
+        ("replies.jsonl", {"span": "ab"}, "`span` is not what a judge writes"),
+        ("replies.jsonl", {"judge": None}, "`judge` is not what a judge writes"),
+        ("summary.json", {"prompts": {"short_cot": [None]}}, "is damaged: `config`"),
+        ("summary.json", {"config": {"model": {}, "data": {}}}, "is damaged: `config`"),
+    ],
+)
+def test_damaged_files_are_one_message(
+    work: Workplace, file: str, damage: dict[str, Any], text: str
+) -> None:
+    compared(work)
+    path = next((work.folder / "out").rglob(file))
+    first, *rest = (
+        path.read_text("utf-8").splitlines() if file.endswith("l") else [path.read_text()]
+    )
+    path.write_text("\n".join([json.dumps(json.loads(first) | damage), *rest]), "utf-8")
+    done = lab(work, "reread", "out", "--scorer", "nugget_labels")
+    assert done.code == 1, done.out
+    assert text in done.err
+    assert path.name in done.err
