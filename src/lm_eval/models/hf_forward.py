@@ -12,6 +12,7 @@ from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.models.auto_batch import AutoBatch
+from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.spans import Span, chunks
 
 _LOOK_AHEAD = 512
@@ -28,6 +29,7 @@ class PlainScorer:
         self.tokens_run = 0
         """Tokens that went through the model, padding included."""
         self._takes_positions = takes(model, "logits_to_keep")
+        self._turn = find_turn(model.config)
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
@@ -38,8 +40,19 @@ class PlainScorer:
                     groups.setdefault(tuple(span.inputs), []).append(span)
                 else:
                     yield span
-            for _, done in self.batch.passes(list(groups.values()), _length, self._run):
-                yield from done
+            for part in self._apart(list(groups.values())):
+                for _, done in self.batch.passes(part, _length, self._run):
+                    yield from done
+
+    def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
+        """The groups in lists whose texts do not change each other's scores."""
+        if self._turn is None:
+            yield groups
+            return
+        for part in self._turn.apart(groups, _length):
+            if self._turn.grows:
+                forget_lengths(self.model, self.device)
+            yield part
 
     def _run(self, groups: Sequence[list[Span]]) -> list[Span]:
         """Score spans that are grouped by their inputs, in one pass."""

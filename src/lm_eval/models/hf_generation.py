@@ -15,6 +15,7 @@ from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.dummy import cut_at_stop
 from lm_eval.models.gguf_generation import Sample
 from lm_eval.models.hf_forward import mask, padded
+from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.spans import chunks
 from lm_eval.requests import Reply
@@ -160,21 +161,26 @@ class Generator:
         self._endings = endings
         self._device = device
         self._batch = batch
+        self._turn = find_turn(model.config)
 
     def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """``(job, reply)`` as batches are complete."""
         for some in chunks(jobs, _LOOK_AHEAD):
-            alone = [job for job in some if job.penalties]
-            together = [job for job in some if not job.penalties]
-            for _, done in self._batch.passes(together, _cells, self._run):
-                yield from done
-            for job in alone:  # such arguments also count padding, so there must be none
-                for _, done in self._batch.passes([job], _cells, self._run):
+            alone = [job for job in some if self._goes_alone(job)]
+            together = [job for job in some if not self._goes_alone(job)]
+            for part in (together, *([job] for job in alone)):
+                for _, done in self._batch.passes(part, _cells, self._run):
                     yield from done
+
+    def _goes_alone(self, job: Job) -> bool:
+        """Whether others beside it would change its text: penalties also count padding."""
+        return bool(job.penalties or (self._turn and _cells(job) > self._turn.length))
 
     def _run(self, jobs: Sequence[Job]) -> list[tuple[Job, Reply]]:
         import torch
 
+        if self._turn and self._turn.grows:
+            forget_lengths(self._model, self._device)
         rows = [Row(job, self._tokens, self._endings) for job in jobs]
         prompts = [job.prompt for job in jobs]
         with torch.inference_mode():

@@ -21,25 +21,29 @@ if TYPE_CHECKING:
 
 _ATTENTION_WITH_MASKS = ("sdpa", "eager")
 _FULL, _SLIDING = "full_attention", "sliding_attention"
+_BIASED = ("bloom", "mpt")
 _ROWS_AT_ONCE = 32
 
 
 def refusal(model: Any) -> str | None:
     """Why a model cannot evaluate token trees, or None if it seems to be able to."""
     config = model.config.get_text_config()
-    name = type(model).__name__
-    if config.is_encoder_decoder:
-        return f"{name} has an encoder, which reads each text as a whole"
-    if getattr(model, "_is_stateful", False):
-        return f"{name} carries one state from token to token, which texts cannot share"
-    if unknown := _layer_kinds(config) - {_FULL, _SLIDING}:
-        return f"{name} has layers of the kind {', '.join(sorted(unknown))}"
-    if "local" in getattr(config, "attention_layers", ()):
-        return f"{name} counts places in the cache for its local attention, not positions"
     attention = getattr(config, "_attn_implementation", None)
-    if attention not in _ATTENTION_WITH_MASKS:
-        return f"attention {attention!r} takes no masks of one's own (sdpa and eager do)"
-    return None
+    others = sorted(_layer_kinds(config) - {_FULL, _SLIDING})
+    has_state = getattr(model, "_is_stateful", False)
+    has_biases = getattr(config, "alibi", config.model_type in _BIASED)
+    is_local = "local" in getattr(config, "attention_layers", ())
+    takes_masks = attention in _ATTENTION_WITH_MASKS
+    reasons = [
+        (config.is_encoder_decoder, "has an encoder, which reads each text as a whole"),
+        (has_state, "carries one state from token to token, which texts cannot share"),
+        (others, f"has layers of the kind {', '.join(others)}"),
+        (has_biases, "weighs attention by distances that it counts itself (ALiBi)"),
+        (is_local, "counts places in the cache for its local attention, not positions"),
+        (not takes_masks, f"has attention {attention!r}, which takes no masks (sdpa and eager do)"),
+    ]
+    found = next((reason for applies, reason in reasons if applies), None)
+    return found and f"{type(model).__name__} {found}"
 
 
 def vocabulary_size(model: Any) -> int:
