@@ -302,26 +302,6 @@ def test_bfloat16_is_near_float32(load: Load) -> None:
     assert [score for score, _ in lm.loglikelihood(requests)] == pytest.approx(exact, rel=0.05)
 
 
-def test_an_adapter_changes_scores(load: Load, folders: dict[str, Path], tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
-    from transformers import AutoModelForCausalLM
-
-    base = AutoModelForCausalLM.from_pretrained(folders["llama"])
-    torch.manual_seed(1)
-    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
-    peft.get_peft_model(base, settings).save_pretrained(tmp_path / "adapter")
-    lm = load("llama", peft=tmp_path / "adapter")
-    plain = load("llama", peft=tmp_path / "adapter", prefix_cache=False)
-    adapted = lm.loglikelihood(pairs())
-    assert [s for s, _ in adapted] == pytest.approx(
-        [s for s, _ in plain.loglikelihood(pairs())], abs=CLOSE
-    )
-    assert [s for s, _ in adapted] != pytest.approx(
-        [s for s, _ in load("llama").loglikelihood(pairs())], abs=1e-2
-    )
-    assert lm.identity()["peft"] != load("llama").identity()["peft"]
-
-
 @pytest.mark.parametrize("name", ["mcqa", "generate", "cloze"])
 def test_the_quick_start(folders: dict[str, Path], tmp_path: Path, name: str) -> None:
     """The three commands of the documentation's quick start, against a folder."""

@@ -75,7 +75,10 @@ class PlainScorer:
 
         self.tokens_run += ids.numel()
         if not self._takes_positions:
-            return self.model(input_ids=ids, use_cache=False).logits[:, first:]
+            logits = self.model(input_ids=ids, use_cache=False).logits
+            return logits[
+                :, first - ids.shape[1] :
+            ]  # an adapter's own tokens stand before the text's
         places = torch.arange(first, ids.shape[1], device=ids.device)
         return self.model(input_ids=ids, use_cache=False, logits_to_keep=places).logits
 
@@ -166,6 +169,12 @@ def mask(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -
 def takes(model: Any, argument: str) -> bool:
     """Whether a model's forward pass has an argument."""
     return argument in inspect.signature(model.forward).parameters
+
+
+def virtual_tokens(model: Any) -> int:
+    """How many tokens of its own an adapter puts before each text (prompt and prefix tuning)."""
+    adapter: Any = getattr(model, "active_peft_config", None)
+    return int(adapter.num_virtual_tokens) if getattr(adapter, "is_prompt_learning", False) else 0
 
 
 def _length(group: list[Span]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.dummy import cut_at_stop
 from lm_eval.models.gguf_generation import Sample
-from lm_eval.models.hf_forward import mask, padded
+from lm_eval.models.hf_forward import mask, padded, virtual_tokens
 from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.spans import chunks
@@ -173,8 +173,12 @@ class Generator:
                     yield from done
 
     def _goes_alone(self, job: Job) -> bool:
-        """Whether others beside it would change its text: penalties also count padding."""
-        return bool(job.penalties or (self._turn and _cells(job) > self._turn.length))
+        """Whether others beside it would change its text.
+
+        Penalties count padding as well, and an adapter's own tokens would stand before it.
+        """
+        is_beyond = self._turn is not None and _cells(job) > self._turn.length
+        return bool(job.penalties) or is_beyond or virtual_tokens(self._model) > 0
 
     def _run(self, jobs: Sequence[Job]) -> list[tuple[Job, Reply]]:
         import torch
@@ -204,11 +208,18 @@ class Generator:
         )
 
 
-class _Watch:
-    """Gives each row its next token, and tells which rows have ended."""
+class _OfRows:
+    """Something that ``generate`` calls for each new token of some rows."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
+
+    def __deepcopy__(self, memo: Any) -> _OfRows:
+        return self  # adapters copy what they hand on; the rows are those to be answered
+
+
+class _Watch(_OfRows):
+    """Gives each row its next token, and tells which rows have ended."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 (its caller's shape)
         import torch
@@ -220,11 +231,8 @@ class _Watch:
         return torch.tensor(ended, device=input_ids.device)
 
 
-class _Choose:
+class _Choose(_OfRows):
     """Leaves each sampled row only the token that its own random stream draws."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002
         for place, row in enumerate(self._rows):

@@ -30,6 +30,8 @@ DTYPES = {
     "double": "float64",
 }
 
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+
 _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
 """Settings of models whose positions go beyond what they were trained on."""
 
@@ -45,11 +47,20 @@ def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
             )
 
 
-def positive(name: str, value: Any) -> int | None:
+def positive(name: str, value: Any, *, unit: str = "") -> int | None:
+    """A whole number above 0, also if written as 1e9; None stays None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"Model 'hf': {name} must be a whole number above 0, not {value!r}.")
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(whole, bool) or not isinstance(whole, int) or whole < 1:
+        of = f" of {unit}" if unit else ""
+        raise UsageError(f"Model 'hf': {name} must be a whole number{of} above 0, not {value!r}.")
+    return whole
+
+
+def read_seed(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"Model 'hf': seed must be a whole number, not {value!r}.")
     return value
 
 
@@ -66,16 +77,15 @@ def token_id(name: str, value: Any, known: int) -> int | None:
 
 def batch_rows(batch_size: Any) -> int | None:
     """Rows per pass, or None to find them; ``auto:4`` of the harness is ``auto``."""
-    if batch_size is None or (isinstance(batch_size, str) and batch_size.startswith("auto")):
-        return None
     text = str(batch_size)
+    if batch_size is None or text == "auto" or text.startswith("auto:"):
+        return None
     return positive("batch_size", int(text) if text.isdecimal() else batch_size)
 
 
 def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
     import torch
 
-    most_rows = positive("max_batch_size", most_rows) or 64
     if device.type == "cpu":  # beyond some thousand tokens a CPU only gets slower
         return AutoBatch(rows, most_rows=most_rows, start=1024, most=4096)
     frees = torch.cuda.empty_cache if device.type == "cuda" else torch.mps.empty_cache
@@ -139,6 +149,19 @@ def read_device(device: Any) -> Any:
     return found
 
 
+def read_device_map(given: Any) -> Any:
+    """How to spread the model: one of the rules of ``accelerate``, a device, or layers with devices."""
+    if given is None or isinstance(given, Mapping) or given in DEVICE_MAPS:
+        return given
+    try:
+        return str(read_device(given))
+    except UsageError as error:
+        raise UsageError(
+            f"Model 'hf' has no device_map={given}.{did_you_mean(str(given), DEVICE_MAPS)} Valid: "
+            f"{listing(DEVICE_MAPS)}, or a device."
+        ) from error
+
+
 def window_of(config: Any, tokenizer: Any) -> int:
     """How many tokens the model reads at most, by its configuration, else 2048."""
     text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
@@ -150,9 +173,12 @@ def window_of(config: Any, tokenizer: Any) -> int:
     return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
 
 
-def read_window(given: int | None, config: Any, tokenizer: Any) -> int:
-    """The window in tokens: as given, where the model has positions for it, else the model's own."""
-    own = window_of(config, tokenizer)
+def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
+    """The window in tokens: as given, where the model has positions for it, else the model's own.
+
+    ``taken`` positions go to tokens that stand before every text.
+    """
+    own = window_of(config, tokenizer) - taken
     if given is None:
         return own
     text = config.get_text_config(decoder=True)

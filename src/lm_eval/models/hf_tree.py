@@ -8,12 +8,11 @@ leave out what some models do after it, such as soft-capping.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.hf_cache import path_cache
-from lm_eval.models.hf_forward import score_rows
+from lm_eval.models.hf_forward import score_rows, takes, virtual_tokens
 from lm_eval.models.token_tree import Chunk, Span
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ def refusal(model: Any) -> str | None:
         (others, f"has layers of the kind {', '.join(others)}"),
         (has_biases, "weighs attention by distances that it counts itself (ALiBi)"),
         (is_local, "counts places in the cache for its local attention, not positions"),
+        (virtual_tokens(model), "has an adapter that puts tokens of its own before each text"),
         (not takes_masks, f"has attention {attention!r}, which takes no masks (sdpa and eager do)"),
     ]
     found = next((reason for applies, reason in reasons if applies), None)
@@ -59,9 +59,7 @@ class TreeForward:
         self._device = device
         self._cache = path_cache(longest + tokens_at_once)
         self._windows = _windows(model.config.get_text_config(), longest)
-        self._takes_indices = (
-            "logits_to_keep" in inspect.signature(_inner(model).forward).parameters
-        )
+        self._takes_indices = takes(model, "logits_to_keep")
 
     @property
     def has_windows(self) -> bool:
@@ -158,11 +156,6 @@ def _read(logits: torch.Tensor, wanted: list[tuple[int, int]]) -> list[tuple[flo
     scores = logits[rows, tokens].float() - torch.cat(totals)[rows]
     is_top = torch.cat(tops)[rows] == tokens
     return list(zip(scores.tolist(), is_top.tolist(), strict=True))
-
-
-def _inner(model: Any) -> Any:
-    """The model that an adapter is wrapped around."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _layer_kinds(config: Any) -> set[str]:
