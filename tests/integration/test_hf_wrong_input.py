@@ -12,6 +12,8 @@ from command_line import Workplace, subprocess_cli
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
+import transformers  # noqa: E402
+
 import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.errors import LmEvalError, ModelError, UsageError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
@@ -73,11 +75,20 @@ def test_switches_are_true_or_false(folder: Path, switch: str) -> None:
         HFLM.from_args({"pretrained": str(folder), switch: "maybe"}, name="hf")
 
 
-def test_a_window_beyond_learned_positions(folder: Path, tmp_path: Path) -> None:
+def test_a_window_beyond_the_models_positions(folder: Path, tmp_path: Path) -> None:
     learned = tiny_models.save(tmp_path / "learned", "gpt2", window=64)
-    with pytest.raises(UsageError, match=r"64 learned positions.*at most max_length=64"):
-        HFLM(learned, device="cpu", max_length=65)
-    assert HFLM(folder, device="cpu", max_length=65).max_length == 65  # rotary: by a rule
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "ffn_dim": 32}
+    opt = transformers.OPTConfig(
+        vocab_size=405, max_position_embeddings=64, word_embed_proj_dim=32, **sizes
+    )
+    transformers.OPTForCausalLM(opt).save_pretrained(tmp_path / "opt")
+    tiny_models.make_tokenizer().save_pretrained(tmp_path / "opt")
+    for model in (learned, tmp_path / "opt"):
+        with pytest.raises(UsageError, match=r"64 positions reads no more.*at most max_length=64"):
+            HFLM(model, device="cpu", max_length=65)
+    lm = HFLM(folder, device="cpu", max_length=65)  # rotary: by a rule
+    assert lm.max_length == 65
+    assert "max_length=65 is more than the 64 tokens" in lm.warnings[0]
 
 
 def test_folders_that_hold_no_model(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.models import local_options
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.base import GenerationOptions
 from lm_eval.requests import GenerateRequest
@@ -32,6 +34,7 @@ DTYPES = {
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 
+_POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
 _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
 """Settings of models whose positions go beyond what they were trained on."""
 
@@ -47,21 +50,8 @@ def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
             )
 
 
-def positive(name: str, value: Any, *, unit: str = "") -> int | None:
-    """A whole number above 0, also if written as 1e9; None stays None."""
-    if value is None:
-        return None
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    if isinstance(whole, bool) or not isinstance(whole, int) or whole < 1:
-        of = f" of {unit}" if unit else ""
-        raise UsageError(f"Model 'hf': {name} must be a whole number{of} above 0, not {value!r}.")
-    return whole
-
-
-def read_seed(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"Model 'hf': seed must be a whole number, not {value!r}.")
-    return value
+positive = partial(local_options.positive, model="hf")
+read_seed = partial(local_options.read_seed, model="hf")
 
 
 def token_id(name: str, value: Any, known: int) -> int | None:
@@ -76,10 +66,10 @@ def token_id(name: str, value: Any, known: int) -> int | None:
 
 
 def batch_rows(batch_size: Any) -> int | None:
-    """Rows per pass, or None to find them; ``auto:4`` of the harness is ``auto``."""
-    text = str(batch_size)
-    if batch_size is None or text == "auto" or text.startswith("auto:"):
+    """Rows per pass, or None to find them."""
+    if local_options.is_auto(batch_size):
         return None
+    text = str(batch_size)
     return positive("batch_size", int(text) if text.isdecimal() else batch_size)
 
 
@@ -164,13 +154,20 @@ def read_device_map(given: Any) -> Any:
 
 def window_of(config: Any, tokenizer: Any) -> int:
     """How many tokens the model reads at most, by its configuration, else 2048."""
-    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
-    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
+    positions = _positions(config)
+    if positions is not None:
+        return positions
+    limit = getattr(tokenizer, "model_max_length", None)
+    return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
+
+
+def _positions(config: Any) -> int | None:
+    text = config.get_text_config(decoder=True)
+    for name in _POSITIONS:
         value = getattr(text, name, None)
         if isinstance(value, int) and value > 0:
             return value
-    limit = getattr(tokenizer, "model_max_length", None)
-    return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
+    return None
 
 
 def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
@@ -183,10 +180,13 @@ def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 
         return own
     text = config.get_text_config(decoder=True)
     extends = any(getattr(text, name, None) for name in _POSITIONS_BY_RULE)
-    if given > own and hasattr(text, "n_positions") and not extends:
+    is_known = type(text).__module__.startswith(
+        "transformers."
+    )  # else it may have a rule of its own
+    if given > own and _positions(config) and is_known and not extends:
         raise UsageError(
-            f"max_length={given}, but a model of type {text.model_type!r} with {own} learned "
-            f"positions reads no more. Give at most max_length={own}."
+            f"max_length={given}, but a model of type {text.model_type!r} with {own} positions reads "
+            f"no more. Give at most max_length={own}."
         )
     return given
 

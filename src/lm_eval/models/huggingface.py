@@ -118,8 +118,9 @@ class HFLM(StreamingLM):
         )
         self.loaded = loaded
         self.model, self.tokenizer, self.backend = loaded.model, loaded.tokenizer, loaded.backend
-        self.max_length = read_window(
-            window, loaded.config, loaded.tokenizer, taken=virtual_tokens(loaded.model)
+        self._own_length, self.max_length = (
+            read_window(length, loaded.config, loaded.tokenizer, taken=virtual_tokens(loaded.model))
+            for length in (None, window)
         )
         self.tokens = Tokens(
             loaded.tokenizer,
@@ -200,6 +201,11 @@ class HFLM(StreamingLM):
             notes.append(
                 f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
                 "and lost their beginning. Raise max_length in --model_args if the model allows it."
+            )
+        if self.max_length > self._own_length:
+            notes.append(
+                f"max_length={self.max_length} is more than the {self._own_length} tokens that "
+                f"{self.loaded.source.given} was made for. Longer texts may get poor scores."
             )
         if self.empty_continuations:
             notes.append(
