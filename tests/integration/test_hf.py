@@ -307,12 +307,9 @@ def test_the_quick_start(folders: dict[str, Path], tmp_path: Path, name: str) ->
     """The three commands of the documentation's quick start, against a folder."""
     work = Workplace(tmp_path)
     work.task(formats=...)
-    done = work.run(
-        *("--include_path", str(tmp_path), "--tasks", f"t@{name}"),
-        *("--model_args", f"pretrained={folders['gpt2']},max_length=256"),
-        *("--limit", "4", "--gen_kwargs", "max_gen_toks=6"),
-        model="hf",
-    )
+    work.rows(count=4)
+    command = f"run --tasks t@{name} --model hf --model_args pretrained={folders['gpt2']}"
+    done = work.cli(*command.split(), "--include_path", ".", "--output_path", str(work.output))
     assert done.code == 0, done.err
     assert f"t@{name}" in done.out
     results = work.results()

@@ -102,6 +102,8 @@ class HFLM(StreamingLM):
         self.prefix_cache = bool(prefix_cache)
         self.kv_budget = positive("kv_budget", kv_budget, unit="bytes")
         self.seed = read_seed(seed)
+        is_spread = parallelize or device_map is not None
+        self._unused_device = device if is_spread else None
         loaded = load(
             Wanted(
                 str(pretrained),
@@ -201,6 +203,11 @@ class HFLM(StreamingLM):
             notes.append(
                 f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
                 "and lost their beginning. Raise max_length in --model_args if the model allows it."
+            )
+        if self._unused_device is not None:
+            notes.append(
+                f"device={self._unused_device} was not used: device_map and parallelize say where the "
+                "model goes."
             )
         if self.max_length > self._own_length:
             notes.append(
