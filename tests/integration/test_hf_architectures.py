@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tiny_models
+from lm_eval.formats.assemble import Prompt
 from lm_eval.models.hf_forward import PlainScorer
 from lm_eval.models.hf_scoring import TreeScorer
+from lm_eval.models.huggingface import HFLM
 from lm_eval.models.token_tree import Span
+from lm_eval.requests import GenerateRequest
 from scored_spans import assert_scores, spans_of
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'lm-eval-formats[hf]'")
@@ -145,3 +150,24 @@ def test_scores_are_those_of_plain_forwards(kind: str) -> None:
         assert_scores(model, list(tree.score(spans)), spans)
         assert [note in text for text in tree.notes] == ([True] if note else [])
         assert bool(tree.fallbacks) == bool(note)
+
+
+def test_replies_of_long_prompts_do_not_change_those_beside_them(tmp_path: Path) -> None:
+    """Some cross the length from which positions are encoded otherwise, some while they are written."""
+    tokenizer = tiny_models.make_tokenizer()
+    sizes = KINDS["phi3, positions of long texts"][1] | {"vocab_size": len(tokenizer)}
+    torch.manual_seed(11)
+    model = transformers.Phi3ForCausalLM(transformers.Phi3Config(**sizes))
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, 0.0, 0.25)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    asked = [("One", 4), ("Which animal", 30), ("The best", 8), ("One two three. " * 9, 6)]
+    requests = [
+        GenerateRequest("t", doc_id, 0, Prompt((text,)), {"max_gen_toks": length})
+        for doc_id, (text, length) in enumerate(asked)
+    ]
+    together = HFLM(tmp_path, device="cpu", batch_size=8).generate_until(requests)
+    lm = HFLM(tmp_path, device="cpu", batch_size=1)
+    assert together == [lm.generate_until([request])[0] for request in requests]

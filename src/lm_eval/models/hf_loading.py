@@ -205,7 +205,7 @@ def load_adapter(model: Any, source: Source) -> Any:
 
 def _check_adapter_weights(adapted: Any, source: Source) -> None:
     """Refuse an adapter of which only a part found its place: PEFT would leave out the rest."""
-    from peft import get_peft_model_state_dict, load_peft_weights
+    from peft.utils import get_peft_model_state_dict, load_peft_weights
 
     saved = load_peft_weights(source.at, device="cpu")
     there = get_peft_model_state_dict(adapted)
