@@ -18,13 +18,20 @@ def plain_scores(model: Any, spans: Iterable[Span]) -> Iterator[Span]:
 
     with torch.inference_mode():
         for span in spans:
-            if "dynamic" in str(getattr(model.config, "rope_parameters", "")):
-                model(input_ids=torch.tensor([[0]]))  # it would remember the longest text so far
-            logits = model(input_ids=torch.tensor([list(span.inputs)])).logits[0]
+            logits = _without_past(model)(input_ids=torch.tensor([list(span.inputs)])).logits[0]
             rows = torch.log_softmax(logits[span.first_read :].double(), -1)
             for row, target in zip(rows, span.targets, strict=True):
                 span.add(row[target].item(), int(row.argmax()) == target)
             yield span
+
+
+def _without_past(model: Any) -> Any:
+    """The model; a new one where it would remember the longest text it has seen."""
+    if "dynamic" not in str(getattr(model.config, "rope_parameters", "")):
+        return model
+    new = type(model)(model.config).eval()
+    new.load_state_dict(model.state_dict())
+    return new
 
 
 def spans_of(docs: Sequence[tuple[list[int], list[list[int]]]]) -> list[Span]:

@@ -51,7 +51,7 @@ class PlainScorer:
             return
         for part in self._turn.apart(groups, _length):
             if self._turn.grows:
-                forget_lengths(self.model, self.device)
+                forget_lengths(self.model)
             yield part
 
     def _run(self, groups: Sequence[list[Span]]) -> list[Span]:

@@ -184,7 +184,7 @@ class Generator:
         import torch
 
         if self._turn and self._turn.grows:
-            forget_lengths(self._model, self._device)
+            forget_lengths(self._model)
         rows = [Row(job, self._tokens, self._endings) for job in jobs]
         prompts = [job.prompt for job in jobs]
         with torch.inference_mode():

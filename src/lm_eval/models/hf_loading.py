@@ -168,9 +168,13 @@ def load_tokenizer(source: Source, *, trust_remote_code: bool) -> Any:
     """The tokenizer, the fast one where there is one."""
     _, transformers = import_torch()
     with explained(source, "tokenizer"), quiet():
-        return transformers.AutoTokenizer.from_pretrained(
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
             source.at, **source.arguments(trust_remote_code=trust_remote_code)
         )
+        tokens = tokenizer("An answer", add_special_tokens=False)["input_ids"]
+        if set(tokens) <= {tokenizer.unk_token_id}:  # some releases make one up where there is none
+            raise ValueError("a backend tokenizer without a vocabulary")
+    return tokenizer
 
 
 def find_adapter(given: str | None) -> Source | None:
@@ -187,7 +191,7 @@ def load_adapter(model: Any, source: Source) -> Any:
         import peft
     except ImportError as error:
         raise MissingExtraError(
-            f"peft={given} needs the package peft.", install="pip install peft"
+            f"peft={given} needs the package peft ({error}).", install="pip install -U peft"
         ) from error
     try:
         with quiet():

@@ -54,9 +54,12 @@ def _turn_of(rope: Mapping[str, Any], text: Any) -> Turn | None:
     return Turn(int(text.max_position_embeddings if grows or not trained else trained), grows)
 
 
-def forget_lengths(model: Any, device: Any) -> None:
-    """Let a model whose encoding grows with its texts forget those before: it looks at this one."""
-    import torch
+def forget_lengths(model: Any) -> None:
+    """Let a model whose encoding grows with its texts forget those it has seen.
 
-    with torch.inference_mode():
-        model(input_ids=torch.zeros((1, 1), dtype=torch.long, device=device), use_cache=False)
+    It keeps that of the longest for all later ones, until a short one comes; some releases for ever.
+    """
+    for module in model.modules():
+        if hasattr(module, "original_inv_freq") and hasattr(module, "max_seq_len_cached"):
+            module.inv_freq = module.original_inv_freq.to(module.inv_freq.device)
+            module.max_seq_len_cached = module.original_max_seq_len

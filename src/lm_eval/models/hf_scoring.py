@@ -157,7 +157,7 @@ class TreeScorer:
         for span in tree.spans():
             span.reset()
         if self._turn and self._turn.grows:
-            forget_lengths(self._model, self._device)
+            forget_lengths(self._model)
         forward = TreeForward(
             self._model, self._device, longest=tree.longest, tokens_at_once=self._tokens_at_once
         )
