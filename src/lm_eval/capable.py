@@ -26,8 +26,8 @@ def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> Non
         )
     if options.prompt.as_chat and not (able.chat_template or able.chat_only):
         raise ModelError(
-            f"Model backend {name} has no chat template. Run without --apply_chat_template, or use "
-            "a model that has one."
+            f"Model {model.tokenizer_name or name} has no chat template. Run without "
+            "--apply_chat_template, or use a model that has one, such as one tuned for chats."
         )
     if task.output_type != GENERATED and not able.loglikelihood:
         backend = "local-completions" if able.chat_only else "gguf"

@@ -262,7 +262,9 @@ def test_a_kv_budget_bounds_what_is_kept_at_a_time(lm: GgufLM) -> None:
         assert small.describe()["kv_budget"] == 2**24
     finally:
         small.close()
-    with pytest.raises(UsageError, match="kv_budget must be a whole number above 0, not 'much'"):
+    with pytest.raises(
+        UsageError, match="kv_budget must be a whole number of bytes above 0, not 'much'"
+    ):
         GgufLM(kv_budget="much")  # type: ignore[arg-type]
 
 

@@ -302,37 +302,14 @@ def test_bfloat16_is_near_float32(load: Load) -> None:
     assert [score for score, _ in lm.loglikelihood(requests)] == pytest.approx(exact, rel=0.05)
 
 
-def test_an_adapter_changes_scores(load: Load, folders: dict[str, Path], tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
-    from transformers import AutoModelForCausalLM
-
-    base = AutoModelForCausalLM.from_pretrained(folders["llama"])
-    torch.manual_seed(1)
-    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
-    peft.get_peft_model(base, settings).save_pretrained(tmp_path / "adapter")
-    lm = load("llama", peft=tmp_path / "adapter")
-    plain = load("llama", peft=tmp_path / "adapter", prefix_cache=False)
-    adapted = lm.loglikelihood(pairs())
-    assert [s for s, _ in adapted] == pytest.approx(
-        [s for s, _ in plain.loglikelihood(pairs())], abs=CLOSE
-    )
-    assert [s for s, _ in adapted] != pytest.approx(
-        [s for s, _ in load("llama").loglikelihood(pairs())], abs=1e-2
-    )
-    assert lm.identity()["peft"] != load("llama").identity()["peft"]
-
-
 @pytest.mark.parametrize("name", ["mcqa", "generate", "cloze"])
 def test_the_quick_start(folders: dict[str, Path], tmp_path: Path, name: str) -> None:
     """The three commands of the documentation's quick start, against a folder."""
     work = Workplace(tmp_path)
     work.task(formats=...)
-    done = work.run(
-        *("--include_path", str(tmp_path), "--tasks", f"t@{name}"),
-        *("--model_args", f"pretrained={folders['gpt2']},max_length=256"),
-        *("--limit", "4", "--gen_kwargs", "max_gen_toks=6"),
-        model="hf",
-    )
+    work.rows(count=4)
+    command = f"run --tasks t@{name} --model hf --model_args pretrained={folders['gpt2']}"
+    done = work.cli(*command.split(), "--include_path", ".", "--output_path", str(work.output))
     assert done.code == 0, done.err
     assert f"t@{name}" in done.out
     results = work.results()

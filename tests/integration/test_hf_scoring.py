@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from lm_eval.models.hf_scoring import TreeScorer
 from lm_eval.models.token_tree import Span
+from scored_spans import assert_scores, plain_scores, spans_of
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'lm-eval-formats[hf]'")
 transformers = pytest.importorskip(
@@ -20,7 +20,6 @@ transformers = pytest.importorskip(
 
 VOCABULARY = 48
 WINDOW = 10
-CLOSE = 1e-4
 _SIZES = {
     "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
@@ -72,37 +71,9 @@ def make_model(kind: str, attention: str) -> Any:
     return model.eval()
 
 
-def plain_scores(model: Any, spans: Iterable[Span]) -> Iterator[Span]:
-    """One forward for each span, nothing shared, nothing padded."""
-    with torch.inference_mode():
-        for span in spans:
-            logits = model(input_ids=torch.tensor([list(span.inputs)])).logits[0]
-            rows = torch.log_softmax(logits[span.first_read :].double(), -1)
-            for row, target in zip(rows, span.targets, strict=True):
-                span.add(row[target].item(), int(row.argmax()) == target)
-            yield span
-
-
 def scorer(model: Any, **options: Any) -> TreeScorer:
     options = {"device": "cpu", "kv_budget": 2**24, **options}
     return TreeScorer(model, plain=functools.partial(plain_scores, model), **options)
-
-
-def spans_of(docs: Sequence[tuple[list[int], list[list[int]]]]) -> list[Span]:
-    """Spans that score each continuation of each context."""
-    pairs = [(context, choice) for context, choices in docs for choice in choices]
-    return [
-        Span(place, [*context, *choice][:-1], choice)
-        for place, (context, choice) in enumerate(pairs)
-    ]
-
-
-def assert_scores(model: Any, done: Sequence[Span], asked: Sequence[Span]) -> None:
-    assert sorted(span.place for span in done) == list(range(len(asked)))
-    expected = [Span(span.place, list(span.inputs), span.targets) for span in asked]
-    for span, plain in zip(asked, plain_scores(model, expected), strict=True):
-        assert span.logprob == pytest.approx(plain.logprob, abs=CLOSE)
-        assert span.is_greedy == plain.is_greedy
 
 
 TOKENS = st.integers(2, VOCABULARY - 1)

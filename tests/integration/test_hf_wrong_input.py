@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ import pytest
 from command_line import Workplace, subprocess_cli
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+
+import transformers  # noqa: E402
 
 import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.errors import LmEvalError, ModelError, UsageError  # noqa: E402
@@ -43,6 +43,12 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
         ({"backend": "casual"}, "Did you mean 'causal'?"),
         ({"batch_size": 0}, "batch_size must be a whole number above 0"),
         ({"batch_size": "many"}, "batch_size must be a whole number above 0"),
+        ({"batch_size": "automatic"}, "batch_size must be a whole number above 0"),
+        ({"kv_budget": "1GB"}, "kv_budget must be a whole number of bytes above 0, not '1GB'"),
+        ({"seed": "x"}, "seed must be a whole number, not 'x'"),
+        ({"device_map": "autoo"}, "no device_map=autoo. Did you mean 'auto'?"),
+        ({"think_end_token": 99999}, "think_end_token must be the number of a token, 0 to"),
+        ({"enable_thinking": True}, "has no chat template.*Leave chat_template_args"),
         ({"max_length": -1}, "max_length must be"),
         ({"chat_template_args": "{no json"}, "is no JSON object"),
         ({"attn_implementation": "quick"}, "attn_implementation"),
@@ -51,8 +57,8 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
         ({"revision": "v9"}, "revision=v9 is for names on the hub"),
         ({"tokenizer": "/nowhere"}, "no folder /nowhere. Give tokenizer="),
         ({"tokenizer": "."}, r"tokenizer=\.: the folder has no tokenizer_config.json"),
-        ({"peft": "."}, "no adapter_config.json"),
-        ({"peft": "/nowhere/adapter"}, "there is no folder /nowhere/adapter"),
+        ({"peft": "."}, "no adapter_config.json, so it is no adapter"),
+        ({"peft": "/nowhere/adapter"}, "There is no folder /nowhere/adapter. Give peft="),
     ],
 )
 def test_wrong_arguments(folder: Path, arguments: dict[str, Any], message: str) -> None:
@@ -69,11 +75,20 @@ def test_switches_are_true_or_false(folder: Path, switch: str) -> None:
         HFLM.from_args({"pretrained": str(folder), switch: "maybe"}, name="hf")
 
 
-def test_a_window_beyond_learned_positions(folder: Path, tmp_path: Path) -> None:
+def test_a_window_beyond_the_models_positions(folder: Path, tmp_path: Path) -> None:
     learned = tiny_models.save(tmp_path / "learned", "gpt2", window=64)
-    with pytest.raises(UsageError, match=r"64 learned positions.*at most max_length=64"):
-        HFLM(learned, device="cpu", max_length=65)
-    assert HFLM(folder, device="cpu", max_length=65).max_length == 65  # rotary: by a rule
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "ffn_dim": 32}
+    opt = transformers.OPTConfig(
+        vocab_size=405, max_position_embeddings=64, word_embed_proj_dim=32, **sizes
+    )
+    transformers.OPTForCausalLM(opt).save_pretrained(tmp_path / "opt")
+    tiny_models.make_tokenizer().save_pretrained(tmp_path / "opt")
+    for model in (learned, tmp_path / "opt"):
+        with pytest.raises(UsageError, match=r"64 positions reads no more.*at most max_length=64"):
+            HFLM(model, device="cpu", max_length=65)
+    lm = HFLM(folder, device="cpu", max_length=65)  # rotary: by a rule
+    assert lm.max_length == 65
+    assert "max_length=65 is more than the 64 tokens" in lm.warnings[0]
 
 
 def test_folders_that_hold_no_model(tmp_path: Path) -> None:
@@ -118,6 +133,51 @@ def test_broken_folders(folder: Path, tmp_path: Path) -> None:
         HFLM(larger)
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("model.safetensors", 0.9, "cannot load the weights.*Check that its files are complete"),
+        ("model.safetensors", 100, "cannot load the weights.*Check that its files are complete"),
+        ("model.safetensors", "version https://git-lfs.github.com/spec/v1\n", "`git lfs pull` in"),
+        ("tokenizer.json", None, "it has no tokenizer.json.*Give tokenizer="),
+        ("tokenizer.json", '{"x": 1}', "cannot load the tokenizer.*KeyError: 'added_tokens'"),
+        ("config.json", '{"model_type": ', "cannot load the configuration.*not a valid JSON file"),
+        ("config.json", {"hidden_size": 64}, "tensors have other sizes than config.json says"),
+        ("config.json", {"model_type": "vit"}, "no language model of that type"),
+        ("config.json", {"model_type": "qwen2_vl"}, "no language model of that type"),
+    ],
+)
+def test_damaged_files(folder: Path, tmp_path: Path, file: str, content: Any, message: str) -> None:
+    """``content``: a part or a number of its bytes that is kept, another text, or other settings."""
+    damaged = copy(folder, tmp_path / "damaged", **(content if isinstance(content, dict) else {}))
+    path = damaged / file
+    whole = path.read_bytes()
+    if content is None:
+        path.unlink()
+        (damaged / "tokenizer_config.json").unlink()
+    elif isinstance(content, str):
+        path.write_text(content)
+    elif not isinstance(content, dict):
+        kept = content if isinstance(content, int) else int(content * len(whole))
+        path.write_bytes(whole[:kept])
+    with pytest.raises(ModelError, match=message):
+        HFLM(damaged, device="cpu")
+
+
+def test_a_gguf_file_that_is_cut_off(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf", reason="needs gguf: pip install gguf")
+    file = tmp_path / "cut.gguf"
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_context_length(64)
+    writer.add_tokenizer_model("gpt2")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(ModelError, match=r"transformers cannot load .* of .*cut\.gguf: "):
+        HFLM(file, device="cpu")
+
+
 def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
     tokenizer = tiny_models.make_tokenizer()
     small = tmp_path / "small"
@@ -141,15 +201,6 @@ def test_a_tokenizer_that_numbers_its_tokens_otherwise(folder: Path, tmp_path: P
     path.write_text(json.dumps(known), "utf-8")
     with pytest.raises(ModelError, match=r"belongs to another model: only \d+ of the 400 tokens"):
         HFLM(folder, tokenizer=tmp_path / "other", device="cpu")
-
-
-def test_an_adapter_of_another_model(folder: Path, tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
-    other = tiny_models.make_model("gpt2", 300)
-    settings = peft.LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
-    peft.get_peft_model(other, settings).save_pretrained(tmp_path / "adapter")
-    with pytest.raises(ModelError, match="does not fit LlamaForCausalLM"):
-        HFLM(folder, peft=tmp_path / "adapter", device="cpu")
 
 
 def test_texts_longer_than_the_window(folder: Path) -> None:
@@ -202,35 +253,6 @@ def test_offline_by_choice(tmp_path: Path) -> None:
     )
     assert "HF_HUB_OFFLINE is set" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
-def test_out_of_memory_at_a_single_text(tmp_path: Path) -> None:
-    """The process may take little more memory than it has: attention over a long text does not fit."""
-    tiny_models.save(tmp_path / "wide", "gpt2", window=16384)
-    code = f"""
-import resource
-from lm_eval.errors import ModelError
-from lm_eval.formats.assemble import Prompt
-from lm_eval.models.huggingface import HFLM
-from lm_eval.requests import LoglikelihoodRequest
-lm = HFLM({str(tmp_path / "wide")!r}, device="cpu", prefix_cache=False, attn_implementation="eager")
-short = LoglikelihoodRequest("t", 0, 0, Prompt(("One two",)), " A")
-lm.loglikelihood([short])
-now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (now + 2**28, now + 2**28))
-long = LoglikelihoodRequest("t", 0, 0, Prompt(("One two three four " * 2000,)), " A")
-try:
-    lm.loglikelihood([long])
-except ModelError as error:
-    print(error)
-lm.loglikelihood([short])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert "Out of memory with a single text of" in done.stdout
-    assert "smaller max_length" in done.stdout
 
 
 def test_the_command_line_shows_one_message(folder: Path, tmp_path: Path) -> None:

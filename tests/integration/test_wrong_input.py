@@ -597,6 +597,14 @@ def test_weights_that_are_not_there(place: Workplace) -> None:
     assert_refused(place, place.run("--tasks", place.task(), *flags, model="gguf"), "nowhere.gguf")
 
 
+@pytest.mark.usefixtures("loads_model")  # in the end
+def test_a_task_file_that_lies_here(place: Workplace) -> None:
+    place.task("my_task.yaml", task="my_task")
+    done = place.run("--tasks", "my_task@mcqa")
+    assert_refused(place, done, "my_task.yaml is in this folder: add `--include_path .`")
+    assert place.run("--tasks", "my_task@mcqa", "--include_path", ".").code == 0
+
+
 # Real processes
 
 

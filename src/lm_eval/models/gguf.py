@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from lm_eval.models.embedded import default_weights
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
 from lm_eval.models.gguf_scoring import Scorer
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local_options import is_auto, positive, read_seed
+from lm_eval.models.spans import (
+    Span,
+    check_continuation,
+    continuation_span,
+    request_seed,
+    rolling_spans,
+    sum_by_place,
+)
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -33,6 +42,7 @@ _LARGEST_DEFAULT_WINDOW = 8192
 _SMALLEST_BATCH = 32
 _DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
 _SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
+_positive = partial(positive, model="gguf")
 _GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
 
 
@@ -66,18 +76,19 @@ class GgufLM(StreamingLM):
         kv_budget: int | None = None,
     ) -> None:
         self._engine: Engine | None = None
+        self.max_gen_toks = _positive("max_gen_toks", max_gen_toks) or 256
+        window = _positive("n_ctx", n_ctx)
+        self.seed = read_seed(seed, model="gguf")
         self._engine = Engine(
             Path(path).expanduser() if path is not None else default_weights(),
             n_threads=_positive("n_threads", n_threads) or available_cores(),
             n_batch=_tokens_per_call(batch_size),
-            kv_budget=_positive("kv_budget", kv_budget),
+            kv_budget=_positive("kv_budget", kv_budget, unit="bytes"),
         )
         trained = self._engine.n_ctx_train or _LARGEST_DEFAULT_WINDOW
-        self.n_ctx = _positive("n_ctx", n_ctx) or min(trained, _LARGEST_DEFAULT_WINDOW)
+        self.n_ctx = window or min(trained, _LARGEST_DEFAULT_WINDOW)
         self.n_parallel = min(_positive("n_parallel", n_parallel) or 1, MAX_SEQUENCES)
         self.add_bos_token = self._engine.adds_bos if add_bos_token is None else add_bos_token
-        self.max_gen_toks = int(max_gen_toks)
-        self.seed = int(seed)
         self.truncated = 0
         self.empty_continuations = 0
         self._run = 0
@@ -112,6 +123,11 @@ class GgufLM(StreamingLM):
             notes.append(
                 f"{self.truncated} requests were longer than the window of {self.n_ctx} tokens and "
                 "lost their beginning. Raise n_ctx in --model_args if the model allows it."
+            )
+        if self.n_ctx > (self.engine.n_ctx_train or self.n_ctx):
+            notes.append(
+                f"n_ctx={self.n_ctx} is more than the {self.engine.n_ctx_train} tokens that "
+                f"{self.engine.path.name} was made for. Longer texts may get poor scores."
             )
         if self.empty_continuations:
             notes.append(
@@ -206,50 +222,18 @@ class GgufLM(StreamingLM):
 
     def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
         context, continuation = self.encode_pair(self._text(request.context), request.continuation)
-        if len(continuation) > self.n_ctx:
-            raise ModelError(
-                f"Task {request.task!r}, doc {request.doc_id}: a continuation of "
-                f"{len(continuation)} tokens does not fit the window of {self.n_ctx}. Raise n_ctx "
-                "in --model_args, or leave the doc out with --samples."
-            )
+        check_continuation(request, len(continuation), window=self.n_ctx, argument="n_ctx")
         self.empty_continuations += not continuation
-        tokens = (context + continuation)[:-1]
-        self.truncated += len(tokens) > self.n_ctx
-        return Span(place, tokens[-self.n_ctx :], continuation)
+        span, is_cut = continuation_span(place, context, continuation, window=self.n_ctx)
+        self.truncated += is_cut
+        return span
 
     def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
-        sums: dict[int, float] = {}
-        windows_left: dict[int, int] = {}
-
-        def spans() -> Iterator[Span]:
-            for place, request in enumerate(requests):
-                windows = list(self._windows(place, request.text))
-                sums[place], windows_left[place] = 0.0, len(windows)
-                yield from windows
-
-        for span in Scorer(self.engine).score(spans()):
-            sums[span.place] += span.logprob
-            windows_left[span.place] -= 1
-            if not windows_left[span.place]:
-                yield span.place, sums.pop(span.place)
-
-    def _windows(self, place: int, text: str) -> Iterator[Span]:
-        """Spans that score each token of the text once.
-
-        The first window begins with the prefix token. Each later one gives as much context as
-        fits and scores only tokens that no window scored before.
-        """
-        tokens = [self.prefix_token, *self.engine.tokenize(text)]
-        last = len(tokens) - 1
-        if last == 0:
-            yield Span(place, [], [])
-        for scored in range(0, last, self.n_ctx):
-            end = min(scored + self.n_ctx, last)
-            yield Span(
-                place,
-                inputs=tokens[max(0, end - self.n_ctx) : end],
-                targets=tokens[scored + 1 : end + 1],
-            )
+        spans_of = (
+            (place, list(rolling_spans(place, self.prefix_token, tokens, window=self.n_ctx)))
+            for place, tokens in enumerate(self.engine.tokenize(r.text) for r in requests)
+        )
+        yield from sum_by_place(spans_of, Scorer(self.engine).score)
 
     def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
         jobs = (self._job(place, request) for place, request in enumerate(requests))
@@ -287,7 +271,7 @@ class GgufLM(StreamingLM):
             return None
         seed = options.extra.get("seed", self.seed)
         return sampler(
-            _request_seed(seed, request),
+            request_seed(seed, request),
             temperature=options.temperature,
             top_p=float(options.extra.get("top_p") or 1.0),
             top_k=int(options.extra.get("top_k") or 0),
@@ -341,25 +325,11 @@ class GgufLM(StreamingLM):
         return self._last[1]
 
 
-def _positive(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"Model 'gguf': {name} must be a whole number above 0, not {value!r}.")
-    return value
-
-
 def _tokens_per_call(batch_size: int | str | None) -> int:
     # Below 32, which people write who mean texts, llama.cpp only gets slower; results are the same.
-    if isinstance(batch_size, str) and batch_size.startswith("auto"):
+    if is_auto(batch_size):
         return _DEFAULT_BATCH
     return max(_SMALLEST_BATCH, _positive("batch_size", batch_size) or _DEFAULT_BATCH)
-
-
-def _request_seed(seed: Any, request: GenerateRequest) -> int:
-    """A seed for this request alone, whatever else is generated beside it."""
-    name = f"{seed}\0{request.task}\0{request.doc_id}\0{request.index}"
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 def file_digest(path: Path) -> str:

@@ -77,8 +77,9 @@ class Engine:
             )
         except (ValueError, RuntimeError, OSError) as error:
             raise ModelError(
-                f"llama.cpp cannot load {path}: {error}. The file may be damaged, or newer than "
-                f"cyllama {self.version}. Download it again, or try another file."
+                f"llama.cpp cannot load {path} ({path.stat().st_size:,} bytes). It may be cut off or "
+                f"damaged, too large for this machine's memory, or newer than cyllama {self.version}. "
+                "Download it again, or try another file."
             ) from error
         if model.has_encoder():
             model.close()

@@ -87,10 +87,18 @@ def _classes() -> tuple[Any, Any]:
 def bytes_per_token(model: Any) -> int:
     """The size of one token's keys and values."""
     config = model.config.get_text_config()
-    heads = getattr(config, "num_attention_heads", None) or 1
-    kv_heads = getattr(config, "num_key_value_heads", None) or heads
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return int(config.num_hidden_layers * 2 * kv_heads * head_dim * model.dtype.itemsize)
+    # Layers may differ; before transformers 5.10 none of its configurations could say so.
+    layers = getattr(config, "per_layer_config", None) or [config] * config.num_hidden_layers
+    return int(sum(map(_numbers_per_token, layers)) * model.dtype.itemsize)
+
+
+def _numbers_per_token(layer: Any) -> int:
+    heads = getattr(layer, "num_attention_heads", None) or 1
+    kv_heads = getattr(layer, "num_key_value_heads", None) or heads
+    width = getattr(layer, "head_dim", None) or layer.hidden_size // heads
+    key = getattr(layer, "qk_head_dim", None) or width
+    value = getattr(layer, "v_head_dim", None) or width
+    return int(kv_heads * (key + value))
 
 
 def free_memory(device: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.models.auto_batch import AutoBatch
+from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.spans import Span, chunks
 
 _LOOK_AHEAD = 512
@@ -28,6 +29,7 @@ class PlainScorer:
         self.tokens_run = 0
         """Tokens that went through the model, padding included."""
         self._takes_positions = takes(model, "logits_to_keep")
+        self._turn = find_turn(model.config)
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
@@ -38,8 +40,19 @@ class PlainScorer:
                     groups.setdefault(tuple(span.inputs), []).append(span)
                 else:
                     yield span
-            for _, done in self.batch.passes(list(groups.values()), _length, self._run):
-                yield from done
+            for part in self._apart(list(groups.values())):
+                for _, done in self.batch.passes(part, _length, self._run):
+                    yield from done
+
+    def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
+        """The groups in lists whose texts do not change each other's scores."""
+        if self._turn is None:
+            yield groups
+            return
+        for part in self._turn.apart(groups, _length):
+            if self._turn.grows:
+                forget_lengths(self.model)
+            yield part
 
     def _run(self, groups: Sequence[list[Span]]) -> list[Span]:
         """Score spans that are grouped by their inputs, in one pass."""
@@ -62,7 +75,10 @@ class PlainScorer:
 
         self.tokens_run += ids.numel()
         if not self._takes_positions:
-            return self.model(input_ids=ids, use_cache=False).logits[:, first:]
+            logits = self.model(input_ids=ids, use_cache=False).logits
+            return logits[
+                :, first - ids.shape[1] :
+            ]  # an adapter's own tokens stand before the text's
         places = torch.arange(first, ids.shape[1], device=ids.device)
         return self.model(input_ids=ids, use_cache=False, logits_to_keep=places).logits
 
@@ -153,6 +169,12 @@ def mask(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -
 def takes(model: Any, argument: str) -> bool:
     """Whether a model's forward pass has an argument."""
     return argument in inspect.signature(model.forward).parameters
+
+
+def virtual_tokens(model: Any) -> int:
+    """How many tokens of its own an adapter puts before each text (prompt and prefix tuning)."""
+    adapter: Any = getattr(model, "active_peft_config", None)
+    return int(adapter.num_virtual_tokens) if getattr(adapter, "is_prompt_learning", False) else 0
 
 
 def _length(group: list[Span]) -> int:

@@ -14,7 +14,8 @@ from typing import Any, Literal
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.dummy import cut_at_stop
 from lm_eval.models.gguf_generation import Sample
-from lm_eval.models.hf_forward import mask, padded
+from lm_eval.models.hf_forward import mask, padded, virtual_tokens
+from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.spans import chunks
 from lm_eval.requests import Reply
@@ -160,21 +161,30 @@ class Generator:
         self._endings = endings
         self._device = device
         self._batch = batch
+        self._turn = find_turn(model.config)
 
     def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """``(job, reply)`` as batches are complete."""
         for some in chunks(jobs, _LOOK_AHEAD):
-            alone = [job for job in some if job.penalties]
-            together = [job for job in some if not job.penalties]
-            for _, done in self._batch.passes(together, _cells, self._run):
-                yield from done
-            for job in alone:  # such arguments also count padding, so there must be none
-                for _, done in self._batch.passes([job], _cells, self._run):
+            alone = [job for job in some if self._goes_alone(job)]
+            together = [job for job in some if not self._goes_alone(job)]
+            for part in (together, *([job] for job in alone)):
+                for _, done in self._batch.passes(part, _cells, self._run):
                     yield from done
+
+    def _goes_alone(self, job: Job) -> bool:
+        """Whether others beside it would change its text.
+
+        Penalties count padding as well, and an adapter's own tokens would stand before it.
+        """
+        is_beyond = self._turn is not None and _cells(job) > self._turn.length
+        return bool(job.penalties) or is_beyond or virtual_tokens(self._model) > 0
 
     def _run(self, jobs: Sequence[Job]) -> list[tuple[Job, Reply]]:
         import torch
 
+        if self._turn and self._turn.grows:
+            forget_lengths(self._model)
         rows = [Row(job, self._tokens, self._endings) for job in jobs]
         prompts = [job.prompt for job in jobs]
         with torch.inference_mode():
@@ -198,11 +208,18 @@ class Generator:
         )
 
 
-class _Watch:
-    """Gives each row its next token, and tells which rows have ended."""
+class _OfRows:
+    """Something that ``generate`` calls for each new token of some rows."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
+
+    def __deepcopy__(self, memo: Any) -> _OfRows:
+        return self  # adapters copy what they hand on; the rows are those to be answered
+
+
+class _Watch(_OfRows):
+    """Gives each row its next token, and tells which rows have ended."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 (its caller's shape)
         import torch
@@ -214,11 +231,8 @@ class _Watch:
         return torch.tensor(ended, device=input_ids.device)
 
 
-class _Choose:
+class _Choose(_OfRows):
     """Leaves each sampled row only the token that its own random stream draws."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002
         for place, row in enumerate(self._rows):

@@ -5,18 +5,18 @@ Nothing is loaded halfway: weights that are missing are an error, not random num
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, listing
+from lm_eval.models.hf_explained import explained, first_line
+from lm_eval.models.hf_forward import virtual_tokens
 from lm_eval.models.hf_gguf import converted, if_converted
-from lm_eval.models.hf_options import read_backend, read_device, read_dtype
-from lm_eval.models.hf_sources import TOKENIZER_FOLDER, Source, find_source
+from lm_eval.models.hf_options import read_backend, read_device, read_device_map, read_dtype
+from lm_eval.models.hf_sources import ADAPTER_FOLDER, TOKENIZER_FOLDER, Source, find_source
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
 
@@ -48,6 +48,7 @@ class Loaded:
     device: Any
     source: Source
     tokenizer_source: Source
+    adapter: Source | None = None
 
     @property
     def vocabulary(self) -> int:
@@ -59,10 +60,11 @@ def load(wanted: Wanted) -> Loaded:
     """Everything that is wanted; whatever can be checked without the weights is checked first."""
     import_torch()
     dtype = read_dtype(wanted.dtype)
-    device = None if wanted.device_map is not None else read_device(wanted.device)
+    device_map = read_device_map(wanted.device_map)
+    device = read_device(wanted.device) if device_map is None else None
     trusts = wanted.trust_remote_code
     source = find_source(wanted.pretrained, wanted.revision)
-    check_adapter(wanted.peft)
+    adapter = find_adapter(wanted.peft)
     if source.gguf_file is not None:
         source = converted(source, _load_gguf)
     config = load_config(source, trust_remote_code=trusts)
@@ -74,15 +76,22 @@ def load(wanted: Wanted) -> Loaded:
         backend=backend,
         dtype=dtype,
         trust_remote_code=trusts,
-        device_map=wanted.device_map,
+        device_map=device_map,
         attn_implementation=wanted.attn_implementation,
     )
-    if wanted.peft is not None:
-        model = load_adapter(model, wanted.peft)
+    if adapter is not None:
+        model = load_adapter(model, adapter)
     if device is not None:
         model.to(device)
     loaded = Loaded(
-        model, tokenizer, config, backend, device or model.device, source, tokenizer_source
+        model,
+        tokenizer,
+        config,
+        backend,
+        device or model.device,
+        source,
+        tokenizer_source,
+        adapter,
     )
     check_vocabulary(loaded)
     return loaded
@@ -111,7 +120,7 @@ def import_torch() -> tuple[Any, Any]:
 def load_config(source: Source, *, trust_remote_code: bool) -> Any:
     """The model's configuration."""
     _, transformers = import_torch()
-    with _explained(source, "configuration"), quiet():
+    with explained(source, "configuration"), quiet():
         return transformers.AutoConfig.from_pretrained(
             source.at, **source.arguments(trust_remote_code=trust_remote_code)
         )
@@ -132,7 +141,7 @@ def load_model(
         "seq2seq": transformers.AutoModelForSeq2SeqLM,
     }
     given = {name: value for name, value in more.items() if value is not None}
-    with _explained(source, "weights"), quiet():
+    with explained(source, "weights"), quiet():
         model, info = kinds[backend].from_pretrained(
             source.at,
             **source.arguments(trust_remote_code=trust_remote_code, dtype=dtype, **given),
@@ -158,72 +167,58 @@ def find_tokenizer(given: str | None, model: Source) -> Source:
 def load_tokenizer(source: Source, *, trust_remote_code: bool) -> Any:
     """The tokenizer, the fast one where there is one."""
     _, transformers = import_torch()
-    with _explained(source, "tokenizer"), quiet():
-        return transformers.AutoTokenizer.from_pretrained(
+    with explained(source, "tokenizer"), quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
             source.at, **source.arguments(trust_remote_code=trust_remote_code)
         )
+        tokens = tokenizer("An answer", add_special_tokens=False)["input_ids"]
+        if set(tokens) <= {tokenizer.unk_token_id}:  # some releases make one up where there is none
+            raise ValueError("a backend tokenizer without a vocabulary")
+    return tokenizer
 
 
-def check_adapter(given: str | None) -> None:
-    """Refuse a folder that holds no adapter, before the model is loaded."""
+def find_adapter(given: str | None) -> Source | None:
+    """Where the adapter is; an error before the model is loaded if there is none."""
     if given is None:
-        return
-    path = Path(given).expanduser()
-    if path.exists() and not (path / "adapter_config.json").is_file():
-        files = sorted(file.name for file in path.iterdir()) if path.is_dir() else ["one file"]
-        raise ModelError(
-            f"peft={given}: there is no adapter_config.json in {path}, so it is no adapter. It "
-            f"holds: {listing(files, 8)}. Give the folder that PEFT's save_pretrained wrote."
-        )
-    if not path.exists() and (path.is_absolute() or given.startswith((".", "~"))):
-        raise ModelError(f"peft={given}: there is no folder {path}.")
+        return None
+    return find_source(given, argument="peft", holds=ADAPTER_FOLDER)
 
 
-def load_adapter(model: Any, given: str) -> Any:
+def load_adapter(model: Any, source: Source) -> Any:
     """The model with a PEFT adapter on it, unmerged."""
+    given = source.given
     try:
         import peft
     except ImportError as error:
         raise MissingExtraError(
-            f"peft={given} needs the package peft.", install="pip install peft"
+            f"peft={given} needs the package peft ({error}).", install="pip install -U peft"
         ) from error
     try:
         with quiet():
-            adapted = peft.PeftModel.from_pretrained(model, str(Path(given).expanduser()))
+            adapted = peft.PeftModel.from_pretrained(model, source.at)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
-            f"peft={given} does not fit {type(model).__name__}: {_first_line(error)} Check that "
+            f"peft={given} does not fit {type(model).__name__}: {first_line(error)} Check that "
             "the adapter was trained on this model."
         ) from error
-    if getattr(adapted.active_peft_config, "is_prompt_learning", False):
+    _check_adapter_weights(adapted, source)
+    if virtual_tokens(adapted):
         return adapted.eval()
     return adapted.get_base_model().eval()  # the model itself, with the adapter's layers in place
 
 
-@contextmanager
-def _explained(source: Source, what: str) -> Iterator[None]:
-    """Errors of ``transformers`` while loading, as one message."""
-    try:
-        yield
-    except ImportError as error:
-        raise ModelError(f"The {what} of {source.given} needs a package: {error}") from error
-    except (OSError, ValueError, KeyError, RuntimeError, json.JSONDecodeError) as error:
-        text = str(error)
-        if "trust_remote_code" in text:
-            raise ModelError(
-                f"{source.given} brings Python code of its own, which is not run unless you say "
-                "so. If you trust it, add trust_remote_code=true to --model_args."
-            ) from error
+def _check_adapter_weights(adapted: Any, source: Source) -> None:
+    """Refuse an adapter of which only a part found its place: PEFT would leave out the rest."""
+    from peft.utils import get_peft_model_state_dict, load_peft_weights
+
+    saved = load_peft_weights(source.at, device="cpu")
+    there = get_peft_model_state_dict(adapted)
+    if odd := sorted(saved.keys() ^ there.keys()):
         raise ModelError(
-            f"transformers cannot load the {what} of {source.given}: {_first_line(error)} Check "
-            "that its files are complete, or update transformers for a new architecture."
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    line = text.splitlines()[0]
-    return line if line.endswith(".") else f"{line}."
+            f"peft={source.given} does not fit the model: {len(saved.keys() & there.keys())} of its "
+            f"{len(saved)} tensors have a place in it, of {len(there)} places (not both: "
+            f"{listing(odd, 2)}). Check that the adapter was trained on this model."
+        )
 
 
 @contextmanager

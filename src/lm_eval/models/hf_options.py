@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.models import local_options
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.base import GenerationOptions
 from lm_eval.requests import GenerateRequest
@@ -30,6 +32,9 @@ DTYPES = {
     "double": "float64",
 }
 
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+
+_POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
 _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
 """Settings of models whose positions go beyond what they were trained on."""
 
@@ -45,12 +50,8 @@ def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
             )
 
 
-def positive(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"Model 'hf': {name} must be a whole number above 0, not {value!r}.")
-    return value
+positive = partial(local_options.positive, model="hf")
+read_seed = partial(local_options.read_seed, model="hf")
 
 
 def token_id(name: str, value: Any, known: int) -> int | None:
@@ -65,8 +66,8 @@ def token_id(name: str, value: Any, known: int) -> int | None:
 
 
 def batch_rows(batch_size: Any) -> int | None:
-    """Rows per pass, or None to find them; ``auto:4`` of the harness is ``auto``."""
-    if batch_size is None or (isinstance(batch_size, str) and batch_size.startswith("auto")):
+    """Rows per pass, or None to find them."""
+    if local_options.is_auto(batch_size):
         return None
     text = str(batch_size)
     return positive("batch_size", int(text) if text.isdecimal() else batch_size)
@@ -75,7 +76,6 @@ def batch_rows(batch_size: Any) -> int | None:
 def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
     import torch
 
-    most_rows = positive("max_batch_size", most_rows) or 64
     if device.type == "cpu":  # beyond some thousand tokens a CPU only gets slower
         return AutoBatch(rows, most_rows=most_rows, start=1024, most=4096)
     frees = torch.cuda.empty_cache if device.type == "cuda" else torch.mps.empty_cache
@@ -139,28 +139,54 @@ def read_device(device: Any) -> Any:
     return found
 
 
+def read_device_map(given: Any) -> Any:
+    """How to spread the model: one of the rules of ``accelerate``, a device, or layers with devices."""
+    if given is None or isinstance(given, Mapping) or given in DEVICE_MAPS:
+        return given
+    try:
+        return str(read_device(given))
+    except UsageError as error:
+        raise UsageError(
+            f"Model 'hf' has no device_map={given}.{did_you_mean(str(given), DEVICE_MAPS)} Valid: "
+            f"{listing(DEVICE_MAPS)}, or a device."
+        ) from error
+
+
 def window_of(config: Any, tokenizer: Any) -> int:
     """How many tokens the model reads at most, by its configuration, else 2048."""
-    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
-    for name in ("n_positions", "max_position_embeddings", "n_ctx"):
-        value = getattr(text, name, None)
-        if isinstance(value, int) and value > 0:
-            return value
+    positions = _positions(config)
+    if positions is not None:
+        return positions
     limit = getattr(tokenizer, "model_max_length", None)
     return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
 
 
-def read_window(given: int | None, config: Any, tokenizer: Any) -> int:
-    """The window in tokens: as given, where the model has positions for it, else the model's own."""
-    own = window_of(config, tokenizer)
+def _positions(config: Any) -> int | None:
+    text = config.get_text_config(decoder=True)
+    for name in _POSITIONS:
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
+    """The window in tokens: as given, where the model has positions for it, else the model's own.
+
+    ``taken`` positions go to tokens that stand before every text.
+    """
+    own = window_of(config, tokenizer) - taken
     if given is None:
         return own
     text = config.get_text_config(decoder=True)
     extends = any(getattr(text, name, None) for name in _POSITIONS_BY_RULE)
-    if given > own and hasattr(text, "n_positions") and not extends:
+    is_known = type(text).__module__.startswith(
+        "transformers."
+    )  # else it may have a rule of its own
+    if given > own and _positions(config) and is_known and not extends:
         raise UsageError(
-            f"max_length={given}, but a model of type {text.model_type!r} with {own} learned "
-            f"positions reads no more. Give at most max_length={own}."
+            f"max_length={given}, but a model of type {text.model_type!r} with {own} positions reads "
+            f"no more. Give at most max_length={own}."
         )
     return given
 

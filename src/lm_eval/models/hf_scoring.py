@@ -13,6 +13,7 @@ from typing import Any
 
 from lm_eval.models.auto_batch import is_out_of_memory
 from lm_eval.models.hf_cache import bytes_per_token, free_memory
+from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tree import TreeForward, refusal, vocabulary_size
 from lm_eval.models.token_tree import (
     Chunk,
@@ -62,9 +63,11 @@ class TreeScorer:
         self._check_docs = max(1, check_docs)
         self._tokens_at_once = tokens_at_once
         self._checked = 0
-        self._too_long: float = math.inf
+        self._turn = find_turn(model.config)
+        self._too_long: float = self._turn.length + 1 if self._turn else math.inf
         self._largest_error = 0.0
         self._lacking_memory = 0
+        self._beyond_turn = 0
         self._refusal = refusal(model) if prefix_cache else ""
         self.tokens_needed = 0
         """Distinct beginnings over all spans, in tokens: the least there is to do."""
@@ -88,6 +91,12 @@ class TreeScorer:
             notes.append(
                 f"Texts of {self._too_long} tokens and more went through the model as a whole: with "
                 f"the prefix cache, the score of one was off by {self._largest_error:.2g}."
+            )
+        elif self._beyond_turn:
+            notes.append(
+                f"{self._beyond_turn} texts went through the model as a whole: beyond "
+                f"{self._too_long - 1} tokens it encodes positions otherwise, so that they share no "
+                "beginning with shorter ones."
             )
         if self._lacking_memory:
             notes.append(
@@ -129,8 +138,11 @@ class TreeScorer:
             return tree, []
         spans = list(tree.spans())
         others = [span for span in spans if len(span.inputs) > most]
+        count = len(_one_per_text(others))
         if fits < self._too_long - 1:
-            self._lacking_memory += len({id(_node(span)) for span in others})
+            self._lacking_memory += count
+        elif not self._largest_error:
+            self._beyond_turn += count
         return TokenTree(span for span in spans if len(span.inputs) <= most), others
 
     def _kv_tokens(self) -> int:
@@ -144,6 +156,8 @@ class TreeScorer:
         """Evaluate a tree. Nothing is given away before the first scores are checked."""
         for span in tree.spans():
             span.reset()
+        if self._turn and self._turn.grows:
+            forget_lengths(self._model)
         forward = TreeForward(
             self._model, self._device, longest=tree.longest, tokens_at_once=self._tokens_at_once
         )
@@ -164,7 +178,7 @@ class TreeScorer:
             yield from self._mend(held)
 
     def _begin(self, forward: TreeForward, tree: TokenTree) -> _Trial | None:
-        """Evaluate one text as a whole: to compare with, and to continue its beginning.
+        """Evaluate the longest text as a whole: to compare with, and to continue its beginning.
 
         Not where layers have windows, or after an error: then what is compared must be chosen with
         more care.
@@ -172,7 +186,7 @@ class TreeScorer:
         opening = tree.opening()
         if opening is None or forward.has_windows or self._largest_error:
             return None
-        trial = _Trial(opening, _text_to_compare(tree, opening, self._tokens_at_once))
+        trial = _Trial(opening, tree.longest_text)
         try:
             forward.begin(trial.plain, keep=opening.end)
         except Exception as error:  # as below
@@ -202,8 +216,8 @@ class TreeScorer:
     def _give_way(self, error: Exception) -> None:
         """After a failed pass: fewer tokens at once if memory ran out, else no more trees."""
         if not is_out_of_memory(error):
-            first_line = str(error).partition("\n")[0]
-            self._refusal = f"the model refuses it ({type(error).__name__}: {first_line})"
+            reason = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+            self._refusal = f"the model refuses it ({reason})"
         elif self._tokens_at_once // 2 >= _FEWEST_AT_ONCE:
             self._tokens_at_once //= 2
         else:
@@ -230,7 +244,7 @@ class TreeScorer:
         if any(errors):
             # The longest: beside it, shorter texts may go wrong that are right without it.
             longest = max(len(s.inputs) for s, e in zip(sample, errors, strict=True) if e)
-            self._too_long = 2 ** (longest.bit_length() - 1)
+            self._too_long = min(self._too_long, 2 ** (longest.bit_length() - 1))
             self._largest_error = max(self._largest_error, *errors)
             self._check_docs = max(self._check_docs, _CHECKS_AFTER_AN_ERROR)
             raise _TreeError
@@ -271,21 +285,6 @@ class _Trial:
     def is_done(self) -> bool:
         """Whether the tree has come to the text."""
         return not any(span.missing for span in self.text.spans)
-
-
-def _text_to_compare(tree: TokenTree, opening: Node, within: int) -> Node:
-    """The last text that begins with ``opening`` and is evaluated with the first tokens after it.
-
-    The last, because before it stand others that it must not see.
-    """
-    text, size = tree.longest_text, -opening.end
-    for node in tree.nodes():
-        size += len(node.tokens)
-        if size > within:
-            break
-        if node.spans and node.is_below(opening):
-            text = node
-    return text
 
 
 def _unscored(span: Span) -> Span:

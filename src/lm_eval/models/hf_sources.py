@@ -1,7 +1,4 @@
-"""Where a model's files are: a hub name, a folder or a GGUF file, and what identifies them.
-
-An unreachable hub is one message after seconds, which says what was looked for.
-"""
+"""Where a model's files are: a hub name, a folder or a GGUF file, and what identifies them."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
 from lm_eval.models.gguf import file_digest
+from lm_eval.models.hf_hub import find_on_hub
 
-_PROBE_S = 5
 _WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")
+ADAPTER_FOLDER = "adapter_config.json"
 TOKENIZER_FOLDER = "tokenizer_config.json|tokenizer.json|tokenizer.model|vocab.json|config.json"
 _TOKENIZER_FILES = ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt", "*.jinja")
 
@@ -34,6 +32,8 @@ class Source:
     """The file that the folder was converted from."""
     only_cache: bool = False
     """Whether the hub cannot be reached, so that only files downloaded before are used."""
+    commit: str | None = None
+    """What the revision is at present, for a hub name."""
 
     def arguments(self, **more: Any) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``."""
@@ -79,7 +79,10 @@ def find_source(
             f"There is no folder {path}. Give {argument}= a folder with {_either(holds)}, a .gguf "
             "file, or a hub name such as gpt2 or organisation/model."
         )
-    return _hub_source(given, revision)
+    commit, is_cached = find_on_hub(given, revision or "main", argument, holds.split("|"))
+    return Source(
+        given, given, revision=revision, is_local=False, only_cache=is_cached, commit=commit
+    )
 
 
 def _either(files: str) -> str:
@@ -108,6 +111,11 @@ def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
     if any((path / name).is_file() for name in wanted):
         return
     files = sorted(file.name for file in path.iterdir())
+    if argument == "peft":
+        raise ModelError(
+            f"peft={path}: the folder has no {wanted[0]}, so it is no adapter. It holds: "
+            f"{listing(files, 8)}. Give the folder that PEFT's save_pretrained wrote."
+        )
     if argument != "pretrained":
         raise ModelError(
             f"{argument}={path}: the folder has no {' and no '.join(wanted)}. It holds: "
@@ -124,95 +132,33 @@ def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
     )
 
 
-def _hub_source(name: str, revision: str | None) -> Source:
-    """A hub name, probed once: transformers itself would try for half a minute."""
-    import huggingface_hub as hub
-    from huggingface_hub import constants
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    at = revision or "main"
-    try:
-        cached = hub.try_to_load_from_cache(name, "config.json", revision=at)
-        is_cached = isinstance(cached, str)
-        if constants.HF_HUB_OFFLINE:
-            reason = "HF_HUB_OFFLINE is set"
-        else:
-            url = hub.hf_hub_url(name, "config.json", revision=at)
-            hub.get_hf_file_metadata(url, timeout=_PROBE_S)
-            return Source(name, name, revision=revision, is_local=False)
-    except HFValidationError as error:
-        raise ModelError(f"{name!r} is neither a folder nor a hub name: {error}") from error
-    except GatedRepoError as error:
-        raise ModelError(
-            f"The hub gives {name} only to accounts that accepted its licence. Accept it at "
-            f"{constants.ENDPOINT}/{name}, then log in with `hf auth login`."
-        ) from error
-    except RevisionNotFoundError as error:
-        raise ModelError(
-            f"{name} has no revision {at!r} at {constants.ENDPOINT}. Give a branch, tag or commit."
-        ) from error
-    except RepositoryNotFoundError as error:
-        raise ModelError(
-            f"There is no folder {name!r} here, and the hub ({constants.ENDPOINT}) has no model of "
-            "that name or keeps it private. Check pretrained=, or log in with `hf auth login`."
-        ) from error
-    except EntryNotFoundError as error:
-        raise ModelError(
-            f"{name} at revision {at!r} has no config.json on the hub, so it is no model that "
-            "transformers can load. If it holds GGUF files, download one and give its path."
-        ) from error
-    except Exception as error:  # whatever the network stack throws
-        reason = f"the hub cannot be reached: {error}"
-    if is_cached:
-        return Source(name, name, revision=revision, is_local=False, only_cache=True)
-    raise _offline_error(name, at, reason, Path(constants.HF_HUB_CACHE))
-
-
-def _offline_error(name: str, revision: str, reason: str, cache: Path) -> ModelError:
-    folder = cache / f"models--{name.replace('/', '--')}" / "snapshots"
-    return ModelError(
-        f"Model {name!r} is not on this machine, and {reason}. Looked for a folder {name!r} here, "
-        f"and for config.json, model.safetensors (or pytorch_model.bin) and tokenizer.json of "
-        f"revision {revision!r} under {folder}. Where there is a network, run "
-        f"`hf download {name} --local-dir FOLDER`; then give pretrained=FOLDER."
-    )
-
-
 # -- identity --------------------------------------------------------------------------------
 
 
-def digest_of(source: Source, config: Any = None) -> str:
-    """Identifies the files: the hub's commit, or a hash over the folder's files."""
+def digest_of(source: Source) -> str:
+    """Identifies a model's files: the hub's commit, or a hash over the folder's files."""
+    return _digest(source, ("config.json", *_WEIGHTS))
+
+
+def tokenizer_digest(source: Source) -> str:
+    """Identifies a tokenizer's files."""
+    return _digest(source, _TOKENIZER_FILES)
+
+
+def adapter_digest(source: Source) -> str:
+    """Identifies an adapter's files."""
+    return _digest(source, (ADAPTER_FOLDER, *_WEIGHTS))
+
+
+def _digest(source: Source, patterns: tuple[str, ...]) -> str:
     if not source.is_local:
-        commit = getattr(config, "_commit_hash", None)
-        return f"commit:{commit}" if commit else f"revision:{source.revision or 'main'}"
+        return f"commit:{source.commit}"
     if source.made_from is not None:
         return file_digest(Path(source.made_from))
     folder = Path(source.at)
     if source.gguf_file is not None:
         return file_digest(folder / source.gguf_file)
-    return folder_digest(folder, ("config.json", *_WEIGHTS))
-
-
-def tokenizer_digest(source: Source) -> str:
-    """Identifies a tokenizer's files."""
-    if not source.is_local:
-        return f"revision:{source.revision or 'main'}"
-    if source.gguf_file is not None or source.made_from is not None:
-        return digest_of(source)
-    return folder_digest(Path(source.at), _TOKENIZER_FILES)
-
-
-def adapter_digest(given: str) -> str:
-    """Identifies an adapter: a hash over its folder's files, or its name on the hub."""
-    path = Path(given).expanduser()
-    return folder_digest(path, ("adapter_config.json", *_WEIGHTS)) if path.is_dir() else given
+    return folder_digest(folder, patterns)
 
 
 def folder_digest(folder: Path, patterns: tuple[str, ...]) -> str:

@@ -8,12 +8,11 @@ leave out what some models do after it, such as soft-capping.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.hf_cache import path_cache
-from lm_eval.models.hf_forward import score_rows
+from lm_eval.models.hf_forward import score_rows, takes, virtual_tokens
 from lm_eval.models.token_tree import Chunk, Span
 
 if TYPE_CHECKING:
@@ -21,25 +20,30 @@ if TYPE_CHECKING:
 
 _ATTENTION_WITH_MASKS = ("sdpa", "eager")
 _FULL, _SLIDING = "full_attention", "sliding_attention"
+_BIASED = ("bloom", "mpt")
 _ROWS_AT_ONCE = 32
 
 
 def refusal(model: Any) -> str | None:
     """Why a model cannot evaluate token trees, or None if it seems to be able to."""
     config = model.config.get_text_config()
-    name = type(model).__name__
-    if config.is_encoder_decoder:
-        return f"{name} has an encoder, which reads each text as a whole"
-    if getattr(model, "_is_stateful", False):
-        return f"{name} carries one state from token to token, which texts cannot share"
-    if unknown := _layer_kinds(config) - {_FULL, _SLIDING}:
-        return f"{name} has layers of the kind {', '.join(sorted(unknown))}"
-    if "local" in getattr(config, "attention_layers", ()):
-        return f"{name} counts places in the cache for its local attention, not positions"
     attention = getattr(config, "_attn_implementation", None)
-    if attention not in _ATTENTION_WITH_MASKS:
-        return f"attention {attention!r} takes no masks of one's own (sdpa and eager do)"
-    return None
+    others = sorted(_layer_kinds(config) - {_FULL, _SLIDING})
+    has_state = getattr(model, "_is_stateful", False)
+    has_biases = getattr(config, "alibi", config.model_type in _BIASED)
+    is_local = "local" in getattr(config, "attention_layers", ())
+    takes_masks = attention in _ATTENTION_WITH_MASKS
+    reasons = [
+        (config.is_encoder_decoder, "has an encoder, which reads each text as a whole"),
+        (has_state, "carries one state from token to token, which texts cannot share"),
+        (others, f"has layers of the kind {', '.join(others)}"),
+        (has_biases, "weighs attention by distances that it counts itself (ALiBi)"),
+        (is_local, "counts places in the cache for its local attention, not positions"),
+        (virtual_tokens(model), "has an adapter that puts tokens of its own before each text"),
+        (not takes_masks, f"has attention {attention!r}, which takes no masks (sdpa and eager do)"),
+    ]
+    found = next((reason for applies, reason in reasons if applies), None)
+    return found and f"{type(model).__name__} {found}"
 
 
 def vocabulary_size(model: Any) -> int:
@@ -55,9 +59,7 @@ class TreeForward:
         self._device = device
         self._cache = path_cache(longest + tokens_at_once)
         self._windows = _windows(model.config.get_text_config(), longest)
-        self._takes_indices = (
-            "logits_to_keep" in inspect.signature(_inner(model).forward).parameters
-        )
+        self._takes_indices = takes(model, "logits_to_keep")
 
     @property
     def has_windows(self) -> bool:
@@ -154,11 +156,6 @@ def _read(logits: torch.Tensor, wanted: list[tuple[int, int]]) -> list[tuple[flo
     scores = logits[rows, tokens].float() - torch.cat(totals)[rows]
     is_top = torch.cat(tops)[rows] == tokens
     return list(zip(scores.tolist(), is_top.tolist(), strict=True))
-
-
-def _inner(model: Any) -> Any:
-    """The model that an adapter is wrapped around."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def _layer_kinds(config: Any) -> set[str]:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lm_eval.errors import UsageError
 from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
 from lm_eval.models.hf_encoding import Encoding
-from lm_eval.models.hf_forward import PairScorer, PlainScorer
+from lm_eval.models.hf_forward import PairScorer, PlainScorer, virtual_tokens
 from lm_eval.models.hf_generation import Endings, Generator, drop_settings
 from lm_eval.models.hf_loading import Wanted, load
 from lm_eval.models.hf_options import (
@@ -22,6 +23,7 @@ from lm_eval.models.hf_options import (
     batch_rows,
     chat_arguments,
     positive,
+    read_seed,
     read_window,
     token_id,
 )
@@ -95,6 +97,13 @@ class HFLM(StreamingLM):
         self._chat_arguments = chat_arguments(chat_template_args, enable_thinking)
         rows = batch_rows(batch_size)
         self.max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
+        window = positive("max_length", max_length)
+        most_rows = positive("max_batch_size", max_batch_size) or 64
+        self.prefix_cache = bool(prefix_cache)
+        self.kv_budget = positive("kv_budget", kv_budget, unit="bytes")
+        self.seed = read_seed(seed)
+        is_spread = parallelize or device_map is not None
+        self._unused_device = device if is_spread else None
         loaded = load(
             Wanted(
                 str(pretrained),
@@ -111,13 +120,10 @@ class HFLM(StreamingLM):
         )
         self.loaded = loaded
         self.model, self.tokenizer, self.backend = loaded.model, loaded.tokenizer, loaded.backend
-        self.peft = peft
-        self.max_length = read_window(
-            positive("max_length", max_length), loaded.config, loaded.tokenizer
+        self._own_length, self.max_length = (
+            read_window(length, loaded.config, loaded.tokenizer, taken=virtual_tokens(loaded.model))
+            for length in (None, window)
         )
-        self.prefix_cache = bool(prefix_cache)
-        self.kv_budget = positive("kv_budget", kv_budget)
-        self.seed = int(seed)
         self.tokens = Tokens(
             loaded.tokenizer,
             model_name=loaded.source.given,
@@ -126,6 +132,8 @@ class HFLM(StreamingLM):
             prefix_token_id=token_id("prefix_token_id", prefix_token_id, loaded.vocabulary),
             encloses=loaded.backend == "seq2seq",
         )
+        if isinstance(think_end_token, int):
+            token_id("think_end_token", think_end_token, loaded.vocabulary)
         self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
         self._encoding = Encoding(
             self.tokens,
@@ -136,10 +144,15 @@ class HFLM(StreamingLM):
             max_gen_toks=self.max_gen_toks,
             seed=self.seed,
         )
+        if self._chat_arguments and self.chat_template is None:
+            raise UsageError(
+                f"The tokenizer of {self.tokenizer_name} has no chat template. Leave "
+                "chat_template_args and enable_thinking out."
+            )
         self._dropped = drop_settings(loaded.model)
-        self._scoring = auto_batch(rows, max_batch_size, loaded.device)
+        self._scoring = auto_batch(rows, most_rows, loaded.device)
         self._scorer = self._choose_scorer()
-        self._generating = auto_batch(rows, max_batch_size, loaded.device)
+        self._generating = auto_batch(rows, most_rows, loaded.device)
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
 
@@ -191,6 +204,16 @@ class HFLM(StreamingLM):
                 f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
                 "and lost their beginning. Raise max_length in --model_args if the model allows it."
             )
+        if self._unused_device is not None:
+            notes.append(
+                f"device={self._unused_device} was not used: device_map and parallelize say where the "
+                "model goes."
+            )
+        if self.max_length > self._own_length:
+            notes.append(
+                f"max_length={self.max_length} is more than the {self._own_length} tokens that "
+                f"{self.loaded.source.given} was made for. Longer texts may get poor scores."
+            )
         if self.empty_continuations:
             notes.append(
                 f"{self.empty_continuations} continuations have no token of their own and scored 0."
@@ -210,9 +233,9 @@ class HFLM(StreamingLM):
             self._identity = {
                 "model": "hf",
                 "pretrained": _shown_name(loaded.source.given, is_local=loaded.source.is_local),
-                "digest": digest_of(loaded.source, loaded.config),
+                "digest": digest_of(loaded.source),
                 "tokenizer": tokenizer_digest(loaded.tokenizer_source),
-                "peft": None if self.peft is None else adapter_digest(str(self.peft)),
+                "peft": loaded.adapter and adapter_digest(loaded.adapter),
                 "backend": self.backend,
                 "dtype": str(self.model.dtype).removeprefix("torch."),
                 "max_length": self.max_length,

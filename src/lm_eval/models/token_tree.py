@@ -71,13 +71,6 @@ class Node:
         """The length of the text that ends here."""
         return self.start + len(self.tokens)
 
-    def is_below(self, other: Node) -> bool:
-        """Whether the text that ends here begins with the one that ends at ``other``."""
-        node: Node | None = self
-        while node is not None and node is not other:
-            node = node.parent
-        return node is other
-
     def split(self, length: int) -> Node:
         """Give the first ``length`` tokens to a new node, which takes this one's place."""
         upper = Node(self.tokens[:length], self.start, self.parent)
@@ -167,20 +160,41 @@ class TokenTree:
     def nodes(self) -> Iterator[Node]:
         """All nodes, each before those below it; the longest text first, else as they came in.
 
-        The longest first, so that whatever cannot be done with it shows at once.
+        The longest first, so that whatever cannot be done with it shows at once; but before its end
+        stand others that it must not see, so that seeing them shows as well.
         """
-        first = set()
-        node: Node | None = self._longest
-        while node is not None:
-            first.add(id(node))
-            node = node.parent
+        rank = self._ranks()
         stack = [self._root]
         while stack:
             node = stack.pop()
             if node.tokens:
                 yield node
-            children = sorted(node.children.values(), key=lambda child: id(child) not in first)
+            children = sorted(node.children.values(), key=lambda child: rank.get(id(child), 2))
             stack.extend(reversed(children))
+
+    def _ranks(self) -> dict[int, int]:
+        """The nodes that come before their siblings: those of the longest text, and one beside it.
+
+        That one stands below the opening, which is to be evaluated before all else.
+        """
+        path = self._longest_path()
+        rank = {id(node): 1 for node in path}
+        below = next((at for at, node in enumerate(path) if node.readers), len(path))
+        for node in reversed(path[below:]):
+            siblings = node.parent.children.values() if node.parent else ()
+            others = [other for other in siblings if other is not node]
+            if others:
+                return rank | {id(min(others, key=lambda other: len(other.children))): 0}
+        return rank
+
+    def _longest_path(self) -> list[Node]:
+        """The nodes of the longest text, from the first; not the empty root."""
+        path: list[Node] = []
+        node = self._longest
+        while node.parent is not None:
+            path.append(node)
+            node = node.parent
+        return path[::-1]
 
     def opening(self) -> Node | None:
         """The longest beginning of the longest text at whose tokens nothing is read, if any.
@@ -188,11 +202,11 @@ class TokenTree:
         With few-shot examples that all texts have in common, it is these.
         """
         _note_readers(self)
-        node: Node = self._longest
         opening: Node | None = None
-        while node.parent is not None:
-            opening = None if node.readers else opening or node
-            node = node.parent
+        for node in self._longest_path():
+            if node.readers:
+                break
+            opening = node
         return opening
 
     def spans(self) -> Iterator[Span]:

@@ -107,8 +107,8 @@ class Definitions:
             problem = f" Not everything could be read; the first problem: {self.problems[0]}"
         return UnknownTaskError(
             f"Unknown task {name!r}.{did_you_mean(name, self.index)} Known: "
-            f"{listing(sorted(self.index))}. Add a folder of task files with --include_path; list "
-            f"all with `lm-eval ls tasks`.{problem}",
+            f"{listing(sorted(self.index))}. {_where_to_look(name)}; list all with `lm-eval ls "
+            f"tasks`.{problem}",
             name=name,
             nearest=nearest(name, self.index),
         )
@@ -305,3 +305,9 @@ def _names_beside(path: Path) -> list[str]:
     if not path.parent.is_dir():
         return []
     return [file.name for file in path.parent.glob("*.y*ml") if file.is_file()]
+
+
+def _where_to_look(name: str) -> str:
+    if Path(f"{name}.yaml").is_file():
+        return f"{name}.yaml is in this folder: add `--include_path .`"
+    return "Add a folder of task files with --include_path"

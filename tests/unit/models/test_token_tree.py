@@ -117,10 +117,10 @@ def test_cuts_fall_between_docs_not_inside_one() -> None:
 def test_choices_of_a_doc_are_one_small_tree() -> None:
     spans = [Span(place, [1, 2, *choice], [9]) for place, choice in enumerate(([3], [4, 5], []))]
     (chunk,) = chunks(TokenTree(spans), Limits(tokens=10))
-    assert chunk.positions == [0, 1, 2, 3, 2]  # the longest choice first
-    assert chunk.ends() == [5, 5, 4, 4, 5]
-    assert [index for index, _ in chunk.reads] == [1, 3, 4]
-    assert chunk.leaves() == [3, 4]
+    assert chunk.positions == [0, 1, 2, 2, 3]  # the longest choice after one it must not see
+    assert chunk.ends() == [5, 5, 3, 5, 5]
+    assert [index for index, _ in chunk.reads] == [1, 2, 4]
+    assert chunk.leaves() == [2, 4]
 
 
 def test_trees_are_given_away_when_they_are_large() -> None:

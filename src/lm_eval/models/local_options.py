@@ -1,0 +1,32 @@
+"""Arguments that the backends on this machine share, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lm_eval.errors import UsageError
+
+
+def positive(name: str, value: Any, *, model: str, unit: str = "") -> int | None:
+    """A whole number above 0, also if written as 1e9; None stays None."""
+    if value is None:
+        return None
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        of = f" of {unit}" if unit else ""
+        raise UsageError(
+            f"Model {model!r}: {name} must be a whole number{of} above 0, not {value!r}."
+        )
+    return number
+
+
+def read_seed(value: Any, *, model: str) -> int:
+    """A seed for sampling: any whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"Model {model!r}: seed must be a whole number, not {value!r}.")
+    return value
+
+
+def is_auto(batch_size: Any) -> bool:
+    """Whether the backend chooses; ``auto:4`` of the harness is ``auto``."""
+    return batch_size is None or str(batch_size).partition(":")[0] == "auto"

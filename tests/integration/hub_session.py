@@ -1,0 +1,82 @@
+"""A session with a hub, in a process of its own, because its address is read when it is imported.
+
+Prints one JSON object: what each step gave, or the message of its error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from toy_hub import ToyHub, commit_of
+
+import tiny_models
+
+TOKEN, WRONG_TOKEN = "hf_right_one", "hf_wrong_one"
+
+
+def answers(name: str, **arguments: Any) -> dict[str, Any]:
+    """What a model scores, and what identifies it; or the message of the error."""
+    from lm_eval.errors import LmEvalError
+    from lm_eval.formats.assemble import Prompt
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.requests import LoglikelihoodRequest
+
+    try:
+        lm = HFLM(name, device="cpu", **arguments)
+    except LmEvalError as error:
+        return {"error": str(error)}
+    request = LoglikelihoodRequest("t", 0, 0, Prompt(("Which animal",)), " barks?")
+    return {
+        "score": lm.loglikelihood([request])[0][0],
+        "class": type(lm.model).__name__,
+        "digest": lm.identity()["digest"],
+    }
+
+
+def make_models(base: Path) -> dict[str, dict[str, Path]]:
+    one = tiny_models.save(base / "one", "llama")
+    two = tiny_models.save(base / "two", "gpt2")
+    (base / "bare").mkdir()
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(one / name, base / "bare")
+    return {
+        "org/tiny": {"main": one, "v2": two},
+        "org/gated": {"main": one},
+        "org/bare": {"main": base / "bare"},
+    }
+
+
+def session(base: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {"commit": commit_of(base / "one")}
+    with ToyHub(gated={"org/gated"}, token=TOKEN) as hub:
+        os.environ["HF_ENDPOINT"] = hub.url  # before transformers is imported
+        hub.models = make_models(base)
+        found["here"] = answers(str(base / "one"))
+        found["main"] = answers("org/tiny")
+        found["v2"] = answers("org/tiny", revision="v2")
+        found["by commit"] = answers("org/tiny", revision=commit_of(base / "two"))
+        found["no revision"] = answers("org/tiny", revision="v9")
+        found["no model"] = answers("org/nothing")
+        found["no weights"] = answers("org/bare")
+        found["gated"] = answers("org/gated")
+        found["no adapter"] = answers("org/tiny", peft="org/bare")
+        found["no tokenizer"] = answers("org/tiny", tokenizer="org/nothing")
+        os.environ["HF_TOKEN"] = WRONG_TOKEN
+        found["wrong token"] = answers("org/gated")
+        os.environ["HF_TOKEN"] = TOKEN
+        found["right token"] = answers("org/gated")
+        tokens = {token for _, token in hub.requests}
+        assert {f"Bearer {TOKEN}", f"Bearer {WRONG_TOKEN}"} <= tokens  # or leaks could not show
+    found["cached, hub gone"] = answers("org/tiny")
+    found["not cached, hub gone"] = answers("org/other")
+    found["half cached, hub gone"] = answers("org/bare")
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(session(Path(sys.argv[1]))))

@@ -1,0 +1,146 @@
+"""Where models run, and what happens when memory runs out there: real limits, real failures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+
+import tiny_models  # noqa: E402 (after the check for torch)
+from lm_eval.formats.assemble import Prompt  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+
+PAIRS = [
+    LoglikelihoodRequest("t", 0, index, Prompt(("Which animal barks? Answer:",)), choice)
+    for index, choice in enumerate((" a dog", " the old black cat", " B"))
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save(tmp_path_factory.mktemp("model") / "tiny", "llama")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"device_map": "auto"},
+        {"device_map": "cpu"},
+        {"device_map": "sequential"},
+        {"device_map": {"": "cpu"}},
+        {"parallelize": True},
+    ],
+    ids=str,
+)
+def test_a_model_spread_by_accelerate_answers_as_before(
+    folder: Path, arguments: dict[str, Any]
+) -> None:
+    pytest.importorskip("accelerate", reason="needs accelerate: pip install accelerate")
+    lm, plain = HFLM(folder, **arguments), HFLM(folder, device="cpu")
+    assert lm.loglikelihood(PAIRS) == plain.loglikelihood(PAIRS)
+    requests = [GenerateRequest("t", 0, 0, Prompt(("The best",)), {"max_gen_toks": 4})]
+    assert lm.generate_until(requests) == plain.generate_until(requests)
+    assert lm.describe()["device"] == "cpu"
+    both = HFLM(folder, device="cpu", **arguments)
+    assert "device=cpu was not used" in both.warnings[0]
+
+
+def test_layers_on_disk_answer_as_before(folder: Path) -> None:
+    """What accelerate does with a model too large for its devices: weights come when they are used."""
+    accelerate = pytest.importorskip(
+        "accelerate", reason="needs accelerate: pip install accelerate"
+    )
+    lm, plain = HFLM(folder, device="cpu"), HFLM(folder, device="cpu")
+    accelerate.disk_offload(lm.model, folder / "offloaded", execution_device=torch.device("cpu"))
+    assert lm.loglikelihood(PAIRS) == plain.loglikelihood(PAIRS)
+
+
+_LIMITED = """
+import json, resource
+from lm_eval.errors import ModelError
+from lm_eval.formats.assemble import Prompt
+from lm_eval.models.huggingface import HFLM
+from lm_eval.requests import LoglikelihoodRequest
+
+def pairs(words, count):
+    return [
+        LoglikelihoodRequest("t", n, 0, Prompt((f"Question: {n} " + "One two three " * words,)), " A")
+        for n in range(count)
+    ]
+
+def limit_memory(more):
+    now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, now + more))
+
+lm = HFLM(FOLDER, device="cpu", attn_implementation="eager", **ARGUMENTS)
+"""
+
+
+def limited(folder: Path, code: str, **arguments: Any) -> Any:
+    """What code prints, as JSON, in a process that limits its own memory."""
+    start = _LIMITED.replace("FOLDER", repr(str(folder))).replace("ARGUMENTS", repr(arguments))
+    done = subprocess.run(
+        [sys.executable, "-c", start + code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+linux = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="limits memory as Linux does"
+)
+
+
+@linux
+def test_batches_shrink_until_they_fit(tmp_path: Path) -> None:
+    """Attention of 32 texts takes more memory than there is; that of a few does not."""
+    tiny_models.save(tmp_path / "wide", "gpt2", window=2048)
+    found = limited(
+        tmp_path / "wide",
+        """
+requests = pairs(160, 32)
+alone = [score for request in requests[:3] for score, _ in lm.loglikelihood([request])]
+limit_memory(2**28)
+together = [score for score, _ in lm.loglikelihood(requests)]
+print(json.dumps({"alone": alone, "together": together, "notes": lm.warnings}))
+""",
+        batch_size=32,
+        prefix_cache=False,
+    )
+    assert found["together"][:3] == pytest.approx(found["alone"], abs=1e-4)
+    assert len(found["together"]) == 32
+    assert "Memory ran out" in found["notes"][0]
+    assert "scores are the same" in found["notes"][0]
+
+
+@linux
+@pytest.mark.parametrize("prefix_cache", [True, False])
+def test_a_single_text_that_does_not_fit_is_one_message(tmp_path: Path, prefix_cache: bool) -> None:
+    tiny_models.save(tmp_path / "wide", "gpt2", window=16384)
+    found = limited(
+        tmp_path / "wide",
+        """
+short = pairs(1, 1)
+before = lm.loglikelihood(short)
+limit_memory(2**28)
+try:
+    message = str(lm.loglikelihood(pairs(3000, 1)))
+except ModelError as error:
+    message = str(error)
+print(json.dumps({"message": message, "goes on": lm.loglikelihood(short) == before}))
+""",
+    )
+    assert found["message"].startswith("Out of memory with a single text of ")
+    assert "smaller max_length" in found["message"]
+    assert found["goes on"]

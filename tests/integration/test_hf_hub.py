@@ -1,0 +1,76 @@
+"""Models from a hub: downloads, revisions, refusals, a hub that is gone; no token in any message."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+
+HERE = Path(__file__).parent
+PATHS = (HERE.parents[1] / "src", HERE.parent, HERE.parent / "servers", HERE)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    """What each step of ``hub_session`` gave, and all that it printed."""
+    base = tmp_path_factory.mktemp("hub")
+    environment = {name: value for name, value in os.environ.items() if name[:3] != "HF_"}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "hub_session.py"), str(base)],
+        env={
+            **environment,
+            "PYTHONPATH": os.pathsep.join(map(str, PATHS)),
+            "HF_HOME": str(base / "home"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stdout + done.stderr
+
+
+def test_a_model_and_its_revisions(session: tuple[dict[str, Any], str]) -> None:
+    found = session[0]
+    assert found["main"]["score"] == found["here"]["score"]
+    assert found["main"]["digest"] == f"commit:{found['commit']}"
+    assert found["v2"]["class"] == "GPT2LMHeadModel"
+    assert found["by commit"] == found["v2"]
+    assert found["right token"]["score"] == found["here"]["score"]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("no revision", "org/tiny has no revision 'v9' at http://127.0.0.1"),
+        ("no model", "has no model of that name or keeps it private. Check pretrained="),
+        ("no weights", "cannot load the weights of org/bare"),
+        ("gated", "only to accounts that accepted its licence. Accept it at http://127.0.0.1"),
+        ("no adapter", "org/bare at revision 'main' has no adapter_config.json on the hub"),
+        ("no tokenizer", "Check tokenizer="),
+        ("wrong token", "the hub refuses this machine's token (log in again, or correct or unset"),
+    ],
+)
+def test_what_a_hub_refuses(session: tuple[dict[str, Any], str], step: str, message: str) -> None:
+    assert message in session[0][step]["error"]
+
+
+def test_a_hub_that_is_gone(session: tuple[dict[str, Any], str]) -> None:
+    found = session[0]
+    assert found["cached, hub gone"] == found["main"]
+    assert "Model 'org/other' is not on this machine" in found["not cached, hub gone"]["error"]
+    assert "run `hf download org/other --local-dir" in found["not cached, hub gone"]["error"]
+    assert "cannot load the weights of org/bare" in found["half cached, hub gone"]["error"]
+
+
+def test_no_token_is_printed(session: tuple[dict[str, Any], str]) -> None:
+    assert "hf_right_one" not in session[1]
+    assert "hf_wrong_one" not in session[1]
