@@ -164,13 +164,13 @@ class TaskDocs(HarnessMethods):
 
     def media(self, doc_id: int) -> dict[str, Any]:
         """A doc's images and audio, under the names that the harness's models read."""
-        specs = {"visual": self.config.doc_to_image, "audio": self.config.doc_to_audio}
         doc = self.eval_docs[doc_id]
         found = {}
-        for name, spec in specs.items():
+        for name, key in (("visual", "doc_to_image"), ("audio", "doc_to_audio")):
+            spec = getattr(self.config, key)
             if spec is not None:
                 with self._located(doc_id):
-                    found[name] = media_of(doc, spec)
+                    found[name] = media_of(doc, spec, key)
         return found
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
