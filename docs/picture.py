@@ -16,10 +16,10 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
+from lm_eval.backends import load_model
 from lm_eval.evaluator import RunOptions, run_tasks
 from lm_eval.reports.table import results_table
 from lm_eval.requests import PromptOptions
-from lm_eval.runs import load_model
 from lm_eval.tasks import TaskManager
 
 COMMAND = "lm-eval run --tasks 'demo_mcq@*' --apply_chat_template --gen_kwargs max_gen_toks=96"
