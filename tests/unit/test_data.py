@@ -196,6 +196,13 @@ def test_lines_are_read_one_at_a_time() -> None:
     assert most < len(text) / 2  # no second copy of the file
 
 
+def test_lines_share_their_keys() -> None:
+    """Of many short rows, keys would take more memory than values."""
+    first, second = read_json_text('{"a long key": {"b c": 1}}\n{"a long key": {"b c": 2}}', "x")
+    for one, other in ((first, second), (first["a long key"], second["a long key"])):
+        assert [key is known for key, known in zip(one, other, strict=True)] == [True]
+
+
 def test_json_shapes(write: Write) -> None:
     text = json.dumps({"data": {"rows": [{"a": 1}]}, "a.b": [{"c": 2}]}, indent=1)
     assert read_json_text(text, "t", field="data.rows").to_list() == [{"a": 1}]
