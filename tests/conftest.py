@@ -46,14 +46,14 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write a file below ``tmp_path``: text as it is, rows as JSON lines."""
+    """Write a file below ``tmp_path``: text and bytes as they are, rows as JSON lines."""
 
-    def write(name: str, content: str | Sequence[Mapping[str, Any]]) -> Path:
+    def write(name: str, content: str | bytes | Sequence[Mapping[str, Any]]) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not isinstance(content, str):
+        if not isinstance(content, str | bytes):
             content = "".join(json.dumps(row) + "\n" for row in content)
-        path.write_bytes(content.encode())
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
     return write

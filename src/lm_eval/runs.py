@@ -6,8 +6,6 @@ In: loaded tasks and a ``Run``, which says what is asked of which model. Out: an
 
 from __future__ import annotations
 
-import inspect
-import json
 import random
 import sys
 import time
@@ -18,19 +16,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lm_eval.backends import model_parameters, name_of, opened_model
 from lm_eval.config.yaml import PathLike
 from lm_eval.doc_scoring import SampleSink
-from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
+from lm_eval.errors import LmEvalWarning
 from lm_eval.evaluator import adapt, check_groups, group_results, run_all
-from lm_eval.formats.compile import register_format_folder
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions, prepare_all
 from lm_eval.prices import Prices, read_prices
-from lm_eval.registry import MODELS
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.items import RunItems
-from lm_eval.reports.redact import HIDDEN, is_secret_name, redacted
 from lm_eval.reports.samples import written_sample
+from lm_eval.reports.secrets import hidden, hiding, secrets_in
 from lm_eval.resuming import (
     Keeper,
     model_identity,
@@ -42,7 +39,6 @@ from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 
-EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
 PARTIAL_FILES = "partial files"
 SEEDS: Mapping[str, int | None] = {
     "random_seed": 0,
@@ -220,27 +216,6 @@ def seed_all(seeds: Mapping[str, int | None]) -> None:
         sys.modules["torch"].manual_seed(seeds["torch_seed"])
 
 
-# The model
-
-
-@contextmanager
-def opened_model(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
-    """The model, ready to answer. One that is made here is closed here, one that was given is not."""
-    if isinstance(model, LM):
-        if model.world_size > 1:
-            raise UsageError(
-                f"{type(model).__name__} says that it runs in {model.world_size} processes. A run "
-                "here is one process: let the model split the work behind its methods."
-            )
-        yield model
-        return
-    made = load_model(model, model_args)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def backend_arguments(run: Run) -> dict[str, Any]:
     """The model's arguments, with batch size and device where the backend takes them."""
     model_args = dict(run.model_args)
@@ -265,47 +240,7 @@ def backend_arguments(run: Run) -> dict[str, Any]:
     return model_args
 
 
-def model_class(name: str | None) -> type[LM]:
-    """The backend's class; the embedded model's where none is named."""
-    backend = name or "gguf"
-    found = MODELS.get(backend)
-    if not (isinstance(found, type) and issubclass(found, LM)):
-        raise UsageError(f"Model {backend!r} is registered but is no LM subclass.")
-    return found
-
-
-def model_parameters(name: str | None) -> list[str] | None:
-    """The arguments a backend takes; None where it takes any."""
-    parameters = inspect.signature(model_class(name).__init__).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    return None if takes_any else list(parameters)
-
-
-def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: bool = False) -> LM:
-    """The backend, ready to answer; ``for_tokens``: perhaps only its tokenizer."""
-    backend = name or "gguf"
-    try:
-        found = model_class(name)
-        make = found.for_tokens if for_tokens else found.from_args
-        return make(model_args, name=backend)
-    except (TypeError, ValueError) as error:
-        given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
-        raise UsageError(
-            f"Model {backend!r} cannot be made from these arguments ({given}): "
-            f"{type(error).__name__}: {error}. Check --model_args."
-        ) from error
-
-
-def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
-    """What the model is called in file names and results."""
-    for key in ("model", "pretrained", "path", "engine"):
-        if model_args.get(key):
-            value = str(model_args[key])
-            return Path(value).stem if key == "path" else value
-    return EMBEDDED_MODEL if backend in (None, "gguf") else str(backend)
-
-
-# Files and secrets
+# Files
 
 
 def run_info(
@@ -362,43 +297,3 @@ def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWr
                     if folder not in existing:
                         folder.rmdir()
             raise
-
-
-def secrets_in(value: Any, *, is_secret: bool = False) -> list[str]:
-    """The values below a field whose name says that it holds a secret, longest first."""
-    if isinstance(value, Mapping):
-        found = [
-            one
-            for key, item in value.items()
-            for one in secrets_in(item, is_secret=is_secret or is_secret_name(str(key)))
-        ]
-    elif isinstance(value, list | tuple):
-        found = [one for item in value for one in secrets_in(item, is_secret=is_secret)]
-    else:
-        found = [str(value)] if is_secret and str(value) else []
-    return sorted(set(found), key=len, reverse=True)
-
-
-def hidden(text: str, secrets: Sequence[str]) -> str:
-    """The text without these secrets, however they were quoted."""
-    for secret in secrets:
-        for form in (secret, json.dumps(secret)[1:-1]):
-            text = text.replace(form, HIDDEN)
-    return text
-
-
-@contextmanager
-def hiding(secrets: Sequence[str]) -> Iterator[None]:
-    """Keep secrets out of errors, whoever raises them."""
-    try:
-        yield
-    except LmEvalError as error:
-        shown = hidden(str(error), secrets)
-        if shown == str(error):
-            raise
-        raise UsageError(shown) from None
-
-
-def add_formats(paths: Sequence[str] | None) -> list[str]:
-    """Make the formats of each ``--format_path`` known; their names."""
-    return [name for path in paths or () for name in register_format_folder(path)]

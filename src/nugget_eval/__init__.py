@@ -2,3 +2,58 @@
 
 The rule above all: never invent a label. A reply that cannot be read is missing, and is counted.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nugget_eval.config import (
+        Config,
+        DataConfig,
+        EvaluationConfig,
+        LoggingConfig,
+        MetricsConfig,
+        ModelConfig,
+    )
+    from nugget_eval.errors import ConfigurationError, NuggetEvalError
+    from nugget_eval.evaluation import evaluate
+    from nugget_eval.prompts import build_template_prompt
+    from nugget_eval.reading import (
+        parse_labels_multi_format,
+        read_labels,
+        strip_thinking_reasoning_blocks,
+    )
+
+__all__ = [
+    "Config",
+    "ConfigurationError",
+    "DataConfig",
+    "EvaluationConfig",
+    "LoggingConfig",
+    "MetricsConfig",
+    "ModelConfig",
+    "NuggetEvalError",
+    "build_template_prompt",
+    "evaluate",
+    "parse_labels_multi_format",
+    "read_labels",
+    "strip_thinking_reasoning_blocks",
+]
+
+_HOMES = {
+    "ConfigurationError": "errors",
+    "NuggetEvalError": "errors",
+    "build_template_prompt": "prompts",
+    "evaluate": "evaluation",
+    "parse_labels_multi_format": "reading",
+    "read_labels": "reading",
+    "strip_thinking_reasoning_blocks": "reading",
+}  # all others: config
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:  # late, so that `import nugget_eval` stays cheap
+        return getattr(import_module(f"nugget_eval.{_HOMES.get(name, 'config')}"), name)
+    raise AttributeError(f"module 'nugget_eval' has no attribute {name!r}")

@@ -15,13 +15,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from lm_eval.backends import name_of, opened_model
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.prices import Prices, read_prices
 from lm_eval.reports.forecasts import Forecast
+from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.request_keys import digest_of
 from lm_eval.resuming import Keeper, model_identity, opened_cache, opened_run_store
-from lm_eval.runs import hiding, name_of, opened_model, secrets_in
 from nugget_eval.agreement import (
     Agreement,
     RaterAgreement,

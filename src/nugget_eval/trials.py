@@ -15,8 +15,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from lm_eval.backends import opened_model
 from lm_eval.errors import DataError
-from lm_eval.runs import hiding, opened_model, secrets_in
+from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue, sign_flip_p_values
 from lm_eval.usage import Usage

@@ -10,7 +10,7 @@ import pytest
 
 import lm_eval
 from lm_eval.api.model import LM, Capabilities
-from lm_eval.errors import ModelError
+from lm_eval.errors import FieldError, ModelError
 
 
 class Watcher(LM):
@@ -52,6 +52,13 @@ def test_images_may_come_from_a_function(task: dict[str, Any]) -> None:
         model=model, tasks=[{**task, "doc_to_image": lambda doc: [doc["right"]]}]
     )
     assert model.seen[0][2] == {"visual": ["b.png"]}
+
+
+@pytest.mark.parametrize("key", ["doc_to_image", "doc_to_audio"])
+@pytest.mark.parametrize("spec", [5, "{{ nothing }}", lambda doc: doc["nothing"]])
+def test_what_is_wrong_with_them_names_the_key(task: dict[str, Any], key: str, spec: Any) -> None:
+    with pytest.raises(FieldError, match=f"Task 'pictures', doc 0, field '{key}': "):
+        lm_eval.simple_evaluate(model=Watcher(), tasks=[{**task, key: spec}])
 
 
 def test_a_model_that_takes_none_is_refused(task: dict[str, Any]) -> None:

@@ -36,17 +36,6 @@ ROWS = st.lists(
 )
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(name: str, text: str | bytes) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 # --- Table ---
 
 
@@ -205,6 +194,13 @@ def test_lines_are_read_one_at_a_time() -> None:
         tracemalloc.stop()
     assert len(rows) == 1000
     assert most < len(text) / 2  # no second copy of the file
+
+
+def test_lines_share_their_keys() -> None:
+    """Of many short rows, keys would take more memory than values."""
+    first, second = read_json_text('{"a long key": {"b c": 1}}\n{"a long key": {"b c": 2}}', "x")
+    for one, other in ((first, second), (first["a long key"], second["a long key"])):
+        assert [key is known for key, known in zip(one, other, strict=True)] == [True]
 
 
 def test_json_shapes(write: Write) -> None:

@@ -57,6 +57,21 @@ DOCUMENTED = {
     "lm_eval.utils": ["general_detokenize", "weighted_f1_score"],
     "lm_eval.tasks": ["TaskManager", "get_task_dict"],
     "lm_eval.cli": ["main"],
+    "nugget_eval": [
+        "Config",
+        "ConfigurationError",
+        "DataConfig",
+        "EvaluationConfig",
+        "LoggingConfig",
+        "MetricsConfig",
+        "ModelConfig",
+        "NuggetEvalError",
+        "build_template_prompt",
+        "evaluate",
+        "parse_labels_multi_format",
+        "read_labels",
+        "strip_thinking_reasoning_blocks",
+    ],
     "nugget_eval.prompts": ["FORMAT_TYPES", "PROMPT_TYPES", "build_template_prompt", "prompt_info"],
 }
 
@@ -98,6 +113,7 @@ def loaded_after(code: str) -> set[str]:
         "lm_eval.tasks",
         "lm_eval.cli",
         "lm_eval.cli.main",
+        "nugget_eval",
     ],
 )
 def test_import_is_cheap(module: str) -> None:

@@ -107,6 +107,7 @@ LAYERS: dict[str, set[str]] = {
     "token_borders": {
         *("config.fields", "formats.*", "models", "models.*", "preparing", "requests", "tasks.*"),
     },
+    "backends": {"models", "models.*", "reports"},
     "capable": {"*"},
     "asking": {"*"},
     "resuming": {"*"},

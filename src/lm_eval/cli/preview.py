@@ -7,17 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lm_eval.backends import load_model
 from lm_eval.cli.arguments import parse_pairs, parse_seeds
 from lm_eval.cli.run import prompt_options
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.compile import add_formats
 from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
 from lm_eval.reordering import build_ordered
 from lm_eval.reports.prompts import prompt_lines
+from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import (
     DocRequests,
@@ -27,7 +30,6 @@ from lm_eval.requests import (
     generation_kwargs,
     shot_count,
 )
-from lm_eval.runs import add_formats, hiding, load_model, secrets_in
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.token_borders import (

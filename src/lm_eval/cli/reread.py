@@ -11,6 +11,7 @@ from typing import Any
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.errors import OutputError, UsageError
+from lm_eval.formats.compile import add_formats
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.chosen import one_run
 from lm_eval.lab.corpus_report import print_corpus
@@ -21,7 +22,6 @@ from lm_eval.lab.reread_items import ReadAgain
 from lm_eval.lab.reread_report import print_reread
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.terminal import console
-from lm_eval.runs import add_formats
 
 Sink = Callable[[dict[str, Any]], None]
 

@@ -16,6 +16,7 @@ from lm_eval.cli.arguments import (
 )
 from lm_eval.dry_run import forecast
 from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.formats.compile import add_formats
 from lm_eval.formats.orders import parse_permutation
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
@@ -23,9 +24,10 @@ from lm_eval.reports.costs import cost_table
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.prompts import write_out
 from lm_eval.reports.redact import is_secret_name, redacted_text
+from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import Outcome, Run, add_formats, execute, hiding, priced, secrets_in
+from lm_eval.runs import Outcome, Run, execute, priced
 from lm_eval.tasks.loader import TaskManager
 
 

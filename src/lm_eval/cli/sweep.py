@@ -10,6 +10,7 @@ from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, run_of
 from lm_eval.dry_run import forecast
 from lm_eval.errors import UsageError
+from lm_eval.formats.compile import add_formats
 from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
@@ -20,7 +21,8 @@ from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_su
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.reports.redact import is_secret_name
-from lm_eval.runs import Run, add_formats, hiding, secrets_in
+from lm_eval.reports.secrets import hiding, secrets_in
+from lm_eval.runs import Run
 from lm_eval.stats.numeric import numpy, special
 from lm_eval.tasks.loader import TaskManager, split_selector
 from lm_eval.tasks.task import ConfigurableTask

@@ -14,10 +14,10 @@ from pathlib import Path
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.checks import Checker, Finding, Outcome
 from lm_eval.errors import LmEvalWarning, OutputError, UsageError, listing
+from lm_eval.formats.compile import add_formats
 from lm_eval.preparing import RunOptions
 from lm_eval.reports.terminal import visible
 from lm_eval.requests import PromptOptions
-from lm_eval.runs import add_formats
 from lm_eval.tasks.loader import TaskManager
 
 SHOWN = 5

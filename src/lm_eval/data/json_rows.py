@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from sys import intern
 from typing import Any
 
 from lm_eval.config.yaml_errors import excerpt
@@ -58,7 +59,8 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
+    # Each line is decoded by itself, and would bring its own copy of every key.
+    result = {intern(name): value for name, value in pairs}
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)

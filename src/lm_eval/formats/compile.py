@@ -7,7 +7,7 @@ map. Out: frozen formats. Built-ins are YAML files in ``builtin/``; strangers en
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
@@ -76,6 +76,11 @@ def register_format_folder(folder: str | Path) -> list[str]:
         register_format(name, file)
         names.append(name)
     return names
+
+
+def add_formats(paths: Sequence[str] | None) -> list[str]:
+    """Make the formats of each ``--format_path`` known; their names."""
+    return [name for path in paths or () for name in register_format_folder(path)]
 
 
 def _register_list(file: Path) -> list[str]:
@@ -298,6 +303,7 @@ def _difference(fmt: PromptFormat, base: PromptFormat | None) -> dict[str, Any]:
 
 
 __all__ = [
+    "add_formats",
     "compile_format",
     "compile_formats",
     "find_format",

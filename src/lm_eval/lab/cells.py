@@ -14,12 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from lm_eval.backends import opened_model
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.swept_task import SweptTask, one_warning_for_all
 from lm_eval.models.base import LM
 from lm_eval.preparing import prepare
 from lm_eval.reports.items import ItemColumns, RunItems
-from lm_eval.runs import Outcome, Run, backend_arguments, execute, opened_model
+from lm_eval.runs import Outcome, Run, backend_arguments, execute
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import Array, numpy

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lm_eval.backends import model_class
 from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
@@ -28,7 +29,7 @@ from lm_eval.models.base import LM
 from lm_eval.preparing import doc_ids
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.names import safe_model_name, safe_task_name
-from lm_eval.runs import Run, model_class
+from lm_eval.runs import Run
 from lm_eval.tasks.index import cache_folder
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -14,7 +14,7 @@ from typing import Any
 import lm_eval
 from lm_eval.prices import Prices
 from lm_eval.reports.costs import accounting
-from lm_eval.reports.encode import task_hash, text_hash
+from lm_eval.reports.encode import text_hash
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.reports.names import safe_model_name
 from lm_eval.reports.redact import redacted
@@ -85,8 +85,8 @@ def results_dict(
 ) -> dict[str, Any]:
     """Everything the results file holds, ready for JSON.
 
-    Results of one name under several filters share one entry. ``task_hashes`` is needed only where
-    samples were streamed to a ``ResultWriter`` and are not kept in the results.
+    Results of one name under several filters share one entry. ``task_hashes`` are those of the
+    samples, which went elsewhere.
     """
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
@@ -112,7 +112,7 @@ def results_dict(
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
         **_choice_orders(tasks),
-        "task_hashes": dict(task_hashes or {}) or _task_hashes(results),
+        "task_hashes": dict(task_hashes or {}),
         **_run(run),
         **({"accounting": costs} if costs else {}),
     }
@@ -226,13 +226,6 @@ def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """What the order of choices does; nothing where docs were asked in one order."""
     found = {n: r.choice_order.to_dict() for n, r in tasks.items() if r.choice_order is not None}
     return {"choice_order": found} if found else {}
-
-
-def _task_hashes(results: Sequence[TaskResult]) -> dict[str, str]:
-    samples: dict[str, list[dict[str, Any]]] = {}
-    for result in results:
-        samples.setdefault(result.name, []).extend(result.samples)
-    return {name: task_hash(some) for name, some in samples.items() if some}
 
 
 def _run(run: RunInfo) -> dict[str, Any]:

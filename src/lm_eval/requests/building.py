@@ -31,25 +31,28 @@ def build_requests(
     task: ConfigurableTask, doc_ids: Iterable[int], options: PromptOptions
 ) -> Iterator[DocRequests]:
     """The requests of each doc, in order. Few-shot examples come from one stream over all docs."""
-    count = shot_count(task, options)
+    name, count, repeats = task.name, shot_count(task, options), _repeats(task)
     gen_kwargs = generation_kwargs(task, options)
+    has_own_context = task.overrides("fewshot_context")  # which draws its examples itself
+    has_own_requests = task.overrides("construct_requests")
+    if count and not has_own_context:
+        task.fewshot_docs  # noqa: B018 (read before helpers can change docs of the same split)
     for doc_id in doc_ids:
         asked = task.ask(doc_id)
         shots: tuple[int, ...] = ()
         contexts: list[Context]
-        if task.overrides("fewshot_context"):  # it draws its examples itself
+        if has_own_context:
             contexts = [Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))]
         else:
             shots = task.shots(doc_id, count)
             contexts = build_contexts(task, asked, shots, task.description(doc_id), options)
-        if task.overrides("construct_requests"):
+        if has_own_requests:
             requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
         else:
-            given = Given(task.name, doc_id, task.eval_docs[doc_id])
+            given = Given(name, doc_id, task.eval_docs[doc_id])
             requests = ask_in(contexts, task, given, asked, gen_kwargs, options, shots)
         if task.has_media:
             requests = showing(requests, task.media(doc_id))
-        repeats = _repeats(task)
         requests = repeated(requests, repeats)
         yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
 

@@ -53,16 +53,14 @@ class TaskResult:
     config: dict[str, Any] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    samples: list[dict[str, Any]] = field(default_factory=list)
-    """One JSON-ready dict for each doc, in doc order, as written to the samples file."""
     filter: str = "none"
     missing: int = 0
     """Docs without an answer because their request failed for good: in no denominator."""
     format_version: Any = None
     format_yaml: str | None = None
+    """The format as it was used, overrides included, as YAML."""
     scores_choices: bool = False
     """Whether the score is that of choices compared by log-likelihood."""
-    """The format as it was used, overrides included, as YAML."""
     choice_order: ChoiceOrder | None = None
     """What the order of choices does, where docs were asked in several orders."""
     usage: Usage | None = None

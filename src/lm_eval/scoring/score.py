@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from lm_eval import registry
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import (
@@ -24,8 +23,8 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.normalisation import leading
-from lm_eval.formats.readers import Reading
-from lm_eval.registry import METRICS
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.clusters import Clusters
 from lm_eval.scoring.columns import Column
@@ -39,7 +38,6 @@ from lm_eval.tasks.task import ConfigurableTask
 if TYPE_CHECKING:
     from lm_eval.scoring.orders import Debiased, InOrder
 
-HARNESS_METRICS = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
 EXAMPLES_KEPT = 3
 
 
@@ -60,17 +58,12 @@ class ScoredDoc:
 
 
 def task_metrics(task: ConfigurableTask) -> list[Metric]:
-    """The metrics of a task: its format's, then those of its own list that fit; the first is shown.
-
-    Without a format, the task's list alone decides, and a metric that does not fit is an error.
-    """
-    reads_text = task.output_type == "generate_until"
+    """The metrics of a task: its format's, then those of its own list that fit; the first is shown."""
+    fmt = _format_of(task)
+    reads_text = fmt.reads_text
     where = f"Task {task.name!r}"
     own = _own_metrics(task, where)
-    if task.format is None:
-        names = own or HARNESS_METRICS.get(task.output_type, ())
-        return [get_metric(name, reads_text=reads_text, where=where) for name in names]
-    names = leading(task.format.metrics, task.normalization)
+    names = leading(fmt.metrics, task.normalization)
     metrics = [get_metric(n, reads_text=reads_text, where=where) for n in names]
     if reads_text:
         metrics += repeat_metrics(own, max(task.config.repeats, 1), where=where)
@@ -107,15 +100,12 @@ def outcome_of(
             alone=alone,
             content_free=tuple(rows),
         )
-    reply = str(answers[0])
-    if task.format is None or asked.item is None:
-        return TextOutcome(
-            reply, Reading(reply, "whole reply", (0, len(reply))), asked.gold, "text"
-        )
-    reading = task.format.read(
+    fmt, reply = _format_of(task), str(answers[0])
+    assert asked.item is not None, "formats ask items"
+    reading = fmt.read(
         reply, asked.item, is_prefilled=is_prefilled, finish=getattr(answers[0], "finish", None)
     )
-    return TextOutcome(reply, reading, asked.gold, task.format.answers, asked.choices)
+    return TextOutcome(reply, reading, asked.gold, fmt.answers, asked.choices)
 
 
 def score_doc(
@@ -150,7 +140,7 @@ class FormatScores:
         self._task = task
         self._metrics = metrics
         self._values = {metric.name: Column() for metric in metrics}
-        self._readings = _Readings() if task.format and task.format.reads_text else None
+        self._readings = _Readings() if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
         self._repeats = RepeatNotes()
         self._count = 0
@@ -175,7 +165,7 @@ class FormatScores:
         missing: int = 0,
     ) -> TaskResult:
         """All docs so far as one result."""
-        task, fmt = self._task, self._task.format
+        task, fmt = self._task, _format_of(self._task)
         estimates = {
             metric.name: self._estimate(metric)
             for metric in self._metrics
@@ -185,7 +175,7 @@ class FormatScores:
             name=task.name,
             task=task.task_name,
             alias=str(task.config.task_alias or task.name),
-            format=fmt.name if fmt else None,
+            format=fmt.name,
             primary=self._metrics[0].name if self._metrics else "none",
             metrics=estimates,
             higher_is_better={metric.name: metric.higher_is_better for metric in self._metrics},
@@ -196,8 +186,8 @@ class FormatScores:
             version=(task.config.metadata or {}).get("version"),
             config=_written_out(task.config.to_dict()),
             fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
-            format_version=fmt.version if fmt else None,
-            format_yaml=shortest_yaml(fmt) if fmt else None,
+            format_version=fmt.version,
+            format_yaml=shortest_yaml(fmt),
             notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
             missing=missing,
             scores_choices=task.output_type == "multiple_choice",
@@ -251,11 +241,15 @@ class _Readings:
 
 def _fingerprints(task: ConfigurableTask, *, is_prefilled: bool) -> dict[str, str]:
     """Of task and format; a format asked without its gen_prefix is not the same measurement."""
-    found = {"task": task.fingerprint}
-    if task.format is not None:
-        left_out = task.format.gen_prefix is not None and not is_prefilled
-        found["format"] = task.format.fingerprint + ("-without-gen_prefix" if left_out else "")
-    return found
+    fmt = _format_of(task)
+    left_out = "-without-gen_prefix" if fmt.gen_prefix is not None and not is_prefilled else ""
+    return {"task": task.fingerprint, "format": f"{fmt.fingerprint}{left_out}"}
+
+
+def _format_of(task: ConfigurableTask) -> PromptFormat:
+    """The task's format; tasks without one are scored by ``HarnessScorer``."""
+    assert task.format is not None
+    return task.format
 
 
 def _written_out(value: Any) -> Any:
@@ -274,9 +268,8 @@ def _written_out(value: Any) -> Any:
 
 def _own_metrics(task: ConfigurableTask, where: str) -> list[str]:
     entries = task.config.metric_list or []
-    is_list = isinstance(entries, list | tuple)
-    if not is_list or not all(
-        isinstance(e, Mapping) and _is_text(e.get("metric")) for e in entries
+    if not isinstance(entries, list | tuple) or not all(
+        isinstance(entry, Mapping) and isinstance(entry.get("metric"), str) for entry in entries
     ):
         raise ConfigError(
             f"{where}: metric_list is {shorten(entries)}; every entry of it needs a `metric` name, "
@@ -285,12 +278,8 @@ def _own_metrics(task: ConfigurableTask, where: str) -> list[str]:
     return [entry["metric"] for entry in entries]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _warn_unknown(name: str, where: str) -> None:
-    if name in registry.HARNESS_METRICS:
+    if name in HARNESS_METRICS:
         problem = f"metric {name!r} in metric_list is left out, as formats do not have it."
     else:
         hint = did_you_mean(name, METRICS)

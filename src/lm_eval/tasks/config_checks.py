@@ -10,17 +10,14 @@ from lm_eval.tasks.fewshot import check_sampler
 
 def check_supported(config: TaskConfig, *, task: str) -> None:
     """Refuse keys that would change the prompt, and that are not followed here."""
-    unsupported = {
-        "use_prompt": (config.use_prompt, "prompts of the promptsource library"),
-    }
-    for key, (value, what) in unsupported.items():
-        if value is not None:
-            raise UnsupportedError(
-                f"Task {task!r} sets `{key}`, and {what} are not supported in this release. "
-                "Remove the key to ask about the text alone, or leave the task out.",
-                key=key,
-                path=config.source,
-            )
+    if config.use_prompt is not None:
+        raise UnsupportedError(
+            f"Task {task!r} sets `use_prompt`, and prompts of the promptsource library are not "
+            "supported in this release. Remove the key to ask about the text alone, or leave the "
+            "task out.",
+            key="use_prompt",
+            path=config.source,
+        )
 
 
 def check_keys(config: TaskConfig, *, task: str) -> None:

@@ -101,8 +101,9 @@ class TaskDocs(HarnessMethods):
                 f"Task {self.task_name!r} names neither test_split nor validation_split, so there "
                 "is nothing to ask. Add `test_split: <name of the split>`."
             )
-        docs = self._processed(split, self.config.process_docs)
-        if len(docs) == 0:
+        # Not copied: the docs of a large task are most of what a run holds in memory.
+        docs = self._processed(split, self.config.process_docs).own_rows()
+        if not docs:
             raise DataError(
                 f"Task {self.task_name!r}: split {split!r} holds no docs"
                 f"{' after process_docs' if self.config.process_docs else ''}."
@@ -116,7 +117,7 @@ class TaskDocs(HarnessMethods):
         split = settings.get("split") or self.config.fewshot_split
         if split is not None:
             process = settings.get("process_docs", self.config.process_docs)
-            return self._processed(split, process)
+            return self._processed(split, process).to_list()
         samples = settings.get("samples")
         if samples is not None:
             with self._located():
@@ -128,7 +129,7 @@ class TaskDocs(HarnessMethods):
             return [dict(doc) for doc in self.training_docs()]
         for fallback in (config.training_split, config.validation_split, config.test_split):
             if fallback is not None:
-                return self._processed(fallback, config.process_docs)
+                return self._processed(fallback, config.process_docs).to_list()
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
 
     @property
@@ -163,29 +164,26 @@ class TaskDocs(HarnessMethods):
 
     def media(self, doc_id: int) -> dict[str, Any]:
         """A doc's images and audio, under the names that the harness's models read."""
-        specs = {"visual": self.config.doc_to_image, "audio": self.config.doc_to_audio}
         doc = self.eval_docs[doc_id]
         found = {}
-        for name, spec in specs.items():
+        for name, key in (("visual", "doc_to_image"), ("audio", "doc_to_audio")):
+            spec = getattr(self.config, key)
             if spec is not None:
                 with self._located(doc_id):
-                    found[name] = media_of(doc, spec)
+                    found[name] = media_of(doc, spec, key)
         return found
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
         """The processed docs of a split; none where the task does not name it."""
-        return [] if split is None else self._processed(split, self.config.process_docs)
+        return [] if split is None else self._processed(split, self.config.process_docs).to_list()
 
-    def _processed(self, split: str, process: Any) -> Sequence[Doc]:
+    def _processed(self, split: str, process: Any) -> Table:
         with self._located():
-            docs: Any = self.splits[split]
-            if process is not None:
-                docs = process(docs)
-            if not isinstance(docs, Table):
-                docs = Table.from_list(_mappings(docs, "process_docs"))
-            # A table copies rows on every access, and docs are read many times.
-            rows: list[Doc] = docs.to_list()
-            return rows
+            table = self.splits[split]
+            docs = table if process is None else process(table)
+            if isinstance(docs, Table):
+                return docs
+            return Table.from_list(_mappings(docs, "process_docs"))
 
     @contextmanager
     def _located(self, doc_id: int | None = None, *, what: str = "doc") -> Iterator[None]:
@@ -208,7 +206,7 @@ class TaskDocs(HarnessMethods):
 
 def _rows(rows: Any) -> Callable[[], Table]:
     if isinstance(rows, Table):
-        return lambda: rows
+        return lambda: Table.owning(rows.to_list(), rows.column_names)  # theirs stays as it is
     return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
 
 

@@ -34,7 +34,7 @@ class GroupConfig:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> GroupConfig:
-        """A group from YAML data; ``group_keys`` says which of a mapping's keys are its own."""
+        """A group from YAML data; ``GROUP_KEYS`` are its own keys, others are for its members."""
         where = f"{source}: " if source else ""
         name = mapping.get("group")
         members = mapping.get("task")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.config.fields import BARE_WORD, compile_template, is_jinja, shorten
-from lm_eval.errors import FieldError, FormatError, LmEvalError, did_you_mean, listing
+from lm_eval.config.fields import BARE_WORD, compile_field, compile_template, is_jinja, shorten
+from lm_eval.errors import FieldError, FormatError, did_you_mean, listing
 from lm_eval.formats.assemble import Turn
 from lm_eval.tasks.prompts import Asked, RawFields
 
@@ -48,7 +48,6 @@ class HarnessPrompts:
         self._columns = columns
         self._parity = parity
         self._has_choices = raw.choice is not None
-        self._raw = raw
         self._text = self._extractor(raw.text, "doc_to_text")
         self._choice = self._extractor(raw.choice, "doc_to_choice")
         self._target = self._extractor(raw.target, "doc_to_target")
@@ -170,17 +169,20 @@ class HarnessPrompts:
         return lambda doc: Value(template(doc), is_printed=True)
 
 
-def media_of(doc: Doc, spec: Any) -> Any:
-    """A doc's images or audio: a field, several fields, a printed list read back, or a function's."""
+def media_of(doc: Doc, spec: Any, name: str) -> Any:
+    """A doc's images or audio: a field, several fields, a printed list read back, or a function's.
+
+    ``name`` is the task's key that holds ``spec``, for errors.
+    """
     if isinstance(spec, list):
-        return [media_of(doc, one) for one in spec]
+        return [media_of(doc, one, name) for one in spec]
     if isinstance(spec, str) and spec in doc:
         return doc[spec]
     if isinstance(spec, str):
-        return _python_literal(_template(spec, "doc_to_image")(doc))
+        return _python_literal(_template(spec, name)(doc))
     if callable(spec):
-        return _called(spec, doc, "doc_to_image")
-    raise FieldError(f"{shorten(spec)} names no image or audio of a doc.", field="doc_to_image")
+        return _called(spec, doc, name)
+    raise FieldError(f"{shorten(spec)} names no image or audio of a doc.", field=name)
 
 
 def _template(spec: Any, name: str) -> Callable[[Doc], str]:
@@ -203,15 +205,9 @@ def _template(spec: Any, name: str) -> Callable[[Doc], str]:
 
 def _called(function: Callable[[Doc], Any], doc: Doc, name: str) -> Any:
     try:
-        return function(doc)
+        return compile_field(function)(doc)
     except FieldError as error:
         raise error.located(field=name) from error.__cause__
-    except LmEvalError:
-        raise
-    except Exception as error:
-        called = getattr(function, "__name__", repr(function))
-        problem = f"{called}(doc) failed: {type(error).__name__}: {error}."
-        raise FieldError(problem, field=name) from error
 
 
 def _column(doc: Doc, column: str, name: str) -> Any:

@@ -156,6 +156,8 @@ class ConfigurableTask(TaskDocs):
 
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt."""
+        if not self.config.description:
+            return ""
         with self._located(doc_id):
             return self.description_for(self.eval_docs[doc_id])
 
@@ -180,12 +182,12 @@ class ConfigurableTask(TaskDocs):
             return own if self.output_type == "multiple_choice" else None
         return fmt.normalization or (own if fmt.scores_texts else None)
 
-    @property
+    @cached_property
     def scores_without_question(self) -> bool:
         """Whether every choice is also scored alone, for mutual information."""
         return MUTUAL_INFORMATION in self._wanted_metrics
 
-    @property
+    @cached_property
     def scores_content_free(self) -> bool:
         """Whether every choice is also scored after questions without content, for calibration."""
         return self.format is not None and CALIBRATED in self._wanted_metrics

@@ -12,9 +12,9 @@ from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import amount, cost_digits, count, duration
 from lm_eval.reports.forecasts import print_forecasts
+from lm_eval.reports.secrets import hidden, secrets_in
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
-from lm_eval.runs import hidden, secrets_in
 from nugget_eval.bootstrap import numpy
 from nugget_eval.cli.main import NAME, config_of
 from nugget_eval.config import Config

@@ -37,17 +37,6 @@ from lm_eval.errors import (
 Write = Callable[..., Path]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(name: str, text: str | bytes) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return write
-
-
 # --- includes ---
 
 

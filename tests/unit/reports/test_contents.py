@@ -136,11 +136,10 @@ def test_formats_carry_fingerprint_version_and_yaml():
     }
 
 
-def test_task_hashes_come_from_samples_or_from_the_caller():
-    sampled = result(samples=[{"doc_hash": "a", "prompt_hash": "b", "target_hash": "c"}])
-    assert results_dict([sampled], run=RUN)["task_hashes"] == {"demo_mcq": text_hash("abc")}
+def test_task_hashes_come_from_the_caller():
+    assert results_dict([result()], run=RUN)["task_hashes"] == {}
     given = {"demo_mcq": "x"}
-    assert results_dict([sampled], run=RUN, task_hashes=given)["task_hashes"] == given
+    assert results_dict([result()], run=RUN, task_hashes=given)["task_hashes"] == given
 
 
 def test_the_same_results_give_the_same_bytes():

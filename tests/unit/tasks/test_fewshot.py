@@ -179,6 +179,17 @@ def test_shots_are_built_once() -> None:
     assert all(len(ids) == 1 for ids in by_place.values())
 
 
+def test_what_a_helper_does_to_a_doc_is_not_seen_in_the_examples() -> None:
+    def shout(doc: dict[str, Any]) -> str:
+        doc["question"] += "!"
+        return str(doc["question"])
+
+    data = {"custom_dataset": lambda: {"test": rows("t", 12)}, "training_split": None}
+    shouting = task(None, **data, doc_to_text=shout, output_type="multiple_choice")
+    prompts = build_requests(shouting, range(12), PromptOptions(num_fewshot=2))
+    assert [str(doc.context).count("!") for doc in prompts] == [3] * 12
+
+
 def test_description_comes_once_and_instruction_in_every_shot() -> None:
     both = task(
         None,

@@ -1,0 +1,74 @@
+"""A backend's name and its arguments → a model that is ready to answer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import UsageError
+from lm_eval.models.base import LM
+from lm_eval.registry import MODELS
+from lm_eval.reports.redact import redacted
+
+EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
+
+
+@contextmanager
+def opened_model(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
+    """The model, ready to answer. One that is made here is closed here, one that was given is not."""
+    if isinstance(model, LM):
+        if model.world_size > 1:
+            raise UsageError(
+                f"{type(model).__name__} says that it runs in {model.world_size} processes. A run "
+                "here is one process: let the model split the work behind its methods."
+            )
+        yield model
+        return
+    made = load_model(model, model_args)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def model_class(name: str | None) -> type[LM]:
+    """The backend's class; the embedded model's where none is named."""
+    backend = name or "gguf"
+    found = MODELS.get(backend)
+    if not (isinstance(found, type) and issubclass(found, LM)):
+        raise UsageError(f"Model {backend!r} is registered but is no LM subclass.")
+    return found
+
+
+def model_parameters(name: str | None) -> list[str] | None:
+    """The arguments a backend takes; None where it takes any."""
+    parameters = inspect.signature(model_class(name).__init__).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return None if takes_any else list(parameters)
+
+
+def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: bool = False) -> LM:
+    """The backend, ready to answer; ``for_tokens``: perhaps only its tokenizer."""
+    backend = name or "gguf"
+    try:
+        found = model_class(name)
+        make = found.for_tokens if for_tokens else found.from_args
+        return make(model_args, name=backend)
+    except (TypeError, ValueError) as error:
+        given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
+        raise UsageError(
+            f"Model {backend!r} cannot be made from these arguments ({given}): "
+            f"{type(error).__name__}: {error}. Check --model_args."
+        ) from error
+
+
+def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
+    """What the model is called in file names and results."""
+    for key in ("model", "pretrained", "path", "engine"):
+        if model_args.get(key):
+            value = str(model_args[key])
+            return Path(value).stem if key == "path" else value
+    return EMBEDDED_MODEL if backend in (None, "gguf") else str(backend)
