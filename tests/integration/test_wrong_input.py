@@ -479,6 +479,8 @@ def test_folders_of_tasks_and_formats(place: Workplace, flags: list[str], words:
         (["--gen_kwargs", "do_sample=maybe"], ["do_sample", "true or false"]),
         (["--gen_kwargs", "{temperature"], ["--gen_kwargs", "JSON"]),
         (["--model_args", "seed"], ["--model_args", "'seed'", "="]),
+        (["--model_args", "seed=1,seed=2"], ["--model_args", "'seed'", "twice", "1", "2"]),
+        (["--model_args", '{"seed": 1, "seed": 2}'], ["--model_args", "'seed'", "twice"]),
         (["--model", "dumy"], ["'dumy'", "Did you mean 'dummy'?", "lm-eval ls models"]),
         (["--batch_size", "many"], ["--batch_size 'many'", "auto"]),
         (["--batch_size", "0"], ["--batch_size '0'"]),

@@ -20,13 +20,17 @@ _EXAMPLES = {
 def parse_pairs(
     values: Sequence[str] | str | Mapping[str, Any] | None, *, flag: str
 ) -> dict[str, Any]:
-    """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes do not split."""
+    """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes do not split.
+
+    An error where a name is given twice.
+    """
     if isinstance(values, Mapping):
         return dict(values)
     pairs: dict[str, Any] = {}
     for value in [values] if isinstance(values, str) else values or []:
         if value.strip().startswith("{"):
-            pairs.update(json_object(value, flag))
+            for key, given in json_object(value, flag).items():
+                _add(pairs, key, given, flag)
             continue
         for piece in _top_level_pieces(value):
             key, equals, text = piece.partition("=")
@@ -35,8 +39,17 @@ def parse_pairs(
                     f"{flag}: {shorten(piece)} has no '='. Write names and values as in "
                     f"`{flag} {_EXAMPLES.get(flag, 'name=value')}`."
                 )
-            pairs[key.strip()] = parse_value(text.strip())
+            _add(pairs, key.strip(), parse_value(text.strip()), flag)
     return pairs
+
+
+def _add(pairs: dict[str, Any], key: str, value: Any, flag: str) -> None:
+    if key in pairs:
+        raise UsageError(
+            f"{flag}: {key!r} is given twice, as {shorten(pairs[key])} and as {shorten(value)}. Give it "
+            "once."
+        )
+    pairs[key] = value
 
 
 def parse_value(text: str) -> Any:
@@ -54,8 +67,15 @@ def parse_value(text: str) -> Any:
 
 def json_object(text: str, flag: str) -> dict[str, Any]:
     """The object that a JSON text holds; anything else is an error that names the flag."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            _add(found, key, value, flag)
+        return found
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=once)
     except ValueError as error:
         raise UsageError(f"{flag}: {shorten(text)} is not valid JSON: {error}.") from None
     if not isinstance(value, dict):
