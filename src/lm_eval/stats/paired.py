@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from lm_eval.stats.clusters import cluster_codes, cr1_stderr, is_plain, mean_of_sums
-from lm_eval.stats.intervals import DEFAULT_SEED, SMALL_N, Estimate
+from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, t_method
 from lm_eval.stats.numeric import Array, numpy, special
 from lm_eval.stats.power import factor
 from lm_eval.stats.score_interval import paired_share_interval
@@ -247,7 +247,7 @@ def _difference(table: _Table, i: int, j: int, wins: int, losses: int) -> Estima
     found = mean_of_sums(sums, table.sizes, table.confidence, bounds)
     if table.is_clustered or found.low is None:
         return found
-    return replace(found, method="t over items" + (", small n" if found.n < SMALL_N else ""))
+    return replace(found, method=t_method(found.n))
 
 
 def _are_shares(table: _Table, i: int, j: int) -> bool:
