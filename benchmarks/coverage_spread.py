@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -212,6 +213,7 @@ def ranks_case(
     return run
 
 
+GAPS = (0.0, 0.4, 1.2)
 CLUSTERED = (
     Clusters(5, 20),
     Clusters(10, 10),
@@ -224,34 +226,44 @@ CLUSTERED = (
 
 def cases() -> Iterator[Callable]:
     """All settings, in the order of the table."""
-    for num_formats, num_items in ((2, 100), (4, 100), (4, 300), (10, 300), (20, 1000)):
-        for gap in (0.0, 0.4, 1.2):
-            yield spread_case(num_formats, num_items, gap)
-    for clusters in CLUSTERED:
-        for num_formats in (2, 4, 10):
-            for gap in (0.0, 0.4, 1.2):
-                yield clustered_spread_case(num_formats, clusters, gap)
+    yield from spread_cases()
     for gap in (0.0, 0.8):
         yield chosen_case(10, 300, gap)
-    for num_formats, num_items in ((3, 100), (4, 300), (10, 300), (20, 1000)):
-        for sd in (0.1, 0.5):
-            yield components_case(num_formats, num_items, sd)
-    for clusters in CLUSTERED:
-        for num_formats in (4, 10):
-            for sd in (0.1, 0.5):
-                yield components_case(num_formats, clusters, sd)
-    for num_models, num_formats, num_items in (
+    yield from components_cases()
+    yield from ranks_cases()
+
+
+def spread_cases() -> Iterator[Callable]:
+    """Spreads, without and with clusters."""
+    sizes = ((2, 100), (4, 100), (4, 300), (10, 300), (20, 1000))
+    for (num_formats, num_items), gap in product(sizes, GAPS):
+        yield spread_case(num_formats, num_items, gap)
+    for clusters, num_formats, gap in product(CLUSTERED, (2, 4, 10), GAPS):
+        yield clustered_spread_case(num_formats, clusters, gap)
+
+
+def components_cases() -> Iterator[Callable]:
+    """Scores that include the choice of format, without and with clusters."""
+    sizes = ((3, 100), (4, 300), (10, 300), (20, 1000))
+    for (num_formats, num_items), sd in product(sizes, (0.1, 0.5)):
+        yield components_case(num_formats, num_items, sd)
+    for clusters, num_formats, sd in product(CLUSTERED, (4, 10), (0.1, 0.5)):
+        yield components_case(num_formats, clusters, sd)
+
+
+def ranks_cases() -> Iterator[Callable]:
+    """Rank stability: effects drawn anew, clusters, and one set of effects for all tables."""
+    sizes = (
         *((2, 6, 300), (3, 6, 100), (3, 3, 300), (5, 6, 100), (5, 20, 100)),
         *((5, 4, 300), (5, 6, 1000), (8, 6, 300)),
-    ):
-        for mixed in (0.0, 0.1, 0.3, 0.8):
-            yield ranks_case(num_models, num_formats, num_items, mixed, is_fixed=False)
-    for clusters in (Clusters(10, 10), Clusters(30, 10)):
-        for mixed in (0.0, 0.3, 0.8):
-            yield ranks_case(5, 6, clusters, mixed, is_fixed=False)
-    for num_models, num_items in ((3, 100), (4, 200), (5, 100), (5, 1000), (6, 1000)):
-        for mixed in (0.3, 0.8):
-            yield ranks_case(num_models, 6, num_items, mixed, is_fixed=True)
+    )
+    for size, mixed in product(sizes, (0.0, 0.1, 0.3, 0.8)):
+        yield ranks_case(*size, mixed, is_fixed=False)
+    for clusters, mixed in product((Clusters(10, 10), Clusters(30, 10)), (0.0, 0.3, 0.8)):
+        yield ranks_case(5, 6, clusters, mixed, is_fixed=False)
+    fixed = ((3, 6, 100), (4, 6, 200), (5, 6, 100), (5, 6, 1000), (6, 6, 1000))
+    for size, mixed in product(fixed, (0.3, 0.8)):
+        yield ranks_case(*size, mixed, is_fixed=True)
 
 
 def row(label: str, setting: str, intervals: list[Interval]) -> str:

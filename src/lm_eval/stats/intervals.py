@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
-from lm_eval.stats.student import t_quantile
+from lm_eval.stats.student import resampled_tail, t_quantile
 
 T = TypeVar("T")
 Cell = tuple[Hashable, Hashable]
@@ -239,8 +239,7 @@ def _check(value: float, what: str) -> float:
 
 
 def _from_draws(value: float, draws: Iterable[float], n: int, confidence: float) -> Estimate:
-    tail = (1.0 - confidence) / 2
-    _z(confidence)  # the same check as everywhere
+    tail = resampled_tail(confidence, n)
     ordered = sorted(
         _check(draw, f"the statistic of resample {place}") for place, draw in enumerate(draws)
     )

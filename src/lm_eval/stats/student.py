@@ -26,6 +26,16 @@ def t_quantile(confidence: float, df: int) -> float:
     return math.sqrt(df) * math.tan(low)
 
 
+def resampled_tail(confidence: float, num_units: int) -> float:
+    """The share of resamples to leave out at either end, so that few units reach as far as t does.
+
+    Resamples of n units vary too little by √((n − 1)/n), and as if their variance were known. Moving
+    the quantiles outwards makes up for both (Hesterberg's expanded percentiles).
+    """
+    reach = t_quantile(confidence, num_units - 1) * math.sqrt(num_units / (num_units - 1))
+    return statistics.NormalDist().cdf(-reach)
+
+
 def _within(angle: float, df: int) -> float:
     """The chance that t lies within ± √df · tan(angle): a finite sum for whole ``df``."""
     cosine = math.cos(angle)

@@ -23,7 +23,7 @@ from lm_eval.stats.intervals import (
     pooled_estimate,
     share_estimate,
 )
-from lm_eval.stats.student import t_quantile
+from lm_eval.stats.student import resampled_tail, t_quantile
 
 WILSON = json.loads((Path(__file__).parent / "wilson.json").read_text())["rows"]
 PAIRS = list(zip("AABBCCDDAABC", "ABBBCADDAADC", strict=True))
@@ -133,6 +133,19 @@ def test_bootstrap_is_deterministic_and_near_student_s_interval():
     assert first.stderr == pytest.approx(wanted.stderr, rel=0.08)
     assert (first.low, first.high) == pytest.approx((wanted.low, wanted.high), abs=0.005)
     assert first.method == "bootstrap"
+
+
+@pytest.mark.parametrize("num", [2, 5, 12, 100, 10**6])
+def test_few_units_leave_out_fewer_draws(num):
+    reach = stats.t.ppf(0.975, num - 1) * math.sqrt(num / (num - 1))
+    assert resampled_tail(0.95, num) == pytest.approx(stats.norm.cdf(-reach), rel=1e-6, abs=1e-12)
+
+
+def test_a_bootstrap_of_few_items_reaches_as_far_as_student_s_t():
+    values = [0.31, 0.58, 0.44, 0.72, 0.5, 0.63, 0.38, 0.49]
+    found, wanted = bootstrap_estimate(values, statistics.fmean, 4000), mean_estimate(values)
+    assert found.high - found.low == pytest.approx(wanted.high - wanted.low, rel=0.08)
+    assert found.high - found.low > 1.15 * 2 * 1.96 * found.stderr
 
 
 def test_bootstrap_without_draws_has_no_interval():
