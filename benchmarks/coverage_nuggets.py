@@ -4,7 +4,8 @@
 
 Prints a Markdown table: the share of data sets whose 95 % interval holds the value that the simulation
 was built with, on which side the others miss, and the mean width. Topics differ in how much of them a
-text supports and in how well the judge does, so that topics are what was drawn; each has 5 to 20 nuggets.
+text supports and in how well the judge does, so that topics are what was drawn, with 5 to 20
+nuggets each.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from lm_eval.stats.measured import Measured
+from lm_eval.stats.ranks import tau_b
 from nugget_eval import confusion
 from nugget_eval.agreement import agreement, rater_agreement
 from nugget_eval.comparing import compare_runs
+from nugget_eval.rankings import run_agreement, tau_ap
 from nugget_eval.reading import LABELS
 from nugget_eval.records import Assignment, Nugget
-from nugget_eval.scores import score_run
+from nugget_eval.scores import RunScores, Score, TopicScores, score_run
 
 SEED = 20_261_116
 TOPIC_SD = 1.0
@@ -161,6 +164,47 @@ def _fleiss(table: np.ndarray) -> float:
     return (float(np.trace(table)) - chance) / (1 - chance)
 
 
+# Rankings of runs
+
+
+def rankings_case(num_runs: int, num_topics: int, mixed: float) -> Callable:
+    """People and a judge score runs; the judge favours runs by ``mixed`` (SD of a run's score)."""
+
+    def run(rng: np.random.Generator) -> Found:
+        quality = np.linspace(0.35, 0.65, num_runs)
+        seen = quality + mixed * rng.standard_normal(num_runs)
+        hard = rng.normal(0, 0.15, (num_topics, 1))
+        shared = rng.normal(0, 0.15, (num_topics, num_runs))
+        sides = [
+            level + hard + shared + rng.normal(0, 0.1, (num_topics, num_runs))
+            for level in (quality, seen)
+        ]
+        found = run_agreement(*(_scored(side) for side in sides), "all_score").measures
+        pair = quality[None], seen[None]
+        return {
+            "order of runs, tau_b": (found["tau_b"], float(tau_b(*pair)[0])),
+            "order of runs, tau_ap": (found["tau_ap"], float(tau_ap(*pair)[0])),
+        }
+
+    run.__doc__ = f"rankings, {num_runs} runs, {num_topics} topics, mixed by {mixed}"
+    return run
+
+
+def _scored(scores: np.ndarray) -> list[RunScores]:
+    """Runs with these scores: topics × runs."""
+    return [
+        RunScores(
+            f"run {place}",
+            tuple(
+                TopicScores(f"t{k}", {"all_score": Score(value, value, value, 1, 1)})
+                for k, value in enumerate(column.tolist())
+            ),
+            {},
+        )
+        for place, column in enumerate(scores.T)
+    ]
+
+
 def cases() -> Iterator[Callable]:
     """All settings, in the order of the table."""
     for num_topics in (5, 10, 20, 30, 60, 100):
@@ -168,6 +212,9 @@ def cases() -> Iterator[Callable]:
     for num_topics in (5, 10, 20, 30, 60, 100):
         for skill in (0.7, 2.5):
             yield agreement_case(num_topics, skill)
+    for num_runs, num_topics in ((4, 30), (10, 30), (10, 100), (20, 60)):
+        for mixed in (0.0, 0.03, 0.1):
+            yield rankings_case(num_runs, num_topics, mixed)
 
 
 def row(label: str, setting: str, intervals: list[tuple[Measured, float]]) -> str:
