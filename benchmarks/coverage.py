@@ -17,8 +17,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lm_eval.scoring.harness_aggregation import perplexity
+from lm_eval.scoring.harness_errors import value_and_stderr
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import Estimate, mean_estimate, share_estimate
+from lm_eval.stats.intervals import (
+    Estimate,
+    macro_f1,
+    macro_f1_estimate,
+    mean_estimate,
+    pooled_estimate,
+    share_estimate,
+)
 from lm_eval.stats.paired import mcnemar, paired
 from lm_eval.stats.power import items_needed
 from lm_eval.stats.repeats import maj_at_k, pass_at_k
@@ -79,11 +88,13 @@ def share(_sets: int, _rng: np.random.Generator) -> Iterator[Row]:
 
 @measured
 def mean(sets: int, rng: np.random.Generator) -> Iterator[Row]:
-    """The normal interval of a mean of graded scores."""
-    for n in (10, 30, 100, 300):
+    """The interval of Student's t of a mean of graded scores."""
+    for n in (5, 10, 30, 100, 300):
         draws = rng.binomial(4, rng.beta(1.4, 0.6, (sets, n))) / 4
         found = (mean_estimate(row) for row in draws.tolist())
-        yield simulated("`normal`, graded scores", f"n = {n}, skewed, true 0.7", 0.7, found, sets)
+        yield simulated(
+            "`t over items`, graded scores", f"n = {n}, skewed, true 0.7", 0.7, found, sets
+        )
 
 
 @measured
@@ -117,6 +128,63 @@ def repeats(sets: int, rng: np.random.Generator) -> Iterator[Row]:
         votes = [[("r", 1.0)] * c + [("w", 0.0)] * (5 - c) for c in range(6)]
         found = (maj_at_k([votes[c] for c in row], 5) for row in few)
         yield simulated("`maj@5`", data, 0.5, found, len(few))
+
+
+@measured
+def groups(sets: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Groups of tasks whose true scores differ, weighed by size and as a plain mean."""
+    for sizes in ((5, 5), (10, 10, 10), (30, 30, 30), (20, 50, 300)):
+        true = np.linspace(0.4, 0.8, len(sizes))
+        for kind, trials in (("right or wrong", 1), ("graded", 4)):
+            tables = [
+                rng.binomial(trials, rng.beta(2 * p, 2 * (1 - p), (sets, n))) / trials
+                for p, n in zip(true, sizes, strict=True)
+            ]
+            members = [[mean_estimate(row) for row in table.tolist()] for table in tables]
+            for is_weighted in (True, False):
+                found = (
+                    pooled_estimate(some, weight_by_size=is_weighted)
+                    for some in zip(*members, strict=True)
+                )
+                truth = float(np.average(true, weights=sizes if is_weighted else None))
+                name = "`wilson` or `pooled`, " + (
+                    "weighed by size" if is_weighted else "plain mean"
+                )
+                data = f"{kind}, tasks of {', '.join(map(str, sizes))} items"
+                yield simulated(f"group, {name}", data, truth, found, sets)
+
+
+@measured
+def classes(sets: int, rng: np.random.Generator) -> Iterator[Row]:
+    """The bootstrap interval of macro F1, a quarter as many data sets."""
+    few = max(1, sets // 4)
+    for num, weight in ((2, 1.0), (4, 1.0), (4, 0.6)):
+        gold = weight ** np.arange(num)
+        gold = gold / gold.sum()
+        table = gold[:, None] * np.where(np.eye(num) > 0, 0.75, 0.25 / (num - 1))
+        cells = [(i, j) for i in range(num) for j in range(num)]
+        truth = macro_f1(dict(zip(cells, table.ravel().tolist(), strict=True)))
+        for n in (30, 100, 300):
+            drawn = rng.choice(len(cells), (few, n), p=table.ravel()).tolist()
+            found = (macro_f1_estimate([cells[k] for k in row], iters=400) for row in drawn)
+            kind = "even" if weight == 1 else "uneven"
+            yield simulated(
+                "`bootstrap`, f1_macro", f"n = {n}, {num} {kind} classes", truth, found, few
+            )
+
+
+@measured
+def corpus_scores(sets: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Perplexity, with the standard error that EleutherAI's harness makes by resampling."""
+    few = max(1, sets // 4)
+    for n in (30, 100, 300):
+        values = -rng.gamma(2.0, 0.5, (few, n))
+        found = []
+        for row in values.tolist():
+            value, error = value_and_stderr("perplexity", row, perplexity, 1000)
+            found.append(Estimate(value, error, value - 1.96 * error, value + 1.96 * error, n, ""))
+        data = f"n = {n}, skewed log-likelihoods"
+        yield simulated("`normal`, perplexity", data, math.exp(1.0), found, few)
 
 
 # Differences

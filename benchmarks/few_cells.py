@@ -47,17 +47,29 @@ GENERATORS = {
     "medium, s = 0.4": normal(0.4),
     "large, s = 0.9": normal(0.9),
     "15 % broken": broken,
+    "medium, clusters of 10": normal(0.4),
     "heavy tails (held out)": heavy,
 }
 """Effects of formats, in logits. ``WIDER`` is learned without the last one."""
 HELD_OUT = 1
 
 
-def data(effects: Callable[[Any, int], Any], formats: int, items: int, seed: int) -> Any:
-    """Right and wrong: formats differ, items differ, and so do single cells."""
+def data(name: str, formats: int, items: int, seed: int) -> Any:
+    """Right and wrong: formats differ, items differ, and so do single cells.
+
+    In clusters of ten items, half of the variance of items and of cells is the cluster's.
+    """
     rng = np.random.default_rng((seed, 11))
-    logits = 0.5 + effects(rng, formats)[:, None] + 1.3 * rng.standard_normal(items)
-    logits = logits + 0.5 * rng.standard_normal((formats, items))
+    of = np.arange(items) // 10
+
+    def noise(*shape: int) -> Any:
+        own = rng.standard_normal(shape)
+        if "clusters" not in name:
+            return own
+        return (own + rng.standard_normal((*shape[:-1], of[-1] + 1))[..., of]) / np.sqrt(2)
+
+    logits = 0.5 + GENERATORS[name](rng, formats)[:, None] + 1.3 * noise(items)
+    logits = logits + 0.5 * noise(formats, items)
     return (rng.random((formats, items)) < expit(logits)).astype(float)
 
 
@@ -112,7 +124,7 @@ class Case:
         self.widths: list[list[float]] = [[] for _ in QUANTITIES]
         self.seconds, self.warned = 0.0, 0
         for seed in seeds:
-            self._add(data(GENERATORS[name], formats, items, seed), budget, seed)
+            self._add(data(name, formats, items, seed), budget, seed)
 
     def _add(self, scores: Any, budget: int, seed: int) -> None:
         formats, items = scores.shape

@@ -15,6 +15,7 @@ from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, Estimate
 from lm_eval.stats.measured import Measured, bare, from_resamples, resampling_method
 from lm_eval.stats.numeric import Array
 from lm_eval.stats.resampling import drawn_sums, kind_sums, kinds
+from lm_eval.stats.student import resampled_tail
 
 __all__ = [
     "Array",
@@ -117,11 +118,11 @@ def _widened(
     num_units: int,
 ) -> Measured:
     plain = from_draws(value, draws, how, n=n, num_units=num_units).estimate
-    tail = (1.0 - how.confidence) / 2
     np = numpy()
     low, high = (found[np.isfinite(found)] for found in bounds)
-    if plain is None or len(low) < 2 or len(high) < 2:
+    if plain is None or num_units < 2 or len(low) < 2 or len(high) < 2:
         return Measured(bare(value, n), _alone(how))
+    tail = resampled_tail(how.confidence, num_units)
     method = f"{resampling_method(how.of, num_units)}, missing labels at worst"
     ends = float(np.quantile(low, tail)), float(np.quantile(high, 1.0 - tail))
     return Measured(Estimate(value, plain.stderr, *ends, n, method))

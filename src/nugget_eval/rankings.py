@@ -1,7 +1,7 @@
 """How alike two judges, or people and a judge, rank the same runs.
 
 In: the scores of the runs by either side. Out: Kendall's tau-b and tau of average precision, with
-intervals from resampled topics.
+intervals from resampled topics for what endless topics would show.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.numeric import Array
-from lm_eval.stats.ranks import signs, tau_b
+from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
 from nugget_eval.bootstrap import (
     Measured,
     Resampling,
-    from_draws,
     measured,
     numpy,
     resampled_sums,
@@ -49,12 +48,16 @@ def run_agreement(
     runs, topics, first, second = _score_tables(gold, judged, known_measure(measure))
     np = numpy()
     num_topics, num_runs = first.shape
-    draws = resampled_sums(np.concatenate([first, second], axis=1), how) / num_topics
+    # The two sides are to runs what formats are to models: noise alone makes them rank differently.
+    means = np.stack([first.mean(axis=0), second.mean(axis=0)], axis=1)[None]
+    sums = resampled_sums(np.concatenate([first, second], axis=1), how)
+    drawn = (sums / num_topics).reshape(-1, 2, num_runs).transpose(0, 2, 1)
+    draws = shrunk(means, drawn, np.random.default_rng([how.seed, 1]))
     found = {}
     for name, statistic in (("tau_b", tau_b), ("tau_ap", tau_ap)):
-        value = _in_parts(statistic, first.mean(axis=0)[None], second.mean(axis=0)[None])[0]
-        drawn = _in_parts(statistic, draws[:, :num_runs], draws[:, num_runs:])
-        found[name] = _tau(value, drawn, how, num_runs, num_topics)
+        value = _in_parts(statistic, means[:, :, 0], means[:, :, 1])[0]
+        of_draws = _in_parts(statistic, draws[:, :, 0], draws[:, :, 1])
+        found[name] = _tau(value, of_draws, how, num_runs, num_topics)
     each = _in_parts(tau_b, first, second)
     each = each[~np.isnan(each)]
     sums = np.stack([each, np.ones(len(each))], axis=1)
@@ -131,7 +134,14 @@ def _tau(value: float, drawn: Array, how: Resampling, num_runs: int, num_topics:
     if np.isnan(value):
         return Measured(None, NO_ORDER)
     draws = drawn if num_topics > 1 else drawn[:0]
-    return from_draws(float(value), draws, how, n=num_runs, num_units=num_topics)
+    return order_from_draws(
+        float(value),
+        draws,
+        n=num_runs,
+        num_units=num_topics,
+        of=how.of,
+        confidence=how.confidence,
+    )
 
 
 def _concordance(values: Array) -> Array:

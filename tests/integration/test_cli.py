@@ -187,6 +187,31 @@ def test_the_shape_of_the_results_file(place: Workplace) -> None:
     assert "--gen_kwargs" in results["config"]["command"]
 
 
+@pytest.mark.parametrize("aggregation", ["mean", "median"])
+def test_graded_scores_of_a_plain_task_have_student_s_interval(
+    place: Workplace, aggregation: str
+) -> None:
+    code = "def grade(doc, replies):\n    return {'grade': doc['answer'] / 4}\n"
+    place.write("own.py", code)
+    own = {"metric": "grade", "aggregation": aggregation, "higher_is_better": True}
+    body = json.loads(
+        Path(place.task(formats=..., output_type="multiple_choice", metric_list=[own])).read_text()
+    )
+    lines = [f"{key}: {json.dumps(value)}" for key, value in body.items()]
+    task = place.write("t.yaml", "\n".join([*lines, "process_results: !function own.grade"]))
+    done = place.run("--tasks", task)
+    assert done.code == 0, done.err
+    results = place.results()
+    scores, method = results["results"]["t"], results["interval_methods"]["t"]["grade,none"]
+    if aggregation == "median":  # its error comes from resampled docs, and nothing else is known
+        assert method == "normal"
+        return
+    error = (sum((k / 4 - 0.375) ** 2 * 5 for k in range(4)) / 19 / 20) ** 0.5
+    assert (scores["grade,none"], scores["grade_stderr,none"]) == pytest.approx((0.375, error))
+    ends = [0.375 - 2.093024 * error, 0.375 + 2.093024 * error]  # t with 19 degrees of freedom
+    assert (scores["grade_ci95,none"], method) == (pytest.approx(ends), "t over items, small n")
+
+
 def test_the_shape_of_a_scored_sample(place: Workplace) -> None:
     place.run("--tasks", place.task(), "--limit", "3")
     samples = place.samples("t")

@@ -357,6 +357,23 @@ def test_rankings_of_runs() -> None:
     assert (found.runs, found.num_topics) == (("A", "B", "C", "D"), 4)
 
 
+def test_runs_that_change_places_by_noise_alone_may_have_one_order() -> None:
+    rng = np.random.default_rng(5)
+
+    def side() -> Any:
+        chances = np.linspace(0.35, 0.55, 6)[:, None]
+        return judges(*("".join(row) for row in np.where(rng.random((6, 40)) < chances, "S", "N")))
+
+    found = run_agreement(side(), side(), "all_score")
+    tau = found.measures["tau_b"].estimate
+    assert tau is not None
+    assert tau.low is not None
+    assert tau.high is not None
+    assert tau.low < tau.value < 0.9, "noise makes the two sides differ"
+    assert tau.high == pytest.approx(1.0, abs=0.02)
+    assert tau.method == "shrunk bootstrap over topics"
+
+
 def test_rankings_that_say_nothing() -> None:
     tied = judges("SS", "SS")
     found = run_agreement(tied, judges("SS", "NN"), "all_score")

@@ -64,8 +64,8 @@ def ranking_notes(ranking: Ranking) -> Iterator[str]:
     ]
     if parts:
         yield (
-            f"Over all formats: {'; '.join(parts)}. Intervals: items drawn anew; they are approximate, "
-            "and may be narrower than 95 % ones."
+            f"Over all formats: {'; '.join(parts)}. 95 % intervals, for what endless items of this kind "
+            "would show: noise alone makes models change places."
         )
 
 

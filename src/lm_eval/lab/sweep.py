@@ -174,8 +174,9 @@ def _is_partial(plan: Plan) -> bool:
 def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
     if known.clusters:
         notes.append(
-            "The items come in clusters, which this estimate takes for independent items: its intervals "
-            "are too narrow. The full sweep takes clusters into account."
+            "The items come in clusters. This estimate is about the scores on these very items, and "
+            "takes them for independent, so that its intervals may be a little too narrow. The full "
+            "sweep takes clusters into account."
         )
     cells = known.cells()
     if not cells:

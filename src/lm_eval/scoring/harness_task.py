@@ -337,7 +337,7 @@ class HarnessScorer:
                 f"{called} ({type(error).__name__}: {error}). The first value is {values[0]!r}. "
                 "Give the metric another `aggregation` in metric_list."
             ) from error
-        return _with_interval(value, stderr, values)
+        return _with_interval(value, stderr, values, is_mean=aggregation is mean)
 
     def _aggregation_of(self, name: str) -> Callable[..., float]:
         return self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
@@ -361,12 +361,15 @@ class HarnessScorer:
         return replace(made, value=found.value, stderr=stderr)
 
 
-def _with_interval(value: float, stderr: float | None, values: Sequence[Any]) -> Estimate:
-    """The harness's score and error, with an interval: Wilson's for shares, else value ± 1.96 errors."""
-    if all(isinstance(one, int | float) and one in (0, 1) for one in values):
-        share = mean_estimate([float(one) for one in values])
-        if math.isclose(share.value, value):
-            return replace(share, value=value, stderr=stderr)
+def _with_interval(
+    value: float, stderr: float | None, values: Sequence[Any], *, is_mean: bool
+) -> Estimate:
+    """The harness's score and error with an interval: that of a mean, else value ± 1.96 errors."""
+    is_share = all(isinstance(one, int | float) and one in (0, 1) for one in values)
+    if is_share or (is_mean and all(math.isfinite(one) for one in values)):
+        found = mean_estimate([float(one) for one in values])
+        if math.isclose(found.value, value):
+            return replace(found, value=value, stderr=stderr)
     if stderr is None:
         return Estimate(value, None, None, None, len(values), "none")
     half = NormalDist().inv_cdf(0.975) * stderr

@@ -37,8 +37,9 @@ FAR_APART = 1.2
 
 # How much wider than the posterior's an interval is drawn, so that "95 %" holds over the simulated
 # data of benchmarks/few_cells.py, which prints the factors needed and what the intervals cover. Chosen
-# after seeing its seeds 0 to 11 and 2000 to 2007: check them on others.
-WIDER = {"mean": 1.15, "quantile": 1.4, "spread": 1.2, "format": 1.2}
+# after seeing its seeds 0 to 11 and 2000 to 2007, that of the mean after broken formats and clusters of
+# items as well: check them on others.
+WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.2, "format": 1.2}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
+from lm_eval.stats.student import resampled_tail, t_quantile
+
 T = TypeVar("T")
 Cell = tuple[Hashable, Hashable]
 """One kind of (gold, prediction) pair; a prediction of None means that none was read."""
@@ -34,16 +36,17 @@ class Estimate:
     high: float | None
     n: int
     method: str
-    """How the interval was made: ``wilson``, ``normal``, ``normal, small n``, ``bootstrap``,
-    ``pooled``, ``none``."""
+    """How the interval was made: ``wilson``, ``t over items``, ``t over items, small n``,
+    ``bootstrap``, ``pooled``, ``none``; ``normal`` where only a standard error is known."""
 
 
 def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     """The mean of per-item scores.
 
-    Scores that are all 0 or 1 get Wilson's interval, others a normal one. That one is too narrow
-    below 30 items, so its method says ``normal, small n`` there. It is clipped to [0, 1] only if
-    every score lies in [0, 1]. Items that do not differ give no interval, unless they are 0 or 1.
+    Scores that are all 0 or 1 get Wilson's interval, others one of Student's t. Below 30 items that
+    one may be too narrow for skewed scores, so its method says ``t over items, small n`` there. It is
+    clipped to [0, 1] only if every score lies in [0, 1]. Items that do not differ give no interval,
+    unless they are 0 or 1.
     """
     scores = _finite(values)
     if all(score in (0.0, 1.0) for score in scores):
@@ -55,11 +58,16 @@ def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate
     stderr = statistics.stdev(scores, mean) / math.sqrt(n)
     if min(scores) == max(scores):
         return Estimate(scores[0], 0.0, None, None, n, "none")
-    half = _z(confidence) * stderr
+    half = t_quantile(confidence, n - 1) * stderr
     low, high = mean - half, mean + half
     if min(scores) >= 0.0 and max(scores) <= 1.0:
         low, high = max(0.0, low), min(1.0, high)
-    return Estimate(mean, stderr, low, high, n, "normal" if n >= SMALL_N else "normal, small n")
+    return Estimate(mean, stderr, low, high, n, t_method(n))
+
+
+def t_method(n: int) -> str:
+    """The method of an interval of Student's t over ``n`` items."""
+    return "t over items" + (", small n" if n < SMALL_N else "")
 
 
 def share_estimate(k: int, n: int, confidence: float = 0.95) -> Estimate:
@@ -165,7 +173,8 @@ def pooled_estimate(
     if are_shares and weight_by_size:  # all items together are one share again
         low, high = _wilson(round(value * sum(sizes)), sum(sizes), _z(confidence))
         return Estimate(value, stderr, low, high, sum(sizes), "wilson")
-    half = _z(confidence) * stderr
+    df = _pooled_df(members, weight_by_size)
+    half = t_quantile(confidence, df) * stderr
     if half == 0:  # members without any spread say nothing about how far off they may be
         return Estimate(value, stderr, None, None, sum(sizes), "none")
     low, high = value - half, value + half
@@ -183,6 +192,15 @@ def _pooled_stderr(members: Sequence[Estimate], weight_by_size: bool) -> float |
     total = sum(m.n for m in members)
     spread = math.fsum((m.n - 1) * m.n * error**2 for m, error in zip(members, errors, strict=True))
     return math.sqrt(spread / (total - len(members)) / total)
+
+
+def _pooled_df(members: Sequence[Estimate], weight_by_size: bool) -> int:
+    """Degrees of freedom of the pooled standard error; Welch and Satterthwaite's for a plain mean."""
+    if weight_by_size:
+        return max(1, sum(m.n - 1 for m in members))
+    squares = [(m.stderr or 0.0) ** 2 for m in members]
+    noise = math.fsum(x**2 / max(1, m.n - 1) for x, m in zip(squares, members, strict=True))
+    return max(1, math.floor(math.fsum(squares) ** 2 / noise + 1e-9)) if noise else 1
 
 
 def _z(confidence: float) -> float:
@@ -221,8 +239,7 @@ def _check(value: float, what: str) -> float:
 
 
 def _from_draws(value: float, draws: Iterable[float], n: int, confidence: float) -> Estimate:
-    tail = (1.0 - confidence) / 2
-    _z(confidence)  # the same check as everywhere
+    tail = resampled_tail(confidence, n)
     ordered = sorted(
         _check(draw, f"the statistic of resample {place}") for place, draw in enumerate(draws)
     )

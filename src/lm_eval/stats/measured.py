@@ -7,6 +7,7 @@ from typing import Any
 
 from lm_eval.stats.intervals import SMALL_N, Estimate
 from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.student import resampled_tail
 
 DEFINED_SHARE = 0.9
 """Below this share of resamples in which the statistic is defined, there is no interval."""
@@ -44,7 +45,8 @@ def from_resamples(
 ) -> Measured:
     """``value`` with the percentile interval of ``draws``, of which those that are NaN are left out.
 
-    ``of`` names what was resampled and ``num_units`` counts it; ``n`` is what the estimate counts.
+    ``of`` names what was resampled and ``num_units`` counts it; ``n`` is what the estimate counts. The
+    fewer units there are, the fewer draws are left out at the ends (``resampled_tail``).
     """
     np = numpy()
     if len(draws) < 2 or num_units < 2:
@@ -54,7 +56,7 @@ def from_resamples(
         return Measured(bare(value, n), "undefined in too many resamples for an interval")
     if np.ptp(defined) < 1e-12:
         return Measured(bare(value, n, 0.0), f"all {of} agree: no spread to resample")
-    tail = (1.0 - confidence) / 2
+    tail = resampled_tail(confidence, num_units)
     low, high = (float(end) for end in np.quantile(defined, [tail, 1.0 - tail]))
     stderr = float(np.std(defined, ddof=1))
     return Measured(Estimate(value, stderr, low, high, n, resampling_method(of, num_units)))

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from lm_eval.stats.clusters import cluster_codes, cr1_stderr, is_plain, mean_of_sums
-from lm_eval.stats.intervals import DEFAULT_SEED, SMALL_N, Estimate
+from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, t_method
 from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
 from lm_eval.stats.numeric import Array, numpy
 from lm_eval.stats.power import can_find, factor
@@ -232,7 +232,7 @@ def _difference(table: _Table, i: int, j: int) -> Estimate:
     found = mean_of_sums(sums, table.sizes, table.confidence, bounds)
     if table.is_clustered or found.low is None:
         return found
-    return replace(found, method="t over items" + (", small n" if found.n < SMALL_N else ""))
+    return replace(found, method=t_method(found.n))
 
 
 Counts = Mapping[tuple[int, int], int]

@@ -6,6 +6,7 @@ any effect would show, a test, intervals, and how sure it is which format is bes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import Array, numpy, special
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread_null import TIE, noise_floor
+from lm_eval.stats.student import t_quantile
 
 DEFAULT_RESAMPLES = 10_000
 
@@ -115,7 +117,10 @@ def spread(
             units[:, _format_order(units)], sizes, DEFAULT_SPLITS, half_rng
         ),
         **_from_draws(
-            totals / num_items, drawn, is_share=bool(((table >= 0) & (table <= 1)).all())
+            totals / num_items,
+            drawn,
+            num_units=len(units),
+            is_share=bool(((table >= 0) & (table <= 1)).all()),
         ),
     )
 
@@ -150,7 +155,7 @@ def _format_order(units: Array) -> Array:
     return np.lexsort([np.round(key, 6) for key in keys])
 
 
-def _from_draws(means: Array, drawn: Array, *, is_share: bool) -> dict[str, Any]:
+def _from_draws(means: Array, drawn: Array, *, num_units: int, is_share: bool) -> dict[str, Any]:
     np = numpy()
     chances = {"p_best": _shares(drawn), "p_worst": _shares(-drawn)}
     names = ("low", "high", "safe_low", "safe_high", "bootstrap_mean")
@@ -159,26 +164,29 @@ def _from_draws(means: Array, drawn: Array, *, is_share: bool) -> dict[str, Any]
     if float(np.ptp(errors, axis=1).max()) < TIE:  # formats move together: nothing to resample
         return {**dict.fromkeys(names, None), **chances}
     low, high = (float(end) for end in np.quantile(ranges, [0.025, 0.975]))
-    safe_low, safe_high = _safe_interval(float(np.ptp(means)), errors)
+    safe_low, safe_high = _safe_interval(float(np.ptp(means)), errors, num_units)
     if is_share:
         safe_high = min(1.0, safe_high)
     ends = (low, high, safe_low, safe_high, float(ranges.mean()))
     return {**dict(zip(names, ends, strict=True)), **chances}
 
 
-def _safe_interval(value: float, errors: Array) -> tuple[float, float]:
+def _safe_interval(value: float, errors: Array, num_units: int) -> tuple[float, float]:
     """Bounds of the true spread that hold whatever the true scores are.
 
     The spread found differs from the true one by no more than the range of the errors, which bounds it
-    from below. From above: it is the difference of two formats, found to be ``value`` at most.
+    from below. From above: it is the difference of two formats, found to be ``value`` at most. Few
+    units resampled vary too little, and do not know their own variance: both are made up for.
     """
     np = numpy()
-    reach = float(np.quantile(np.ptp(errors, axis=1), 0.975))
+    reach_in_errors = t_quantile(0.95, num_units - 1) * math.sqrt(num_units / (num_units - 1))
+    widest = float(np.quantile(np.ptp(errors, axis=1), 0.975))
+    below = reach_in_errors / float(special().ndtri(0.975)) * widest
     covariance = np.atleast_2d(np.cov(errors, rowvar=False))
     variances = np.diag(covariance)
     of_gaps = variances[:, None] + variances[None, :] - 2 * covariance
-    above = float(special().ndtri(0.975)) * float(np.sqrt(max(0.0, of_gaps.max())))
-    return max(0.0, value - reach), value + above
+    above = reach_in_errors * math.sqrt(max(0.0, float(of_gaps.max())))
+    return max(0.0, value - below), value + above
 
 
 def _shares(drawn: Array) -> tuple[float, ...]:

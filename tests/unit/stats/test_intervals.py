@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from lm_eval.stats import intervals
 from lm_eval.stats.intervals import (
@@ -22,6 +23,7 @@ from lm_eval.stats.intervals import (
     pooled_estimate,
     share_estimate,
 )
+from lm_eval.stats.student import resampled_tail, t_quantile
 
 WILSON = json.loads((Path(__file__).parent / "wilson.json").read_text())["rows"]
 PAIRS = list(zip("AABBCCDDAABC", "ABBBCADDAADC", strict=True))
@@ -49,23 +51,37 @@ def test_binary_mean_is_the_share_with_the_sample_stderr(values):
     assert 0.0 <= estimate.low <= estimate.value <= estimate.high <= 1.0
 
 
-def test_normal_equals_statsmodels_zconfint_and_small_n_is_said():
+def test_graded_scores_have_the_interval_of_student_s_t():
     values = [0.1, 0.25, 0.5, 0.75, 0.8, 0.3, 0.9, 0.45, 0.6, 0.2]
     estimate = mean_estimate(values)
     assert estimate.value == pytest.approx(0.485)
     assert estimate.stderr == pytest.approx(0.08661857640124186)
-    assert (estimate.low, estimate.high) == pytest.approx((0.3152307098614349, 0.6547692901385651))
-    assert estimate.method == "normal, small n"
+    assert (estimate.low, estimate.high) == pytest.approx(t_ends(estimate), rel=1e-12)
+    assert estimate.method == "t over items, small n"
+    many = mean_estimate(values * 50)
+    assert (many.low, many.high) == pytest.approx(t_ends(many), rel=1e-11)
+    assert many.method == "t over items"
 
 
-def test_normal_is_not_clipped_outside_the_unit_interval():
+def t_ends(estimate):
+    return stats.t.interval(0.95, estimate.n - 1, estimate.value, estimate.stderr)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99, 0.999])
+def test_student_s_t_equals_scipy(confidence):
+    for df in (1, 2, 3, 4, 7, 30, 199, 200, 201, 500, 100_000):
+        wanted = stats.t.ppf(0.5 + confidence / 2, df)
+        assert t_quantile(confidence, df) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_interval_is_not_clipped_outside_the_unit_interval():
     estimate = mean_estimate([-3.5, 2.25, 10.0, 4.125, -0.5] * 8)
     assert estimate.stderr == pytest.approx(0.7301211701333711)
-    assert (estimate.low, estimate.high) == pytest.approx((1.0439888021883514, 3.9060111978116487))
-    assert estimate.method == "normal"
+    assert (estimate.low, estimate.high) == pytest.approx(t_ends(estimate))
+    assert estimate.method == "t over items"
 
 
-def test_normal_is_clipped_where_all_scores_lie_in_the_unit_interval():
+def test_the_interval_is_clipped_where_all_scores_lie_in_the_unit_interval():
     assert mean_estimate([0.99, 1.0, 0.5, 1.0]).high == 1.0
     assert mean_estimate([0.99, 1.01, 0.5, 1.0]).high > 1.0
 
@@ -106,17 +122,30 @@ def test_what_cannot_be_estimated_is_an_error(call):
         call()
 
 
-def test_bootstrap_is_deterministic_and_near_the_normal_interval():
+def test_bootstrap_is_deterministic_and_near_student_s_interval():
     rng = random.Random(7)
     values = [rng.random() for _ in range(300)]
     first = bootstrap_estimate(values, statistics.fmean, 2000, 1)
     assert first == bootstrap_estimate(values, statistics.fmean, 2000, 1)
     assert first != bootstrap_estimate(values, statistics.fmean, 2000, 2)
-    normal = mean_estimate(values)
-    assert first.value == pytest.approx(normal.value)
-    assert first.stderr == pytest.approx(normal.stderr, rel=0.08)
-    assert (first.low, first.high) == pytest.approx((normal.low, normal.high), abs=0.005)
+    wanted = mean_estimate(values)
+    assert first.value == pytest.approx(wanted.value)
+    assert first.stderr == pytest.approx(wanted.stderr, rel=0.08)
+    assert (first.low, first.high) == pytest.approx((wanted.low, wanted.high), abs=0.005)
     assert first.method == "bootstrap"
+
+
+@pytest.mark.parametrize("num", [2, 5, 12, 100, 10**6])
+def test_few_units_leave_out_fewer_draws(num):
+    reach = stats.t.ppf(0.975, num - 1) * math.sqrt(num / (num - 1))
+    assert resampled_tail(0.95, num) == pytest.approx(stats.norm.cdf(-reach), rel=1e-6, abs=1e-12)
+
+
+def test_a_bootstrap_of_few_items_reaches_as_far_as_student_s_t():
+    values = [0.31, 0.58, 0.44, 0.72, 0.5, 0.63, 0.38, 0.49]
+    found, wanted = bootstrap_estimate(values, statistics.fmean, 4000), mean_estimate(values)
+    assert found.high - found.low == pytest.approx(wanted.high - wanted.low, rel=0.08)
+    assert found.high - found.low > 1.15 * 2 * 1.96 * found.stderr
 
 
 def test_bootstrap_without_draws_has_no_interval():
@@ -180,6 +209,20 @@ def test_groups_follow_the_harness():
     assert plain.value == pytest.approx(0.7)
     assert plain.stderr == pytest.approx(math.hypot(*(m.stderr for m in members)) / 2)
     assert plain.n == group.n == 160
+
+
+def test_groups_of_few_graded_scores_have_intervals_of_student_s_t():
+    first, second = [0.1, 0.4, 0.3, 0.9], [0.5, 0.2, 0.7, 0.6, 0.1, 0.3]
+    members = [mean_estimate(first), mean_estimate(second)]
+    group = pooled_estimate(members)
+    ends = stats.t.interval(0.95, 4 + 6 - 2, group.value, group.stderr)
+    assert (group.low, group.high) == pytest.approx(ends, rel=1e-12)
+    # The plain mean of two means is half the difference of one and the negative of the other.
+    alike = [score + 0.25 for score in first]
+    plain = pooled_estimate([mean_estimate(first), mean_estimate(alike)], weight_by_size=False)
+    welch = stats.ttest_ind(first, [-score for score in alike], equal_var=False)
+    low, high = welch.confidence_interval()
+    assert (plain.low, plain.high) == pytest.approx((low / 2, high / 2), rel=1e-12)
 
 
 def test_a_group_with_a_member_without_stderr_has_none():

@@ -62,7 +62,7 @@ def test_pass_at_1_is_the_mean_of_items_and_pass_at_all_a_share() -> None:
     counts = [0, 1, 2, 4, 4, 0]
     first = pass_at_k(counts, 4, 1)
     assert first == mean_estimate([c / 4 for c in counts])
-    assert (first.n, first.method) == (6, "normal, small n")  # items, not replies
+    assert (first.n, first.method) == (6, "t over items, small n")  # items, not replies
     assert pass_at_k(counts, 4, 4) == share_estimate(4, 6)
 
 

@@ -289,6 +289,18 @@ def test_intervals_and_chances_of_being_best():
     assert found.high - found.low == pytest.approx(2 * reach, rel=0.1)
 
 
+@pytest.mark.parametrize("size", [1, 7])
+def test_few_items_or_clusters_widen_the_safe_interval_as_student_s_t(size):
+    rng = np.random.default_rng(3)
+    first = np.repeat(rng.normal(0.9, 0.2, 8), size)
+    second = np.repeat(rng.normal(0.1, 0.2, 8), size)
+    names = np.repeat(np.arange(8), size).tolist()
+    found = spread(np.stack([first, second]), clusters=names, resamples=20_000)
+    wanted = scipy_stats.ttest_rel(first[::size], second[::size]).confidence_interval()
+    assert found.safe_high == pytest.approx(wanted.high, rel=0.02)
+    assert found.safe_low <= wanted.low + 0.01
+
+
 def test_ties_for_the_best_are_split_evenly():
     row = no_effect(1, 50, np.random.default_rng(0))[0]
     table = np.stack([row, row, np.zeros(50)])
