@@ -229,6 +229,18 @@ def test_without_an_output_path_the_list_is_in_the_cache(place: Workplace) -> No
 # A few cells, and what was paid for
 
 
+def test_a_budget_says_that_it_knows_no_clusters(place: Workplace) -> None:
+    assert "clusters" not in words(sweep(place, "--budget", "2n"))
+    rows = [json.loads(line) for line in (place.folder / "docs.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row["passage"] = number // 4
+    place.write("docs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    place.task(cluster="passage")
+    said = words(sweep(place, "--budget", "2n", output="clustered"))
+    assert "The items come in clusters." in said
+    assert "its intervals may be a little too narrow" in said
+
+
 def test_a_budget_asks_so_many_cells_evenly(place: Workplace) -> None:
     said = words(logged(place, "--budget", "2n"))
     cells = Counter(asked(place))

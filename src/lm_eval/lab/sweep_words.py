@@ -85,8 +85,8 @@ def _how_sure(method: str) -> str:
     """What the intervals of an estimate are worth."""
     if method == CALIBRATED:
         return (
-            "All of these intervals are 95 % intervals of an estimate: on simulated formats they hold "
-            "the truth that often."
+            "All of these intervals are 95 % intervals of an estimate: on simulated formats and "
+            "independent items they hold the truth that often."
         )
     return (
         "The intervals are approximate: so few formats or cells, or scores that are not right or wrong, "
