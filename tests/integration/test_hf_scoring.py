@@ -194,6 +194,17 @@ def test_texts_that_do_not_fit_the_budget_fall_back() -> None:
     assert "Raise it in --model_args" in tree.notes[0]
 
 
+def test_a_small_budget_makes_passes_smaller_before_texts_fall_back() -> None:
+    model = make_model("llama, grouped queries", "sdpa")
+    bytes_per_token = 3 * 2 * 2 * 8 * 4
+    spans = spans_of(MANY_DOCS)
+    longest = max(len(span.inputs) for span in spans)
+    tree = scorer(model, kv_budget=bytes_per_token * (longest + 64))
+    assert_scores(model, list(tree.score(spans)), spans)
+    assert (tree.fallbacks, tree.notes) == (0, [])
+    assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
+
+
 def test_switched_off_every_text_goes_alone_without_a_note() -> None:
     model = make_model("gpt2", "sdpa")
     spans = spans_of(MANY_DOCS)

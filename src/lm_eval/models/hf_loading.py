@@ -8,13 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, listing
 from lm_eval.models.hf_explained import explained, first_line
 from lm_eval.models.hf_forward import virtual_tokens
 from lm_eval.models.hf_gguf import converted, if_converted
+from lm_eval.models.hf_objects import (
+    check_model,
+    is_object,
+    named_tokenizer,
+    own_settings,
+    source_of_model,
+    source_of_tokenizer,
+)
 from lm_eval.models.hf_options import read_backend, read_device, read_device_map, read_dtype
 from lm_eval.models.hf_sources import ADAPTER_FOLDER, TOKENIZER_FOLDER, Source, find_source
 
@@ -25,9 +33,9 @@ INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
 class Wanted:
     """What to load, as the arguments of ``hf`` say it."""
 
-    pretrained: str
+    pretrained: Any
     revision: str | None = None
-    tokenizer: str | None = None
+    tokenizer: Any = None
     dtype: Any = "auto"
     device: Any = None
     device_map: Any = None
@@ -59,6 +67,8 @@ class Loaded:
 def load(wanted: Wanted) -> Loaded:
     """Everything that is wanted; whatever can be checked without the weights is checked first."""
     import_torch()
+    if is_object(wanted.pretrained):
+        return _adopt(wanted)
     dtype = read_dtype(wanted.dtype)
     device_map = read_device_map(wanted.device_map)
     device = read_device(wanted.device) if device_map is None else None
@@ -69,8 +79,7 @@ def load(wanted: Wanted) -> Loaded:
         source = converted(source, _load_gguf)
     config = load_config(source, trust_remote_code=trusts)
     backend = read_backend(wanted.backend, config)
-    tokenizer_source = find_tokenizer(wanted.tokenizer, source)
-    tokenizer = load_tokenizer(tokenizer_source, trust_remote_code=trusts)
+    tokenizer, tokenizer_source = _tokenizer(wanted, source)
     model = load_model(
         source,
         backend=backend,
@@ -95,6 +104,44 @@ def load(wanted: Wanted) -> Loaded:
     )
     check_vocabulary(loaded)
     return loaded
+
+
+def _adopt(wanted: Wanted) -> Loaded:
+    """A model that is loaded already, on the device where it is; it is set to evaluation."""
+    decided = ("revision", "dtype", "device_map", "peft", "attn_implementation")
+    check_model(wanted.pretrained, {name: getattr(wanted, name) for name in decided})
+    model = _without_wrapper(wanted.pretrained.eval())
+    source = source_of_model(model)
+    if wanted.tokenizer is None:
+        wanted = replace(wanted, tokenizer=named_tokenizer(model))
+    tokenizer, tokenizer_source = _tokenizer(wanted, source)
+    backend = read_backend(wanted.backend, model.config)
+    loaded = Loaded(
+        own_settings(model),
+        tokenizer,
+        model.config,
+        backend,
+        model.device,
+        source,
+        tokenizer_source,
+    )
+    check_vocabulary(loaded)
+    return loaded
+
+
+def _tokenizer(wanted: Wanted, model: Source) -> tuple[Any, Source]:
+    """The tokenizer and where it is from: an object as it is, else as ``find_tokenizer`` says."""
+    if is_object(wanted.tokenizer):
+        return wanted.tokenizer, source_of_tokenizer(wanted.tokenizer)
+    source = find_tokenizer(wanted.tokenizer, model)
+    return load_tokenizer(source, trust_remote_code=wanted.trust_remote_code), source
+
+
+def _without_wrapper(adapted: Any) -> Any:
+    """A model with an adapter's layers in place; its wrapper only where it puts tokens before texts."""
+    if virtual_tokens(adapted) or not hasattr(adapted, "get_base_model"):
+        return adapted
+    return adapted.get_base_model()
 
 
 def _load_gguf(source: Source) -> tuple[Any, Any]:
@@ -202,9 +249,7 @@ def load_adapter(model: Any, source: Source) -> Any:
             "the adapter was trained on this model."
         ) from error
     _check_adapter_weights(adapted, source)
-    if virtual_tokens(adapted):
-        return adapted.eval()
-    return adapted.get_base_model().eval()  # the model itself, with the adapter's layers in place
+    return _without_wrapper(adapted).eval()
 
 
 def _check_adapter_weights(adapted: Any, source: Source) -> None:
@@ -249,7 +294,7 @@ def check_vocabulary(loaded: Loaded) -> None:
             f"{loaded.source.given} knows only {loaded.vocabulary}: it belongs to another model. "
             "Leave tokenizer= out to use the model's own."
         )
-    if loaded.tokenizer_source != loaded.source:
+    if loaded.tokenizer_source != loaded.source and loaded.source.in_memory is None:
         _compare_with_own(loaded)
 
 

@@ -132,7 +132,7 @@ class TreeScorer:
         """What to score as a tree, and what not."""
         if self._refusal is not None:
             return TokenTree(), list(tree.spans())
-        fits = self._kv_tokens() - self._tokens_at_once
+        fits = self._kv_tokens() - min(_FEWEST_AT_ONCE, self._tokens_at_once)
         most = min(fits, self._too_long - 1)
         if tree.longest <= most:
             return tree, []
@@ -158,12 +158,13 @@ class TreeScorer:
             span.reset()
         if self._turn and self._turn.grows:
             forget_lengths(self._model)
+        at_once = min(self._tokens_at_once, self._kv_tokens() - tree.longest)
         forward = TreeForward(
-            self._model, self._device, longest=tree.longest, tokens_at_once=self._tokens_at_once
+            self._model, self._device, longest=tree.longest, tokens_at_once=at_once
         )
         trial = self._begin(forward, tree) if self._checked < tree.longest else None
         held: list[Span] = []
-        for chunk in chunks(tree, self._limits(), trial.opening if trial else None):
+        for chunk in chunks(tree, self._limits(at_once), trial.opening if trial else None):
             held += self._evaluate(forward, chunk)
             if self._checked < tree.longest:
                 if not (trial.is_done if trial else self._has_enough(held)):
@@ -199,9 +200,9 @@ class TreeScorer:
     def _has_enough(self, held: Sequence[Span]) -> bool:
         return len(_one_per_text(held)) >= self._check_docs
 
-    def _limits(self) -> Limits:
+    def _limits(self, at_once: int) -> Limits:
         row = 4 * vocabulary_size(self._model)
-        return Limits(self._tokens_at_once, reads=max(1, _LOGITS_BYTES // row))
+        return Limits(at_once, reads=max(1, _LOGITS_BYTES // row))
 
     def _evaluate(self, forward: TreeForward, chunk: Chunk) -> list[Span]:
         try:

@@ -34,6 +34,8 @@ class Source:
     """Whether the hub cannot be reached, so that only files downloaded before are used."""
     commit: str | None = None
     """What the revision is at present, for a hub name."""
+    in_memory: str | None = None
+    """The digest of an object that a program handed over; then there are no files."""
 
     def arguments(self, **more: Any) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``."""
@@ -151,6 +153,8 @@ def adapter_digest(source: Source) -> str:
 
 
 def _digest(source: Source, patterns: tuple[str, ...]) -> str:
+    if source.in_memory is not None:
+        return source.in_memory
     if not source.is_local:
         return f"commit:{source.commit}"
     if source.made_from is not None:

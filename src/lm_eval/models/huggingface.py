@@ -18,6 +18,7 @@ from lm_eval.models.hf_encoding import Encoding
 from lm_eval.models.hf_forward import PairScorer, PlainScorer, virtual_tokens
 from lm_eval.models.hf_generation import Endings, Generator, drop_settings
 from lm_eval.models.hf_loading import Wanted, load
+from lm_eval.models.hf_objects import is_object
 from lm_eval.models.hf_options import (
     auto_batch,
     batch_rows,
@@ -65,14 +66,17 @@ class HFLM(StreamingLM):
     ``attn_implementation``  ``eager``, ``sdpa``, ``flash_attention_2``, …
     ``seed``                 for sampling
 
+    ``pretrained`` and ``tokenizer`` may be objects of ``transformers`` as well: such a model stays on
+    its device, in its precision, and is set to evaluation (``model.eval()``).
+
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
 
     def __init__(
         self,
-        pretrained: str | Path,
+        pretrained: Any,
         revision: str | None = None,
-        tokenizer: str | Path | None = None,
+        tokenizer: Any = None,
         dtype: Any = "auto",
         device: Any = None,
         device_map: Any = None,
@@ -103,12 +107,12 @@ class HFLM(StreamingLM):
         self.kv_budget = positive("kv_budget", kv_budget, unit="bytes")
         self.seed = read_seed(seed)
         is_spread = parallelize or device_map is not None
-        self._unused_device = device if is_spread else None
+        self._unused_device = device if is_spread or is_object(pretrained) else None
         loaded = load(
             Wanted(
-                str(pretrained),
+                _object_or_name(pretrained),
                 revision=revision,
-                tokenizer=None if tokenizer is None else str(tokenizer),
+                tokenizer=_object_or_name(tokenizer),
                 dtype=dtype,
                 device=device,
                 device_map="auto" if parallelize and device_map is None else device_map,
@@ -206,8 +210,8 @@ class HFLM(StreamingLM):
             )
         if self._unused_device is not None:
             notes.append(
-                f"device={self._unused_device} was not used: device_map and parallelize say where the "
-                "model goes."
+                f"device={self._unused_device} was not used: device_map and parallelize say where a "
+                "model goes, and one that is loaded already stays where it is."
             )
         if self.max_length > self._own_length:
             notes.append(
@@ -342,6 +346,10 @@ class HFLM(StreamingLM):
         )
         for job, reply in generator.generate(self._encoding.jobs(requests)):
             yield job.place, reply
+
+
+def _object_or_name(given: Any) -> Any:
+    return given if given is None or is_object(given) else str(given)
 
 
 def _shown_name(given: str, *, is_local: bool) -> str:

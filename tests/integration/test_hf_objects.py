@@ -1,0 +1,104 @@
+"""``hf`` with a model and a tokenizer that the program made itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+
+import lm_eval  # noqa: E402
+import tiny_models  # noqa: E402 (after the check for torch)
+from lm_eval.errors import LmEvalError  # noqa: E402
+from lm_eval.formats.assemble import Prompt  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save(tmp_path_factory.mktemp("model") / "tiny", "llama")
+
+
+@pytest.fixture
+def model(folder: Path) -> Any:
+    return AutoModelForCausalLM.from_pretrained(folder)
+
+
+@pytest.fixture
+def tokenizer(folder: Path) -> Any:
+    return AutoTokenizer.from_pretrained(folder)
+
+
+QUESTION = Prompt(("Question: What is the capital of France?\nAnswer:",))
+SCORED = [
+    LoglikelihoodRequest("t", 0, place, QUESTION, text)
+    for place, text in enumerate((" Paris", " Berlin Madrid", " a dog"))
+]
+ASKED = [GenerateRequest("t", 0, 0, QUESTION, {"max_gen_toks": 12})]
+
+
+def test_answers_are_those_of_the_saved_model(folder: Path, model: Any, tokenizer: Any) -> None:
+    saved, given = HFLM(folder), HFLM(model, tokenizer=tokenizer)
+    assert given.loglikelihood(SCORED) == saved.loglikelihood(SCORED)
+    assert given.generate_until(ASKED) == saved.generate_until(ASKED)
+    assert HFLM(model).loglikelihood(SCORED) == saved.loglikelihood(SCORED)
+    assert HFLM(folder, tokenizer=tokenizer).loglikelihood(SCORED) == saved.loglikelihood(SCORED)
+
+
+def test_a_whole_run(folder: Path, model: Any, tokenizer: Any) -> None:
+    runs = [
+        lm_eval.simple_evaluate(model=lm, tasks=["demo_mcq@mcqa", "demo_mcq@cloze"], limit=5)
+        for lm in (HFLM(folder), HFLM(pretrained=model, tokenizer=tokenizer))
+    ]
+    assert runs[0]["results"] == runs[1]["results"]
+    assert runs[1]["config"]["model_digest"].startswith("sha256:")
+
+
+def test_its_weights_identify_it(model: Any, tokenizer: Any) -> None:
+    before = HFLM(model, tokenizer=tokenizer).identity()
+    assert before == HFLM(model, tokenizer=tokenizer).identity()
+    with torch.no_grad():
+        model.lm_head.weight[0, 0] += 1.0
+    assert HFLM(model, tokenizer=tokenizer).identity()["digest"] != before["digest"]
+
+
+def test_its_settings_stay_and_do_not_decide(folder: Path, model: Any, tokenizer: Any) -> None:
+    model.train()
+    model.generation_config.repetition_penalty = 5.0
+    lm = HFLM(model, tokenizer=tokenizer)
+    assert lm.generate_until(ASKED) == HFLM(folder).generate_until(ASKED)
+    assert model.generation_config.repetition_penalty == 5.0
+    assert not any(part.training for part in model.modules())
+    assert lm.describe()["generation_config_not_used"]["repetition_penalty"] == 5.0
+
+
+def test_a_device_beside_it_is_not_used_and_that_is_said(model: Any, tokenizer: Any) -> None:
+    lm = HFLM(model, tokenizer=tokenizer, device="cpu")
+    assert "device=cpu was not used" in lm.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "bfloat16"}, "is loaded already, so dtype cannot be obeyed. Leave it out"),
+        ({"revision": "v2", "peft": "x"}, "so revision, peft cannot be obeyed. Leave them out"),
+    ],
+)
+def test_what_only_loading_could_obey(model: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(LmEvalError, match=message):
+        HFLM(model, **arguments)
+
+
+def test_what_is_no_model_or_lacks_its_tokenizer() -> None:
+    with pytest.raises(LmEvalError, match="pretrained is a Linear, which is no language model"):
+        HFLM(torch.nn.Linear(2, 2))
+    fresh = tiny_models.make_model("gpt2", 400)
+    with pytest.raises(LmEvalError, match="Give its tokenizer as well"):
+        HFLM(fresh)
+    with pytest.raises(LmEvalError, match="knows only 40: it belongs to another model"):
+        HFLM(tiny_models.make_model("gpt2", 40), tokenizer=tiny_models.make_tokenizer())
