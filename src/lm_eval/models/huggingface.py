@@ -66,7 +66,7 @@ class HFLM(StreamingLM):
     ``attn_implementation``  ``eager``, ``sdpa``, ``flash_attention_2``, …
     ``seed``                 for sampling
 
-    ``pretrained`` and ``tokenizer`` may be objects of ``transformers`` as well: such a model stays on
+    Objects of ``transformers`` do for ``pretrained`` and ``tokenizer`` as well: such a model stays on
     its device, in its precision, and is set to evaluation (``model.eval()``).
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
