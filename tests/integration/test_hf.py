@@ -166,6 +166,18 @@ def test_a_long_context_loses_its_beginning_and_is_counted(load: Load, prefix_ca
     assert any("1 requests were longer than the window of 16" in note for note in lm.warnings)
 
 
+def test_a_long_text_for_an_encoder_loses_its_beginning_and_is_counted(load: Load) -> None:
+    lm = load("t5", max_length=16)
+    requests = [
+        LoglikelihoodRequest("t", place, 0, Prompt((text,)), " Paris")
+        for place, text in enumerate(("One two", "One two three four five. " * 6))
+    ]
+    (border,) = lm.tokens.separate([(str(requests[1].context), " Paris")])
+    expected_score, _ = by_hand(lm, list(border.context)[-16:], list(border.scored))
+    assert lm.loglikelihood(requests)[1][0] == pytest.approx(expected_score, abs=CLOSE)
+    assert lm.describe()["truncated_requests"] == 1
+
+
 @pytest.mark.parametrize("prefix_cache", [True, False])
 def test_rolling_windows_score_each_token_once(load: Load, prefix_cache: bool) -> None:
     lm = load("llama", max_length=16, prefix_cache=prefix_cache)
@@ -291,6 +303,11 @@ def test_what_identifies_a_model(load: Load) -> None:
         load("bare"),
     ):
         assert other.identity() != one
+    assert (
+        load("gpt2").identity()["digest"]
+        == load("bare").identity()["digest"]
+        != (load("llama").identity()["digest"])
+    )
     json.dumps(load("gpt2").describe())
 
 
@@ -324,19 +341,20 @@ def test_formats_of_one_run_share_their_beginnings(
     work = Workplace(tmp_path)
     work.task(formats=..., description="One two three four five. " * 6)
 
-    def needed(*tasks: str) -> int:
+    def pushed(*tasks: str) -> int:
         done = work.run(
             *("--include_path", str(tmp_path), "--tasks", *tasks, "--limit", "4"),
             *("--model_args", f"pretrained={folders['llama']}"),
             model="hf",
         )
         assert done.code == 0, done.err
-        count = int(work.results()["config"]["model_tokens_needed"])
+        config = work.results()["config"]
         shutil.rmtree(work.output)
-        return count
+        assert config["model_tokens_needed"] <= config["model_tokens_pushed"]
+        return int(config["model_tokens_pushed"])
 
-    one, other = needed("t@mcqa"), needed("t@cloze")
-    assert max(one, other) < needed("t@mcqa", "t@cloze") < one + other - 30
+    one, other = pushed("t@mcqa"), pushed("t@cloze")
+    assert max(one, other) < pushed("t@mcqa", "t@cloze") < one + other - 30
 
 
 def test_a_chat_run(folders: dict[str, Path], tmp_path: Path) -> None:
