@@ -199,8 +199,14 @@ def test_a_small_budget_makes_passes_smaller_before_texts_fall_back() -> None:
     bytes_per_token = 3 * 2 * 2 * 8 * 4
     spans = spans_of(MANY_DOCS)
     longest = max(len(span.inputs) for span in spans)
+    lengths: list[int] = []
+    model.register_forward_pre_hook(
+        lambda _, args, given: lengths.append(given["input_ids"].shape[1]), with_kwargs=True
+    )
     tree = scorer(model, kv_budget=bytes_per_token * (longest + 64))
-    assert_scores(model, list(tree.score(spans)), spans)
+    scored = list(tree.score(spans))
+    assert max(lengths) <= 64 < tree.tokens_needed
+    assert_scores(model, scored, spans)
     assert (tree.fallbacks, tree.notes) == (0, [])
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
 
