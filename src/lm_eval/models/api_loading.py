@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.errors import ModelError, RequestError
+from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.models.api_sending import decoded, encoded
 from lm_eval.models.api_settings import server_root, shown_address
 from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
@@ -83,7 +83,7 @@ class TokenizerLoader:
         try:
             return self._remote()
         except ModelError as error:
-            if isinstance(error, RequestError):
+            if isinstance(error, RequestError | MissingExtraError):
                 raise
             no_server = error
         try:

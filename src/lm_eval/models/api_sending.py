@@ -129,6 +129,9 @@ class Sender:
         """The result of a request to another endpoint of the server; a refused key is explained."""
         try:
             return self.transport.run(coroutine)
+        except MissingExtraError:
+            coroutine.close()  # it never began
+            raise
         except RequestError as error:
             if error.status in (401, 403):
                 raise self.explained(error) from error.__cause__

@@ -7,7 +7,7 @@ from typing import Any
 
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.hf_gguf import if_converted
-from lm_eval.models.hf_loading import find_tokenizer, load_config, load_tokenizer
+from lm_eval.models.hf_loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf_options import read_backend
 from lm_eval.models.hf_sources import find_source
 from lm_eval.models.hf_tokens import Tokens
@@ -27,6 +27,7 @@ class HFVocabulary(LM):
         add_bos_token: bool | None = None,
         chat_arguments: Mapping[str, Any] | None = None,
     ) -> None:
+        import_torch()  # a package that lacks is said before a model that lacks
         source = if_converted(find_source(str(pretrained), revision))
         trusts = bool(trust_remote_code)
         config = load_config(source, trust_remote_code=trusts)
