@@ -268,6 +268,19 @@ def test_a_kv_budget_bounds_what_is_kept_at_a_time(lm: GgufLM) -> None:
         GgufLM(kv_budget="much")  # type: ignore[arg-type]
 
 
+def test_the_layout_is_recorded_and_no_argument_changes_it(lm: GgufLM) -> None:
+    """How many tokens go together moves scores a little, so runs must not differ in it unseen."""
+    other = GgufLM(n_threads=1, n_ctx=512, batch_size=504)
+    try:
+        layout, also = lm.describe(), other.describe()
+        assert layout["n_ubatch"] == also["n_ubatch"] == 63
+        assert (layout["n_batch"], also["n_batch"]) == (252, 504)
+        requests = _pairs()
+        assert other.loglikelihood(requests) == lm.loglikelihood(requests)
+    finally:
+        other.close()
+
+
 def test_each_beginning_is_evaluated_once(lm: GgufLM) -> None:
     spans = []
     for place, request in enumerate(_pairs("Some shots. " * 30)):
