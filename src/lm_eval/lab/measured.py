@@ -268,11 +268,11 @@ def _different_items(measurements: Sequence[Measurement], common: int) -> str:
 
 def _summary_of_few(run: str) -> Path | None:
     """The summary of the sweep that a run is, if that has left cells out."""
-    path = sweep_path(Path(run or "."))
     try:
+        path = sweep_path(Path(run))
         found = json.loads(path.read_text("utf-8"))
         return path if found["cells"] < found["all_cells"] else None
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError):  # no such file, or no run on disk
         return None
 
 
