@@ -31,8 +31,8 @@ from lm_eval.preparing import doc_ids
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.names import safe_model_name, safe_task_name
 from lm_eval.runs import Run
-from lm_eval.tasks.index import cache_folder
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.user_cache import cache_folder
 
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]
