@@ -224,6 +224,11 @@ def whole_run_cases(bench: Bench) -> Iterator[Row]:
     case = f"whole run of {bench.docs:,} docs with files, dummy"
     yield Row(case, ours.cpu_s, "CPU s", 5.0, peer and peer.cpu_s)
     yield Row("  its memory", ours.peak_mb, "MB", 250, peer and peer.peak_mb)
+    read = bench.ours.command_line(
+        *("run", "--model", "dummy", "--tasks", "bench_fields@generate", "--log_samples"),
+        *("--include_path", str(bench.tasks), "--output_path", str(bench.folder / "results_read")),
+    )
+    yield Row(f"whole run of {bench.docs:,} docs, @generate, dummy", read.cpu_s, "CPU s", 8.0)
 
 
 def reading_cases(bench: Bench) -> Iterator[Row]:

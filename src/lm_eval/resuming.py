@@ -24,7 +24,7 @@ from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.reports.redact import redacted
 from lm_eval.request_keys import SPEED_ONLY, RequestKeys, digest_of
 from lm_eval.store import AnswerStore, StoreInUseError, remove
-from lm_eval.tasks.index import cache_folder
+from lm_eval.user_cache import cache_folder
 
 FORGOTTEN_AFTER_S = 30 * 24 * 3600
 """Age at which an unfinished run in the user's cache is given up."""

@@ -144,6 +144,8 @@ def execute(
         outcome = Outcome(results, group_results(groups, results), info, items=items)
         if keeper.kept is not None:
             outcome.reused, outcome.asked = keeper.kept.found, keeper.kept.added
+            if outcome.reused or keeper.kept.is_shared:
+                info.answers = {"total": keeper.total or 0, "reused": outcome.reused}
         if writer is not None:
             outcome.task_hashes = writer.task_hashes()
             outcome.path = writer.finish(outcome.as_dict(), items.to_dict())

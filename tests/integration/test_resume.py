@@ -159,6 +159,11 @@ def test_the_same_command_goes_on_after_an_error(place: Workplace) -> None:
     assert kept - logged_model.WINDOW < number <= kept
     again = run(place)
     assert (again.code, again.err) == (0, f"lm-eval: resuming: {number} of {TOTAL} answered\n")
+    assert (
+        f"{number} of {TOTAL} answers were there already, from before this run stopped."
+        in again.out
+    )
+    assert place.results()["accounting"]["answers"] == {"total": TOTAL, "reused": number}
     assert len(asked(place)) == TOTAL - number
     assert files(place) == undisturbed  # nothing else is left, half-written or hidden
 
@@ -277,9 +282,13 @@ def test_runs_share_answers(place: Workplace) -> None:
     assert first.code == 0
     assert place.results()["config"]["use_cache"] == cache
     assert len(asked(place)) == TOTAL
+    assert f"0 of {TOTAL} answers were taken from {cache}." in first.out
     before = files(place)
-    assert run(place, "--use_cache", cache).code == 0
+    again = run(place, "--use_cache", cache)
+    assert again.code == 0
     assert asked(place) == []
+    assert f"{TOTAL} of {TOTAL} answers were taken from {cache}." in again.out
+    assert place.results()["accounting"]["answers"] == {"total": TOTAL, "reused": TOTAL}
     assert files(place) == before
     run(place, "--use_cache", cache, "--limit", "5", tasks=("t.yaml@cot",))
     assert asked(place) == []  # another run, the same questions

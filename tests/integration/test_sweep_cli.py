@@ -256,6 +256,21 @@ def test_a_budget_asks_so_many_cells_evenly(place: Workplace) -> None:
     assert summary(place)["result"]["cells"] == 2 * ITEMS
 
 
+@pytest.mark.parametrize("flags", [("--budget", "2n"), ("--search", "best", "--budget", "120")])
+def test_compare_says_what_a_sweep_of_few_cells_is(
+    place: Workplace, flags: tuple[str, ...]
+) -> None:
+    words(sweep(place, *flags))
+    refused = place.cli("compare", str(place.folder / "out"))
+    assert refused.code == 1
+    assert "asks only some items under each format" in refused.err
+    [path] = (place.folder / "out").rglob("sweep_*.json")
+    assert f"What it found out about the formats is in {path}." in refused.err
+    assert "give the sweep again without --budget and --search" in refused.err
+    words(sweep(place, output="whole"))
+    assert place.cli("compare", str(place.folder / "whole")).code == 0
+
+
 def test_later_commands_reuse_what_was_paid_for(place: Workplace) -> None:
     logged(place, "--budget", "2n")
     first = set(asked(place))

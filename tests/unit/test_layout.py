@@ -18,6 +18,7 @@ SOURCE = Path(lm_eval.__file__).parent
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "registry": set(),
+    "user_cache": set(),
     "config.fields": set(),
     "config.pairs": {"config.fields"},
     "config": {"config.fields"},
@@ -65,7 +66,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks.docs": {"config.fields", "data", "tasks.*"},
     "tasks.fingerprint": {"tasks.config"},
     "tasks.task": {"config.fields", "formats.*", "tasks.*"},
-    "tasks.index": {"config", "config.fields"},
+    "tasks.index": {"config", "config.fields", "user_cache"},
     "tasks.groups": {"config", "config.fields", "tasks.task"},
     "tasks.names": {"tasks.index"},
     "tasks.python_task": {"config", "config.fields", "tasks.task"},
@@ -90,7 +91,10 @@ LAYERS: dict[str, set[str]] = {
         "models.retrying",
         "models.stepping",
     },
-    "models": {"models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"},
+    "models": {
+        *("models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"),
+        "user_cache",
+    },
     "stats": set(),
     "scoring": {
         *("formats.*", "requests", "reordering", "stats", "usage", "config", "config.fields"),

@@ -73,9 +73,20 @@ def run(args: argparse.Namespace) -> int:
         if args.compare == "true":
             print_formats(outcome, console())
     warn_about_prices(outcome)
+    if outcome.info.answers:
+        console().print(reuse_line(outcome), markup=False, highlight=False, soft_wrap=True)
     if outcome.path is not None:
         console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)
     return 0
+
+
+def reuse_line(outcome: Outcome) -> str:
+    """How many answers were not asked for, because an earlier run or start of this one had them."""
+    counts, cache = outcome.info.answers, outcome.info.use_cache
+    where = (
+        "there already, from before this run stopped" if cache is None else f"taken from {cache}"
+    )
+    return f"{counts['reused']:,} of {counts['total']:,} answers were {where}."
 
 
 def warn_about_prices(outcome: Outcome) -> None:

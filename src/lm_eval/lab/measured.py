@@ -7,14 +7,16 @@ error, unless the caller asks for the items that all have.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
-from lm_eval.lab.stored import StoredRun
+from lm_eval.lab.stored import StoredRun, sweep_path
 from lm_eval.reports.items import ItemColumns
 from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.scoring.repeats import is_repeat_metric
@@ -244,6 +246,15 @@ def _check_shots(rows: Sequence[Measurement]) -> None:
 
 def _different_items(measurements: Sequence[Measurement], common: int) -> str:
     sizes = listing([_size(one) for one in measurements], 6)
+    summary = next((path for one in measurements if (path := _summary_of_few(one.run))), None)
+    if summary is not None:
+        shared = ", or give --intersect to compare on what they share" if common else ""
+        return (
+            "A sweep with --budget or --search asks only some items under each format, so its formats "
+            f"have few items to pair, or none: {sizes}; {common} are in all of them. What it found out "
+            f"about the formats is in {summary}. To compare them item by item, give the sweep again "
+            f"without --budget and --search{shared}."
+        )
     if not common:
         return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
     again = "Run them with the same --limit or --samples"
@@ -253,6 +264,16 @@ def _different_items(measurements: Sequence[Measurement], common: int) -> str:
         f"These runs are not about the same items: {sizes}; {common} are in all of them. {again}, or "
         "give --intersect to compare on what they share."
     )
+
+
+def _summary_of_few(run: str) -> Path | None:
+    """The summary of the sweep that a run is, if that has left cells out."""
+    try:
+        path = sweep_path(Path(run))
+        found = json.loads(path.read_text("utf-8"))
+        return path if found["cells"] < found["all_cells"] else None
+    except (OSError, ValueError, LookupError, TypeError):  # no such file, or no run on disk
+        return None
 
 
 def _size(one: Measurement) -> str:

@@ -35,6 +35,11 @@ _BY_RESULT = (
 """What has a mapping for each result."""
 
 
+def sweep_path(results: Path) -> Path:
+    """Where a sweep writes its summary: beside its results."""
+    return results.with_name(f"sweep_{results.stem.rpartition('_')[2]}.json")
+
+
 class RunReader(Protocol):
     """What reads the runs of another package: registered under ``lm_eval.runs``."""
 

@@ -21,6 +21,7 @@ from lm_eval.lab.axes import AXES
 from lm_eval.lab.cells import Asker, OpenedModel
 from lm_eval.lab.format_list import FormatList
 from lm_eval.lab.grammar import MOST_CHOICES, sample_formats
+from lm_eval.lab.stored import sweep_path
 from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.lab.sweep_request import check_items, parse_budget
 from lm_eval.lab.sweep_search import HALVING
@@ -30,8 +31,8 @@ from lm_eval.preparing import doc_ids
 from lm_eval.reports.encode import to_json
 from lm_eval.reports.names import safe_model_name, safe_task_name
 from lm_eval.runs import Run
-from lm_eval.tasks.index import cache_folder
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.user_cache import cache_folder
 
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]
@@ -216,8 +217,7 @@ def write_summary(sweep: Sweep) -> Sweep:
     results = sweep.files.get("results")
     if results is None:
         return sweep
-    stamp = Path(results).stem.rpartition("_")[2]
-    path = Path(results).with_name(f"sweep_{stamp}.json")
+    path = sweep_path(Path(results))
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_text(to_json(sweep.to_dict(), indent=2) + "\n", encoding="utf-8")

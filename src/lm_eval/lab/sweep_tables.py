@@ -61,9 +61,7 @@ _COLUMNS = (
 
 def print_sweep(sweep: Sweep, console: Console) -> None:
     """Print what a sweep shows: words, then the table."""
-    from rich.text import Text
-
-    console.print(Text(title(sweep), style="bold"))
+    console.print(Paragraph("", title(sweep), "bold"))
     console.print()
     for sentence in sentences(sweep):
         console.print(Paragraph("  ", sentence))

@@ -7,7 +7,6 @@ even for a small model. The weights in the folder are those it would use, dequan
 from __future__ import annotations
 
 import copy
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from typing import Any
 
 from lm_eval.models.gguf import file_digest
 from lm_eval.models.hf_sources import Source
+from lm_eval.user_cache import cache_folder
 
 LARGEST_KEPT = 2**30
 """Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""
@@ -54,13 +54,7 @@ def if_converted(source: Source) -> Source:
 
 
 def _folder_for(file: Path) -> Path:
-    return cache_folder() / file_digest(file).rpartition(":")[2][:32]
-
-
-def cache_folder() -> Path:
-    """Where conversions are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "lm-eval-formats" / "gguf"
+    return cache_folder() / "gguf" / file_digest(file).rpartition(":")[2][:32]
 
 
 def _convert(folder: Path, model: Any, tokenizer: Any) -> None:

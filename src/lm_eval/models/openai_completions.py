@@ -46,6 +46,7 @@ class LocalCompletionsAPI(TemplateAPI):
     endpoint = "/v1/completions"
     key_variable = _KEY
     most_stops: int | None = None
+    limit_name = "max_tokens"
 
     def __init__(
         self,
@@ -68,16 +69,18 @@ class LocalCompletionsAPI(TemplateAPI):
         eos: str | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        payload = {"model": self.model, "prompt": messages}
-        if not generate:
+        asked = "messages" if self.is_chat else "prompt"
+        payload: dict[str, Any] = {"model": self.model, asked: messages}
+        if not generate and not self.is_chat:
             wanted = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "echo": True}
             return {**payload, **wanted, "seed": seed, **kwargs}
         rest = dict(gen_kwargs or {})
         rest.pop("do_sample", None)
         stops = stop_strings(rest, eos)[: self.most_stops]
-        payload["max_tokens"] = token_limit(rest, self.max_gen_toks)
-        payload["temperature"] = rest.pop("temperature", 0)
-        if stops:
+        payload[self.limit_name] = token_limit(rest, self.max_gen_toks)
+        temperature = rest.pop("temperature", 0)
+        payload["temperature"] = 1 if self.always_samples else temperature
+        if stops and not self.always_samples:
             payload["stop"] = stops
         return {**payload, "seed": seed, **rest, **kwargs}
 
@@ -106,7 +109,6 @@ class LocalChatCompletion(LocalCompletionsAPI):
     endpoint = "/v1/chat/completions"
     is_chat = True
     most_stops = _MOST_STOPS
-    limit_name = "max_tokens"
 
     def __init__(
         self,
@@ -121,26 +123,6 @@ class LocalChatCompletion(LocalCompletionsAPI):
             tokenized_requests=tokenized_requests,
             **kwargs,
         )
-
-    def _create_payload(
-        self,
-        messages: Any,
-        generate: bool = False,
-        gen_kwargs: dict[str, Any] | None = None,
-        seed: int = 1234,
-        eos: str | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        rest = dict(gen_kwargs or {})
-        rest.pop("do_sample", None)
-        payload: dict[str, Any] = {"model": self.model, "messages": messages}
-        stops = stop_strings(rest, eos)[: self.most_stops]
-        payload[self.limit_name] = token_limit(rest, self.max_gen_toks)
-        payload["temperature"] = 1 if self.always_samples else rest.pop("temperature", 0)
-        rest.pop("temperature", None)
-        if stops and not self.always_samples:
-            payload["stop"] = stops
-        return {**payload, "seed": seed, **rest, **kwargs}
 
     @staticmethod
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 _NARROWEST_TEXT = 12
 """A column of texts that are broken needs no more than this."""
+_TIED = re.compile(
+    r"(?<=\d) (?=(?:%|×|h|min|m?s|[kMG]B)(?!\w))"  # 96 %, 4 min 05 s
+    r"|(?<=\b[a-z]) (?=[=<>≤≥≈] [\d.−-])|(?<=[=<>≤≥≈±]) (?=[\d.−-])| (?=± )"  # p = 0.05, < 1 %
+)
+"""Spaces at which no line is broken."""
+_TIE = "\u00ad"
+"""Stands for such a space while lines are made: Rich takes a no-break space for any other, and this is
+as wide and in no text that is ``visible``."""
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
 
 
@@ -150,7 +158,10 @@ class FittingTable:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A Rich renderable: ``text`` behind ``first``, its later lines indented as far."""
+    """A Rich renderable: ``text`` behind ``first``, its later lines indented as far.
+
+    A number and its unit stay on one line.
+    """
 
     first: str
     text: str
@@ -161,8 +172,8 @@ class Paragraph:
 
         width = max(20, options.max_width - len(self.first))
         start = self.first
-        for line in Text(self.text).wrap(console, width, overflow="fold"):
-            yield Text((start + line.plain).rstrip(), style=self.style)
+        for line in Text(_TIED.sub(_TIE, self.text)).wrap(console, width, overflow="fold"):
+            yield Text((start + line.plain.replace(_TIE, " ")).rstrip(), style=self.style)
             start = " " * len(self.first)
 
 

@@ -72,6 +72,9 @@ class RunInfo:
     """The command line, for repeating the run."""
     prices: Prices | None = None
     """What the model charges, where that was given."""
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """How many there are (``total``) and how many were kept from before (``reused``); empty where none
+    could be."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More keys for ``config``."""
 
@@ -92,6 +95,7 @@ def results_dict(
     groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
     costs = accounting(results, run.prices) | _counts(run.model_facts)
+    costs |= {"answers": dict(run.answers)} if run.answers else {}
     return {
         "results": _by_name(results, _scores) | _by_name(groups, _group_scores),
         **_groups(groups),

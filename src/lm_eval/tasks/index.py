@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning
+from lm_eval.user_cache import cache_folder
 
 FileKind = Literal["task", "group"]
 Stamp = tuple[int, int]
@@ -170,12 +171,6 @@ def _stamp(path: str) -> Stamp | None:
     except OSError:
         return None
     return state.st_mtime_ns, state.st_size
-
-
-def cache_folder() -> Path:
-    """The folder in the user's cache for what can be made anew."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "lm-eval-formats"
 
 
 def _memory(root: Path) -> Path:

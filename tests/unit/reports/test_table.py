@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 from rich.console import Console
 
+from lm_eval.reports.columns import Paragraph
 from lm_eval.reports.costs import amount, cost_digits, duration
 from lm_eval.reports.table import interval, number, percent, print_results, results_markdown
 from lm_eval.scoring.results import ReadingSummary
@@ -205,6 +206,20 @@ def test_interval():
     assert interval(share_estimate(31, 60)) == "[0.39, 0.64]"
     assert interval(share_estimate(7168, 14042)) == "[0.502, 0.519]"
     assert interval(Estimate(0.5, None, None, None, 1, "none")) == "–"
+
+
+@pytest.mark.parametrize(
+    "tied", ["96 %", "p = 0.05", "p < 0.001", "< 1 %", "05 s", "4 min", "0.3 ± 0.1", "1.5 ×"]
+)
+def test_no_line_is_broken_between_a_number_and_its_unit(tied):
+    said = f"Of all the replies that there are, {tied} were like this."
+    for width in range(24, 60):
+        stream = io.StringIO()
+        Console(file=stream, width=width).print(Paragraph("• ", said))
+        lines = stream.getvalue().splitlines()
+        assert any(tied in line for line in lines), lines
+        assert max(map(len, lines)) <= width
+        assert " ".join(" ".join(lines).split()) == f"• {said}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from lm_eval.formats.readers.mentions import choice_text
+from lm_eval.formats.readers.mentions import stated
 from lm_eval.formats.readers.options import Options, is_blank, only, options_of, token
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import (
@@ -37,7 +37,11 @@ _WEAK_WORDS = (
     *("answer", "option", "choice", "choose", "select", "pick", "go", "say", "think", "believe"),
     *("guess", "答案", "选项", "respuesta", "réponse", "antwort", "risposta", "resposta"),
 )
-_VERDICTS = ("correct", "right", "best")
+# What follows the label in "C is the correct answer"; it begins with letters, quick to find.
+_VERDICT = re.compile(
+    r"is(?<=\sis)\s{1,4}(?:(?:the|clearly|definitely|indeed|most|only)\s{1,4}){0,2}"
+    r"(?:correct|right|best)\b"
+)
 _BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){0,2000})\}"
 _BOXED = re.compile(rf"\\f?box(?:ed)?\s{{0,4}}{_BRACED}|<answer>([^<]{{0,2000}})</answer>", re.I)
 _TEXT_BOX = re.compile(rf"\\(?:text|mathrm|mathbf)(?:bf|it|rm)?\s{{0,4}}{_BRACED}")
@@ -115,7 +119,7 @@ def choice(
         ("marked", lambda: marked_label(text, labels=labels, choices=choices)),
         ("first_label", lambda: first_label(text, labels=labels, choices=choices)),
         ("last_line", lambda: _last_line(text, options)),
-        ("choice_text", lambda: choice_text(text, choices=choices)),
+        ("choice_text", lambda: stated(fold(text), options)),
     )
     for name, rule in rules:
         reading = rule()
@@ -166,7 +170,7 @@ _DENIAL = re.compile(
 
 def _label_with_verdict(text: str, options: Options) -> Reading:
     """The label in ``(C) is the correct answer``; ambiguous if several are called correct."""
-    if not options.places or not any(word in text for word in _VERDICTS):
+    if not options.places or not _VERDICT.search(text):
         return NO_ANSWER
     found = list(_verdict_pattern(tuple(options.places)).finditer(text))
     if not found:
@@ -178,10 +182,7 @@ def _label_with_verdict(text: str, options: Options) -> Reading:
 @lru_cache(maxsize=1024)
 def _verdict_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
     label = "|".join(map(token, cores))
-    return re.compile(
-        rf"(?P<label>{label})[)\]*_\"'.]{{0,4}}\s{{1,4}}is\s{{1,4}}"
-        rf"(?:(?:the|clearly|definitely|indeed|most|only)\s{{1,4}}){{0,2}}(?:{'|'.join(_VERDICTS)})\b"
-    )
+    return re.compile(rf"(?P<label>{label})[)\]*_\"'.]{{0,4}}\s{{1,4}}{_VERDICT.pattern}")
 
 
 # --------------------------------------------------------------------------------------- marks

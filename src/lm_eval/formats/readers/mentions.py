@@ -32,7 +32,7 @@ _CLASS_CUE = re.compile(
 @register_reader("choice_text")
 def choice_text(text: str, *, choices: Sequence[str] = ()) -> Reading:
     """Read a choice's text: the whole reply, its last sentence, or the only one mentioned."""
-    return _stated(fold(text), options_of((), choices)).by("choice_text")
+    return stated(fold(text), options_of((), choices)).by("choice_text")
 
 
 @register_reader("label_text")
@@ -46,10 +46,11 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
     text = without_echoes(fold(text), cue, options.keys)
     end = after_last(text, cue)
     reading = NO_ANSWER if end is None else options.text_at(text, end)
-    return (reading if reading.is_settled else _stated(text, options)).by("label_text")
+    return (reading if reading.is_settled else stated(text, options)).by("label_text")
 
 
-def _stated(text: str, options: Options) -> Reading:
+def stated(text: str, options: Options) -> Reading:
+    """What ``choice_text`` reads in a folded text."""
     whole = options.whole_text(text)
     if whole.is_settled:
         return whole

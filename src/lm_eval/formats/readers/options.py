@@ -9,10 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.text import Words, fold, key_of, may_mention, words
+from lm_eval.formats.readers.text import (
+    Words,
+    first_word,
+    fold,
+    key_of,
+    may_mention,
+    words,
+)
 
 # What may stand around a label: emphasis, quotes, brackets, LaTeX and HTML wrappers.
 # The look-ahead makes a run of white space one step: a masked thinking block can be a long one.
@@ -79,20 +86,34 @@ _CORRECTION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Options:
     """One question's labels and choices.
 
     ``places`` maps a label as written to its place, ``any_case`` a case-folded one; ``any_case`` is
-    empty where labels differ in case alone.
+    empty where labels differ in case alone. The choices of most questions are new and most replies
+    name a label, so a choice's words are looked at as late as possible, and its first word before all.
     """
 
     places: dict[str, int]
     any_case: dict[str, int]
     lead: re.Pattern[str]
     choices: tuple[str, ...]
-    keys: tuple[str, ...]
-    window: int
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The choices without case, punctuation and articles."""
+        return tuple(map(key_of, self.choices))
+
+    @cached_property
+    def first_words(self) -> tuple[str, ...]:
+        """The first word of each of ``keys``, at a fraction of the cost."""
+        return tuple(map(first_word, self.choices))
+
+    @cached_property
+    def window(self) -> int:
+        """How many characters are enough to see whether they begin with a choice."""
+        return 400 + 2 * max(map(len, self.choices), default=0)
 
     # ---------------------------------------------------------------------------------- labels
 
@@ -139,32 +160,37 @@ class Options:
         span = (start, start + len(stripped))
         same = [i for i, choice in enumerate(self.choices) if choice.strip() == stripped]
         if not same and stripped:
-            key = key_of(stripped) if len(stripped) <= self.window else ""
-            same = [i for i, own in enumerate(self.keys) if own and own == key]
+            near = self._near(stripped) if len(stripped) <= self.window else ()
+            same = [i for i in near if self._has_key(i, key_of(stripped))]
         return only(same, span)
 
     def text_at(self, text: str, pos: int) -> Reading:
         """The choice whose text stands at ``pos`` and fills the clause; the longest, if several."""
-        here = words(text[pos : pos + self.window])
-        matches = [(key, i, here.starts_with(key)) for i, key in enumerate(self.keys)]
-        ended = [
-            (key, i, (pos + span[0], pos + span[1]))
-            for key, i, span in matches
-            if span is not None and _ends_clause(text, pos + span[1])
-        ]
-        longest = max((len(key) for key, _, _ in ended), default=0)
-        best = [(i, span) for key, i, span in ended if len(key) == longest]
-        return only([i for i, _ in best], best[0][1]) if best else NO_ANSWER
+        standing = self.texts_at(text, pos).items()
+        ended = {i: span for i, span in standing if _ends_clause(text, span[1])}
+        sizes = {i: len(key_of(self.choices[i])) for i in ended}
+        best = [i for i, size in sizes.items() if size == max(sizes.values())]
+        return only(best, ended[best[0]]) if best else NO_ANSWER
 
-    def text_follows(self, text: str, pos: int, place: int) -> bool:
-        """True if the text of choice ``place`` stands at ``pos``."""
-        if place >= len(self.keys):
-            return False
-        return words(text[pos : pos + self.window]).starts_with(self.keys[place]) is not None
+    def texts_at(self, text: str, pos: int) -> dict[int, tuple[int, int]]:
+        """The choices whose texts stand at ``pos``, and where each one does."""
+        here = text[pos : pos + self.window]
+        starts = {i: words(here).starts_with(key_of(self.choices[i])) for i in self._near(here)}
+        return {i: (pos + span[0], pos + span[1]) for i, span in starts.items() if span}
+
+    def _near(self, text: str) -> list[int]:
+        """The choices with the first word of ``text``: no other is the text, or begins it."""
+        word = first_word(text)
+        return [i for i, first in enumerate(self.first_words) if first == word]
+
+    def _has_key(self, place: int, key: str) -> bool:
+        return bool(key) and place < len(self.choices) and key_of(self.choices[place]) == key
 
     def mentions(self, text: str) -> dict[int, list[tuple[int, int]]]:
         """Where each choice's text occurs as whole words; not inside a longer choice's text."""
-        return mentions(words(text), self.keys) if may_mention(text, self.keys) else {}
+        if not (may_mention(text, self.first_words) and may_mention(text, self.keys)):
+            return {}
+        return mentions(words(text), self.keys)
 
     # ---------------------------------------------------------------------------------- both
 
@@ -208,12 +234,11 @@ class Options:
         if not label.is_answer or label.span is None:
             return label
         rest = _CLOSE.sub("", text[label.span[1] :], count=1)
-        own = self.keys[label.value] if label.value < len(self.keys) else None
-        is_own = len(rest) <= self.window and bool(own) and key_of(rest) == own
+        is_own = len(rest) <= self.window and self._has_key(label.value, key_of(rest))
         return label if is_own else NO_ANSWER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _LabelAt:
     """A label found at a place, and what the words behind it say about it."""
 
@@ -235,7 +260,7 @@ class _LabelAt:
         corrected = self.options.correction_at(self.text, end)
         if corrected is not None:
             return corrected
-        return self._reading if self._own_text_follows() or self._reads_on() else NO_ANSWER
+        return self._reading if self._own_text or self._reads_on() else NO_ANSWER
 
     @property
     def _reading(self) -> Reading:
@@ -245,7 +270,7 @@ class _LabelAt:
     def _label(self) -> str:
         return self.text[slice(*self.span)]
 
-    @property
+    @cached_property
     def _closed(self) -> int:
         found = _CLOSE.match(self.text, self.span[1])
         return found.end() if found else self.span[1]
@@ -279,16 +304,14 @@ class _LabelAt:
         opens_sentence = bool(_NEW_SENTENCE.match(self.text, self._closed))
         return opens_sentence and not self.is_start and not can_be_word
 
-    def _own_text_follows(self) -> bool:
-        return self.options.text_follows(self.text, self._closed, self.place)
+    @cached_property
+    def _own_text(self) -> tuple[int, int] | None:
+        """Where the label's own text stands, if it follows."""
+        return self.options.texts_at(self.text, self._closed).get(self.place)
 
     def _own_end(self) -> int:
         """Where the label's own text ends, or where it would begin."""
-        if self.place >= len(self.options.keys):
-            return self._closed
-        here = words(self.text[self._closed : self._closed + self.options.window])
-        span = here.starts_with(self.options.keys[self.place])
-        return self._closed + span[1] if span else self._closed
+        return self._own_text[1] if self._own_text else self._closed
 
     def _other_text_follows(self) -> bool:
         """True for ``C. London`` where London is another choice's text."""
@@ -302,7 +325,7 @@ class _LabelAt:
         """True for ``A or B``, ``A, B`` and ``A/B``."""
         joint = _JOINT.match(self.text, self._closed)
         found = self.options.lead.match(self.text, joint.end()) if joint else None
-        if joint is None or found is None or self._own_text_follows():
+        if joint is None or found is None or self._own_text:
             return False
         other = found["label"]
         is_same_case = self.options.is_exact(other) == self.options.is_exact(self._label)
@@ -362,18 +385,20 @@ def options_of(labels: Sequence[str], choices: Sequence[str]) -> Options:
 
 @lru_cache(maxsize=4096)
 def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> Options:
+    return Options(*_compile_labels(labels), choices)
+
+
+@lru_cache(maxsize=1024)
+def _compile_labels(
+    labels: tuple[str, ...],
+) -> tuple[dict[str, int], dict[str, int], re.Pattern[str]]:
+    """``places``, ``any_case`` and ``lead``: the part that the questions of a task share."""
     cores = _cores(labels)
     places = {core: i for i, core in _unique(cores)}
     any_case = {core: i for i, core in _unique([core.casefold() for core in cores])}
     is_same_size = len(any_case) == len(places)
-    return Options(
-        places=places,
-        any_case=any_case if is_same_size else {},
-        lead=_lead_pattern(tuple(sorted(places, key=len, reverse=True))),
-        choices=choices,
-        keys=tuple(key_of(choice) for choice in choices),
-        window=400 + 2 * max(map(len, choices), default=0),
-    )
+    lead = _lead_pattern(tuple(sorted(places, key=len, reverse=True)))
+    return places, any_case if is_same_size else {}, lead
 
 
 def _cores(labels: Sequence[str]) -> list[str]:

@@ -273,6 +273,7 @@ class Words:
         return self._span(*place)
 
 
+@lru_cache(maxsize=4)  # as in ``fold``
 def words(text: str) -> Words:
     """``text`` without case, punctuation and articles; articles stay where nothing else is."""
     text = fold(text)
@@ -302,3 +303,12 @@ def may_mention(text: str, keys: Iterable[str]) -> bool:
 def key_of(text: str) -> str:
     """What two texts share if they differ only in case, punctuation, articles and Unicode form."""
     return words(text).key
+
+
+def first_word(text: str) -> str:
+    """The first word of ``key_of(text)``, without a look at the others."""
+    text = fold(text)
+    for i, found in enumerate(_WORD.finditer(text)):
+        if not _is_article(text, found, is_first=i == 0):
+            return _plain_word(found.group()).split()[0]
+    return "".join(key_of(text).split()[:1])
