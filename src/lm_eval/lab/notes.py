@@ -47,7 +47,8 @@ def _column_notes(block: Block) -> Iterator[str]:
             "answers read."
         )
     if any(pair.result.smallest_detectable is not None for pair in block.pairs):
-        yield "Detects: a true difference so large is found in 4 of 5 such runs."
+        alone = ", were it the only comparison" if len(block.pairs) > 1 else ""
+        yield f"Detects: a true difference so large is found in 4 of 5 such runs{alone}."
 
 
 def block_notes(block: Block) -> Iterator[str]:
@@ -97,7 +98,7 @@ def _spread_note(block: Block) -> str:
         how = f"{spread.null_permutations:,} {how}"
     text = (
         f"Spread (best − worst): {number(spread.value)}; by luck alone {number(spread.null_mean)} on "
-        f"average, below {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
+        f"average, up to {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
         f"{p_words(spread.p)} ({how})."
     )
     if spread.safe_low is not None and spread.safe_high is not None:

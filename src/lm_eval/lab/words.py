@@ -26,6 +26,7 @@ from lm_eval.lab.phrases import (
     lead,
     p_words,
     read_share,
+    read_under_both,
     round_up,
     scored,
     size,
@@ -185,7 +186,7 @@ def _adherence_of(block: Block, pair: Pair) -> str:
     if pair.p_both_read < ALPHA:
         also = " and real, too" if apart > 0 else " and real the other way round"
     return (
-        f"{text}; on the {pair.both_read.n} items read under both, the difference is "
+        f"{text}; on the {read_under_both(pair.both_read)}, the difference is "
         f"{size(block, apart)} ({p_words(pair.p_both_read)}){also}."
     )
 
@@ -256,7 +257,7 @@ def _detectable(block: Block, pairs: Sequence[Pair]) -> str:
     smallest = statistics.median(found)
     text = (
         f"With {items(block)}, a true difference has to be about {size(block, smallest)} to be found in "
-        "4 of 5 such runs"
+        f"4 of 5 such runs{', were it the only comparison' if len(block.pairs) > 1 else ''}"
     )
     target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
     if not block.is_share or target is None:
@@ -298,7 +299,7 @@ def _hidden_of(block: Block, pair: Pair) -> str:
     value = found.difference.value if block.higher_is_better else -found.difference.value
     better, worse = (pair.first, pair.second) if value > 0 else (pair.second, pair.first)
     return (
-        f"on the {found.n} items read under both, {visible(better)} is {size(block, abs(value))} better "
+        f"on the {read_under_both(found)}, {visible(better)} is {size(block, abs(value))} better "
         f"than {visible(worse)} ({p_words(pair.p_both_read)})"
     )
 
