@@ -13,10 +13,11 @@ from lm_eval.stats.clusters import FEW_CLUSTERS
 SMALL_N = 300
 """Below so many items the probability that one row is truly better is shown as well."""
 
+_FALSE = "so that on average at most 1 in 20 of those below 0.05 is luck"
 _METHODS = {
     "holm": "Holm",
-    "bh": "Benjamini and Hochberg, so that about 1 in 20 of those below 0.05 is false",
-    "by": "Benjamini and Yekutieli, so that about 1 in 20 of those below 0.05 is false",
+    "bh": f"Benjamini and Hochberg, {_FALSE}",
+    "by": f"Benjamini and Yekutieli, {_FALSE}",
 }
 
 

@@ -155,7 +155,7 @@ def _level(block: Block) -> str:
     if count == 1:
         return f"too large for luck, {p_words(block.pairs[0].p_adjusted)}"
     if block.method != "holm":
-        return "too large for luck, though about 1 in 20 of such findings may be luck after all"
+        return "too large for luck, though up to 1 in 20 of such findings may be luck after all"
     return f"too large for luck, with all {count} comparisons allowed for"
 
 
