@@ -1,13 +1,16 @@
-"""The help of the format lab's commands: what it says to try works as it stands."""
+"""The format lab's commands: what their help says to try works, and files do not wait for readers."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from command_line import Workplace
+from command_line import SOURCE, Workplace
 
 from lm_eval.cli.main import build_parser
 
@@ -66,3 +69,34 @@ def test_help_has_examples_that_fit_a_screen(command: str) -> None:
 @pytest.mark.parametrize("command", LAB)
 def test_every_option_says_what_it_does(command: str) -> None:
     assert [a.dest for a in parser_of(command)._actions if not a.help] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "compare out --resamples 100 --output_path written/c.json",
+        "power out --difference 0.1 --output_path written/p.json",
+        "diff out out --formats mcqa,cot --output_path written/d.json",
+        "reread out --format cot --as generate --output_path written/r.jsonl",
+        "reread --corpus --scorer choice --output_path written/o.jsonl",
+    ],
+)
+def test_a_file_is_written_even_if_nobody_reads_the_report(folder: Path, line: str) -> None:
+    """As with ``| head``, where the reader is gone before the report ends."""
+    argv = line.split()
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "lm_eval", *argv],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / argv[-1]).stat().st_size > 0

@@ -87,7 +87,7 @@ def test_whole_report_has_scores_plot_and_every_number() -> None:
     for part in (
         "Format      acc  95 % interval  Read  If read     Bounds   Best",
         "cot       0.420   [0.35, 0.49]  64 %    0.651  0.42–0.78    0 %",
-        "Spread (best − worst): 0.245; by luck alone",
+        "Spread (best − worst): 0.245; by luck alone 0.047 on average, up to 0.085 in 95 %;",
         "All together: Cochran Q",
         "Of 200 items, ",
         "Intervals of scores: wilson; of differences: tango.",
@@ -145,6 +145,32 @@ def test_fewest_items_are_those_with_which_a_difference_can_be_real(
         block = compare(rows, FAST).blocks[0]
         assert fewest_units(block) == fewest
         assert any(pair.is_significant for pair in block.pairs) == (n >= fewest)
+
+
+@pytest.mark.parametrize(("num_both", "said"), [(1, "one item"), (2, "2 items")])
+def test_items_read_under_both_are_counted_in_words(num_both: int, said: str) -> None:
+    read = [place < num_both for place in range(40)]
+    rows = [row("mcqa", [1] * 40), row("cot", [1 if one else 0 for one in read], read=read)]
+    text = " ".join(sentences(compare(rows, FAST).blocks[0]))
+    assert f"on the {said} read under both, the difference is 0.00" in text
+
+
+def test_what_is_detectable_is_said_of_one_comparison() -> None:
+    """Adjusting for several makes every single difference harder to find."""
+    alone = "were it the only comparison"
+    for case, count in (("two_alike", 1), ("noise", 6)):
+        found = comparison(case)
+        assert len(found.blocks[0].pairs) == count
+        text = " ".join(printed(found, ends=False).split())
+        assert text.count("4 of 5 such runs") == 2
+        assert text.count(f"4 of 5 such runs, {alone}") == (2 if count > 1 else 0)
+
+
+@pytest.mark.parametrize("method", ["bh", "by"])
+def test_the_share_of_false_findings_is_an_upper_bound(method: str) -> None:
+    text = " ".join(printed(compare(clear(), replace(FAST, method=method)), ends=True).split())
+    assert "on average at most 1 in 20 of those below 0.05 is luck" in text
+    assert "though up to 1 in 20 of such findings may be luck after all" in text
 
 
 def test_few_items_are_called_too_few_and_nothing_else() -> None:
