@@ -614,7 +614,8 @@ KEY_TEXT = {
     "see [normalisations](formats.md#normalisations).",
     "output_type": "Without a format: `multiple_choice` or `generate_until`.",
     "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
-    "repeats": "How many replies each doc gets; the first is scored, unless `filter_list` takes others.",
+    "repeats": "How many replies each doc gets. Under a format their mean is scored; without one the "
+    "first, unless `filter_list` takes others.",
     "gen_prefix": "Without a format: the start of the answer, put into the model's mouth.",
     "metadata": "Anything; `version` goes into the results file.",
     "formats": "How to ask: see [formats](formats.md).",
