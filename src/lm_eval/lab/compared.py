@@ -165,6 +165,11 @@ class Block:
         return max(self.rows, key=score), min(reversed(self.rows), key=score)
 
     @property
+    def under(self) -> str:
+        """The word before a row's name: answers are given *under* a format, and *with* a model."""
+        return "under" if self.compares == "formats" else "with"
+
+    @property
     def is_right_or_wrong(self) -> bool:
         """Whether a score of 1 is a right answer, and 0 is not."""
         return self.is_binary and self.higher_is_better

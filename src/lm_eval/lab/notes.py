@@ -39,9 +39,12 @@ def _column_notes(block: Block) -> Iterator[str]:
     if block.num_items < SMALL_N and any(pair.probability is not None for pair in block.pairs):
         yield "Better: how probable it is that the first is truly better, as far as these items tell."
     what = "right" if block.is_right_or_wrong else "better"
-    yield f"Flips: items {what} under the first alone – under the second alone."
+    yield f"Flips: items {what} {block.under} the first alone – {block.under} the second alone."
     if any(pair.both_read is not None for pair in block.pairs):
-        yield "If both read: the difference (and p) on the items whose answers were read under both."
+        yield (
+            "If both read: the difference (and p) on the items whose answers were read "
+            f"{block.under} both."
+        )
     if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in block.pairs):
         yield (
             "Adherence: format adherence, not ability; the difference is no larger than the gap in "
@@ -68,7 +71,7 @@ def block_notes(block: Block) -> Iterator[str]:
         flip = block.num_items - ones - zeros
         are = "are right" if block.higher_is_better else "score 1"
         yield (
-            f"Of {items(block)}, {ones} {are} under all, {zeros} under none and {flip} "
+            f"Of {items(block)}, {ones} {are} {block.under} all, {zeros} {block.under} none and {flip} "
             f"depend{'s' if flip == 1 else ''} on the {block.compares[:-1]}."
         )
     if any(row.bounds is not None and row.num_unread for row in block.rows):
@@ -120,13 +123,14 @@ def _difference_methods(block: Block) -> str:
 def flip_notes(block: Block, limit: int) -> Iterator[str]:
     """The docs on which two rows differ."""
     what = "Right" if block.is_right_or_wrong else "Better"
+    under = block.under
     for pair in block.pairs:
         if pair.flips is None:
             continue
         first, second = visible(pair.first), visible(pair.second)
         for where, docs in (
-            (f"under {first}, not under {second}", pair.flips.first),
-            (f"under {second}, not under {first}", pair.flips.second),
+            (f"{under} {first}, not {under} {second}", pair.flips.first),
+            (f"{under} {second}, not {under} {first}", pair.flips.second),
         ):
             if docs:
                 more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""

@@ -78,9 +78,10 @@ def read_share(row: Row) -> str:
     return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
 
 
-def read_under_both(found: Paired) -> str:
+def read_in_both(block: Block, found: Paired) -> str:
     """``13 items read under both``."""
-    return f"{found.n:,} items read under both" if found.n != 1 else "one item read under both"
+    num = "one item" if found.n == 1 else f"{found.n:,} items"
+    return f"{num} read {block.under} both"
 
 
 def unread(row: Row) -> str:

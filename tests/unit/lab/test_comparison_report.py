@@ -155,6 +155,26 @@ def test_items_read_under_both_are_counted_in_words(num_both: int, said: str) ->
     assert f"on the {said} read under both, the difference is 0.00" in text
 
 
+def test_answers_are_given_under_a_format_and_with_a_model() -> None:
+    some = [place % 2 == 0 for place in range(40)]
+    rows = [
+        replace(row("cot", [1] * 40), model="large"),
+        replace(row("cot", [1 if one else 0 for one in some], read=some), model="small"),
+    ]
+    (block,) = (found := compare(rows, replace(FAST, flips=True))).blocks
+    text = " ".join(printed(found, flips=2, ends=False).split()).replace("under the format", "")
+    assert (block.compares, " under " in text) == ("models", False)
+    for part in (
+        "50 % of the answers with small could be read, against all with large; on the 20 items read "
+        "with both",
+        "Not read: 20 of 40 answers with small.",
+        "Flips: items right with the first alone – with the second alone.",
+        "20 are right with all, 0 with none and 20 depend on the model.",
+        "Right with large, not with small: doc ",
+    ):
+        assert part in text
+
+
 def test_what_is_detectable_is_said_of_one_comparison() -> None:
     """Adjusting for several makes every single difference harder to find."""
     alone = "were it the only comparison"
