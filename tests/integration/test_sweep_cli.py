@@ -135,6 +135,16 @@ def test_a_comparison_says_the_same_of_the_same_scores(place: Workplace) -> None
     assert adjusted == pytest.approx(sorted(filter(None, swept["adjusted_p"])))
 
 
+@pytest.mark.parametrize("flags", [("--budget", "1n"), ("--search", "both")])
+def test_formats_asked_on_different_items_are_not_compared(
+    place: Workplace, flags: tuple[str, str]
+) -> None:
+    words(sweep(place, *flags))
+    done = place.cli("compare", "out")
+    assert done.code == 1
+    assert "asks formats on different items: sweep without it" in done.err
+
+
 def test_no_difference_and_nothing_read_are_said(place: Workplace) -> None:
     said = words(sweep(place, "--base", "generate", reply="?!?"))
     assert "No difference: every format scores 0.00, and the same on every item." in said

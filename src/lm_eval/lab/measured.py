@@ -244,11 +244,16 @@ def _check_shots(rows: Sequence[Measurement]) -> None:
 
 def _different_items(measurements: Sequence[Measurement], common: int) -> str:
     sizes = listing([_size(one) for one in measurements], 6)
-    if not common:
-        return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
     again = "Run them with the same --limit or --samples"
+    if len({one.run for one in measurements}) == 1:
+        again = (
+            "A sweep with --budget or --search asks formats on different items: sweep without it"
+        )
     if any(one.missing for one in measurements):
         again = "Run again what got no answer"
+    if not common:
+        hint = f"{again}." if "sweep" in again else "Are they of the same task and split?"
+        return f"These runs have no item in common: {sizes}. {hint}"
     return (
         f"These runs are not about the same items: {sizes}; {common} are in all of them. {again}, or "
         "give --intersect to compare on what they share."

@@ -19,6 +19,7 @@ from lm_eval.lab.comparing import compare
 from lm_eval.lab.phrases import chance, joined, p_words, round_up
 from lm_eval.lab.pictures import pictures
 from lm_eval.lab.plots import FlipsPlot
+from lm_eval.lab.rankings import ranking_sentences
 from lm_eval.lab.tables import comparison_markdown, print_comparison
 from lm_eval.lab.words import fewest_units, sentences
 from lm_eval.stats.numeric import numpy
@@ -173,6 +174,23 @@ def test_answers_are_given_under_a_format_and_with_a_model() -> None:
         "Right with large, not with small: doc ",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize(("gap", "says"), [(0.05, "luck in the items can change"), (0.6, "")])
+def test_an_order_that_no_format_changes_is_not_said_to_change_with_formats(
+    gap: float, says: str
+) -> None:
+    rows = [
+        row(name, right(60, share, seed), model=model)
+        for model, share, seed in (("large", 0.3 + gap, 3), ("small", 0.3, 4))
+        for name in ("mcqa", "cloze")
+    ]
+    (ranking,) = compare(rows, FAST).rankings
+    text = " ".join(ranking_sentences(ranking))
+    assert text.startswith("The order of the models is the same under every format")
+    assert "the format does" not in text
+    assert ("On two halves" in text) == bool(says)
+    assert says in text
 
 
 def test_what_is_detectable_is_said_of_one_comparison() -> None:
