@@ -405,7 +405,7 @@ def test_plots_without_a_folder_are_shown_in_the_terminal(work: Workplace) -> No
         ["2", "cloze"],
         ["3", "generate"],
     ]
-    assert "by chance alone" in spread
+    assert "by luck alone" in spread
     assert "Written" not in shown.out
 
 
