@@ -266,7 +266,8 @@ def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
     draws = resampled_sums(sums, how) if len(sums) else sums
     # The coincidences of two raters are the table of labels and its mirror.
     mirrored = (stats.tables(sums) + stats.tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
-    sizes = _share_sizes(stats.tables(sums.sum(axis=0, keepdims=True))[0])
+    shares = _share_sizes(stats.tables(sums))
+    sizes = {name: int(counts.sum()) for name, counts in shares.items()}
     found = {
         name: measured(
             sums,
@@ -278,25 +279,32 @@ def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
         )
         for name, (statistic, reason) in statistics.items()
     }
-    return {**found, **_extreme_shares(found, sizes), **_alphas(mirrored, how, n)}
+    return {**found, **_extreme_shares(found, shares, how.of), **_alphas(mirrored, how, n)}
 
 
-def _share_sizes(table: Array) -> dict[str, int]:
-    """Of how many items accuracy, precision and recall are shares."""
-    sizes = {"accuracy": int(table.sum())}
+def _share_sizes(tables: Array) -> dict[str, Array]:
+    """Of how many items accuracy, precision and recall are shares, in each topic or item."""
+    sizes = {"accuracy": tables.sum(axis=(1, 2))}
     for label, place in _CODE.items():
-        sizes[f"precision[{label}]"] = int(table[:, place].sum())
-        sizes[f"recall[{label}]"] = int(table[place].sum())
+        sizes[f"precision[{label}]"] = tables[:, :, place].sum(axis=1)
+        sizes[f"recall[{label}]"] = tables[:, place].sum(axis=1)
     return sizes
 
 
-def _extreme_shares(found: Mapping[str, Measured], sizes: Mapping[str, int]) -> dict[str, Measured]:
-    """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off."""
+def _extreme_shares(
+    found: Mapping[str, Measured], sizes: Mapping[str, Array], of: str
+) -> dict[str, Measured]:
+    """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off.
+
+    Labels of one topic go together, so a topic counts as one item, as for clusters of items.
+    """
     shares = {}
-    for name, size in sizes.items():
-        value = found[name].value
+    for name, counts in sizes.items():
+        value, num_units = found[name].value, int((counts > 0).sum())
         if value is not None and value in (0.0, 1.0):
-            shares[name] = Measured(share_estimate(round(value * size), size))
+            wilson = share_estimate(round(value * num_units), num_units)
+            method = wilson.method if of == "items" else f"{wilson.method} over {num_units} {of}"
+            shares[name] = Measured(replace(wilson, n=int(counts.sum()), method=method))
     return shares
 
 

@@ -7,6 +7,7 @@ gold, the gain of its label. A missing label scores 0 and counts as not read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,13 +59,16 @@ class NuggetRun(StoredRun):
                 f"{path} holds runs of several judges: {listing(judges)}. Give the folder of one of "
                 "them at a time."
             )
+        file = SUMMARY if [path] == list(folders) else COMPARISON
+        place = path if path.is_file() else path / file
+        asked = _trials(place)
+        opened.sort(key=lambda one: asked.get(one.format()["format"], len(asked)))
         found = {one.name: one for one in opened}
         if len(found) < len(opened):
             raise ComparisonError(
                 f"{path} holds two runs of one prompt and format type. Give the folder of one of them."
             )
-        file = SUMMARY if [path] == list(folders) else COMPARISON
-        return cls(path if path.is_file() else path / file, _results(found), found)
+        return cls(place, _results(found), found)
 
     def samples_path(self, name: str) -> Path:
         """The replies file of a result."""
@@ -96,6 +100,15 @@ def _folders(path: Path) -> list[Path]:
     if not (folder / COMPARISON).is_file():
         return []
     return sorted(one for one in folder.iterdir() if one.is_dir() and _is_run(one))
+
+
+def _trials(path: Path) -> dict[str, int]:
+    """The trials of a comparison in the order in which they were asked for: the first is the default."""
+    try:
+        names = list(json.loads(path.read_text(encoding="utf-8"))["trials"])
+    except (OSError, ValueError, KeyError, TypeError):  # the folders have all else
+        return {}
+    return {str(name): place for place, name in enumerate(names)}
 
 
 def _is_run(folder: Path) -> bool:

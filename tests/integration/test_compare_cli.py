@@ -131,9 +131,15 @@ def test_a_run_without_the_packages_says_how_to_get_the_comparison(
     assert "pip install 'lm-eval-formats[lab]'" in line
     assert "`lm-eval compare out/dummy/results_" in line
     assert "t@cloze" in done.stdout
-    later = call("compare", "out")
-    assert later.returncode == 1
-    assert "pip install 'lm-eval-formats[lab]'" in later.stderr
+    sweep = ["sweep", "--tasks", "t.yaml@mcqa", "--formats", "3", "--model", "dummy"]
+    commands = [["compare", "out"], sweep]
+    if package == "numpy":
+        commands.append(["power", "out", "--difference", "0.1"])
+    for command in commands:
+        later = call(*command)
+        assert later.returncode == 1
+        assert f"need {package}, which is not installed" in later.stderr
+        assert "\n    pip install 'lm-eval-formats[lab]'\n" in later.stderr
 
 
 # Stored runs
@@ -399,7 +405,7 @@ def test_plots_without_a_folder_are_shown_in_the_terminal(work: Workplace) -> No
         ["2", "cloze"],
         ["3", "generate"],
     ]
-    assert "by chance alone" in spread
+    assert "by luck alone" in spread
     assert "Written" not in shown.out
 
 

@@ -103,7 +103,7 @@ def test_few_items_are_called_rough_and_may_show_nothing(work: Workplace) -> Non
         (["--accuracy", "1", "--correlation", "0"], "An accuracy lies between"),
         (["nowhere"], "There is no 'nowhere'"),
         (["nowhere", "--variance", "1"], "Give runs or assumptions, not both"),
-        (["--variance", "1", "--output_path", "no/such/folder.json"], "cannot be written"),
+        (["--variance", "1", "--output_path", "docs.jsonl/plan.json"], "cannot be written"),
     ],
 )
 def test_wrong_input_is_one_message(work: Workplace, argv: list[str], text: str) -> None:

@@ -121,6 +121,30 @@ def test_scores_are_those_of_the_results_file(place: Workplace) -> None:
         assert pair is None or pair["difference"]["value"] == pytest.approx(values[name] - base)
 
 
+def test_a_comparison_says_the_same_of_the_same_scores(place: Workplace) -> None:
+    """Spread, noise floor, chances and tests, whatever seed drew the formats."""
+    words(sweep(place, "--seed", "3"))
+    swept = summary(place)["result"]
+    done = place.cli("compare", "out", "--method", "bh", "--output_path", "c.json")
+    assert done.code == 0, done.err
+    (found,) = json.loads((place.folder / "c.json").read_text())["comparisons"]
+    assert found["spread"] == swept["spread"]
+    assert found["omnibus"]["p"] == pytest.approx(swept["omnibus"]["p"])
+    assert [row["score"] for row in found["rows"]] == swept["scores"]
+    adjusted = sorted(pair["p_adjusted"] for pair in found["pairs"])
+    assert adjusted == pytest.approx(sorted(filter(None, swept["adjusted_p"])))
+
+
+@pytest.mark.parametrize("flags", [("--budget", "1n"), ("--search", "both")])
+def test_formats_asked_on_different_items_are_not_compared(
+    place: Workplace, flags: tuple[str, str]
+) -> None:
+    words(sweep(place, *flags))
+    done = place.cli("compare", "out")
+    assert done.code == 1
+    assert "asks only some items under each format" in done.err
+
+
 def test_no_difference_and_nothing_read_are_said(place: Workplace) -> None:
     said = words(sweep(place, "--base", "generate", reply="?!?"))
     assert "No difference: every format scores 0.00, and the same on every item." in said

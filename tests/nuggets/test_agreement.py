@@ -22,6 +22,8 @@ from sklearn.metrics import (
 from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from lm_eval.errors import DataError
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.intervals import share_estimate
 from lm_eval.stats.ranks import tau_b
 from nugget_eval.agreement import (
     Agreement,
@@ -246,8 +248,26 @@ def test_one_label_gives_no_kappa_but_an_accuracy() -> None:
     )
     accuracy = found.measures["accuracy"].estimate
     assert accuracy is not None
-    assert (accuracy.value, accuracy.method) == (1.0, "wilson")
-    assert accuracy.low == pytest.approx(0.5101, abs=1e-4)  # 4 of 4
+    assert (accuracy.value, accuracy.n, accuracy.method) == (1.0, 4, "wilson over 2 topics")
+    assert accuracy.low == pytest.approx(0.3424, abs=1e-4)  # 2 of 2: a topic's labels go together
+    alone = pair("SSSS", "SSSS").measures["accuracy"].estimate
+    assert alone is not None
+    assert (alone.n, alone.method) == (4, "wilson")
+    assert alone.low == pytest.approx(0.5101, abs=1e-4)  # 4 of 4
+
+
+def test_a_judge_that_is_always_right_is_as_sure_as_in_the_format_lab() -> None:
+    topics = list("aaabbcd")
+    found = pair("SPNSPNS", "SPNSPNS", topics=topics).measures
+    clustered = clustered_estimate([1.0] * 7, topics)
+    for name, low in (("accuracy", clustered.low), ("recall[support]", wilson_low(3))):
+        estimate = found[name].estimate
+        assert estimate is not None
+        assert estimate.low == pytest.approx(low), name
+
+
+def wilson_low(num_units: int) -> float | None:
+    return share_estimate(num_units, num_units).low
 
 
 def test_intervals_resample_topics() -> None:

@@ -90,6 +90,22 @@ def test_a_comparison_is_one_run_with_a_result_for_each_trial(work: Workplace) -
         assert found[name].scores.mean() == pytest.approx(accuracy)
 
 
+@pytest.mark.parametrize("damaged", [None, "{}", "[", '{"trials": 1}'])
+def test_the_first_trial_that_was_asked_for_is_the_default(
+    work: Workplace, damaged: str | None
+) -> None:
+    compared(work, "--gold", gold(work))
+    asked = ["short_cot×json", "short_cot×adaptive", "no_reasoning×json", "no_reasoning×adaptive"]
+    if damaged is not None:
+        (work.folder / "out/comparison.json").write_text(damaged)
+        asked.sort()
+    assert [one.format for one in measurements_of(opened(work))] == asked
+    done = lab(work, "compare", "out", "--output_path", "found.json")
+    assert done.code == 0, done.err
+    (found,) = json.loads((work.folder / "found.json").read_text())["comparisons"]
+    assert found["default"] == asked[0]
+
+
 def test_without_gold_the_gain_of_a_label_is_its_score(work: Workplace) -> None:
     compared(work)
     run = opened(work)

@@ -32,16 +32,17 @@ def compare(args: argparse.Namespace) -> int:
     except ComparisonError as error:
         raise ComparisonError(" ".join([str(error), *notes])) from None
     found = replace(found, notes=(*notes, *found.notes))
-    print_comparison(found, console(), flips=args.flips)
+    # Files come first: whoever reads only the top of the report (`| head`) gets them all the same.
     paths = []
+    if args.plots not in (None, IN_TERMINAL):
+        paths = write_plots(found, Path(args.plots).expanduser())
+    if args.output_path is not None:
+        paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
+    print_comparison(found, console(), flips=args.flips)
     if args.plots == IN_TERMINAL:
         for _, plot in pictures(found):
             console().print()
             plot.show(console())
-    elif args.plots is not None:
-        paths = write_plots(found, Path(args.plots).expanduser())
-    if args.output_path is not None:
-        paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
     for path in paths:
         console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0

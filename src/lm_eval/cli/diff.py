@@ -25,9 +25,10 @@ def diff(args: argparse.Namespace) -> int:
         formats=_formats(args.formats),
         show=args.show,
     )
-    print_diff(found, console(), show=args.show)
     if args.output_path:
         _write(args.output_path, to_json(found.to_dict(), indent=2))
+    print_diff(found, console(), show=args.show)
+    if args.output_path:
         console().print(f"Written: {args.output_path}", soft_wrap=True)
     return 0
 

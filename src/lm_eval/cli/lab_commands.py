@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from lm_eval.cli.options import add_asking, add_loading, add_paths
-from lm_eval.cli.program import one_of, real_number, whole_number
+from lm_eval.cli.program import examples, one_of, real_number, whole_number
 
 IN_TERMINAL = "-"
 """What stands for ``--plots`` without a folder."""
@@ -21,6 +21,15 @@ def add_compare(commands: Any) -> None:
         help="say which differences between formats or models are real",
         description="Compare stored runs item by item: the formats of a model, or models under a "
         "format. Needs no model.",
+        epilog=examples(
+            ("lm-eval compare out", "all results in a folder"),
+            (
+                "lm-eval compare out --default mcqa --flips 5",
+                "each against mcqa; docs that flip",
+            ),
+            ("lm-eval compare run_a run_b --intersect", "on the items that both runs have"),
+            ("lm-eval compare out --output_path out.json", "every number, for programs"),
+        ),
     )
     parser.add_argument(
         "runs",
@@ -77,6 +86,15 @@ def add_sweep(commands: Any) -> None:
         help="ask a task under many formats: how much of a score is the format",
         description="Ask tasks under many formats of a grammar, on the same items, and say how much "
         "of the score is the format.",
+        epilog=examples(
+            ("lm-eval sweep --tasks demo_mcq --formats 20", "20 formats on all items"),
+            (
+                "lm-eval sweep --tasks demo_mcq --formats 50 --budget 2n",
+                "what 2 formats cost",
+            ),
+            ("lm-eval sweep --tasks demo_mcq --formats 20 --search both", "the best and the worst"),
+            ("lm-eval sweep --tasks demo_mcq --formats formats.yaml", "a saved list once more"),
+        ),
     )
     parser.add_argument(
         "--formats",
@@ -126,6 +144,11 @@ def add_power(commands: Any) -> None:
         help="items or repeats needed for a difference",
         description="How many items or repeats a difference between two formats or models needs, or, "
         "with --items, how small a difference can be found. From stored runs, or from assumptions.",
+        epilog=examples(
+            ("lm-eval power out --difference 0.05", "items it takes"),
+            ("lm-eval power --items 200 --discordant 0.2", "what 200 items show"),
+            ("lm-eval power --difference 0.03 --variance 0.11 --within 0.17", "items or repeats?"),
+        ),
     )
     parser.add_argument(
         "runs",
@@ -174,6 +197,14 @@ def add_reread(commands: Any) -> None:
         help="read stored answers again with another reader",
         description="Read the stored answers of a run again, without a model: what another reader makes "
         "of them, which verdicts flip, with the text.",
+        epilog=examples(
+            (
+                "lm-eval reread out --format cot --scorer choice",
+                "another reader",
+            ),
+            ("lm-eval reread out --format cot --as generate", "the reader of another format"),
+            ("lm-eval reread --corpus --scorer choice", "odd answers, no run needed"),
+        ),
     )
     parser.add_argument(
         "run",
@@ -219,6 +250,11 @@ def add_diff(commands: Any) -> None:
         help="why two runs have different scores",
         description="Compare two stored runs: settings, versions, prompts, answers, readings and "
         "scores, and what of the difference comes from which.",
+        epilog=examples(
+            ("lm-eval diff run_a run_b", "why two runs differ"),
+            ("lm-eval diff out out --formats mcqa,cot", "two formats of one run"),
+            ("lm-eval diff run_a run_b --show 3", "three examples of each kind"),
+        ),
     )
     parser.add_argument("run_a", metavar="RUN_A", help="a results file or its folder")
     parser.add_argument("run_b", metavar="RUN_B", help="another one")

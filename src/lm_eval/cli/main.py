@@ -19,6 +19,7 @@ from lm_eval.cli.options import (
 )
 from lm_eval.cli.program import (
     Parser,
+    examples,
     logging_from,
     one_of,
     parsed,
@@ -78,13 +79,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="lm-eval",
         description="Evaluate language models: score = task × format × model.",
-        epilog=(
-            "Try:  lm-eval run --tasks 'demo_mcq@*' --limit 20   one row per format\n"
-            "      lm-eval compare DIR                           which differences are real\n"
-            "      lm-eval preview demo_mcq@generate             the exact prompt, no model\n"
-            "      lm-eval ls formats                            what @format can be"
+        epilog=examples(
+            ("lm-eval run --tasks 'demo_mcq@*' --limit 20", "one row per format"),
+            ("lm-eval compare DIR", "which differences are real"),
+            ("lm-eval preview demo_mcq@generate", "the exact prompt, no model"),
+            ("lm-eval ls formats", "what @format can be"),
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

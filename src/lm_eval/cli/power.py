@@ -53,6 +53,8 @@ def power(args: argparse.Namespace) -> int:
         found = plan(assumptions, question, notes)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    if args.output_path:
+        _write(found, args.output_path)
     out = console()
     out.print(_table(found))
     out.print()
@@ -61,7 +63,8 @@ def power(args: argparse.Namespace) -> int:
     for note in found.notes:
         out.print(Paragraph("Note: ", visible(note)))
     if args.output_path:
-        _write(found, args.output_path)
+        written = f"Written: {args.output_path}"
+        out.print(written, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -177,7 +180,9 @@ def _needs(exact: Exact) -> str:
 
 
 def _write(found: Plan, path: str) -> None:
+    target = Path(path).expanduser()
     try:
-        Path(path).write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--output_path {path!r} cannot be written: {error.strerror}.") from None

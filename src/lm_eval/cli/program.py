@@ -22,11 +22,25 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are messages like all others, without a screen of usage."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
+        super().__init__(allow_abbrev=False, formatter_class=_Help, **settings)
 
     def error(self, message: str) -> NoReturn:
         text = message.removeprefix("argument ").rstrip(".")
         raise UsageError(f"{text}. See `{self.prog} --help`.")
+
+
+class _Help(argparse.HelpFormatter):
+    """Descriptions are filled as ever; examples, which have lines of their own, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+def examples(*lines: tuple[str, str]) -> str:
+    """What stands below the options of a command: commands to try, and what each of them shows."""
+    width = max(len(command) for command, _ in lines)
+    shown = [f"{command:{width}}   {about}" for command, about in lines]
+    return "Try:  " + "\n      ".join(shown)
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:

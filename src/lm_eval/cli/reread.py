@@ -24,6 +24,8 @@ from lm_eval.reports.encode import to_json
 from lm_eval.reports.terminal import console
 
 Sink = Callable[[dict[str, Any]], None]
+Report = Callable[[], None]
+"""Prints what was found, after the file is written: `| head` must not cost the file."""
 
 
 def reread(args: argparse.Namespace) -> int:
@@ -43,31 +45,33 @@ def reread(args: argparse.Namespace) -> int:
     add_formats(args.format_path)
     reader = given_reader(args.scorer or (), args.like)
     with _written(args.output_path) as write:
-        if args.corpus:
-            _reread_corpus(args, reader, write)
-        else:
-            _reread_run(args, reader, write)
+        report = (
+            _reread_corpus(args, reader, write) if args.corpus else _reread_run(args, reader, write)
+        )
+    report()
     if args.output_path:
         written = f"Written: {args.output_path}"
         console().print(written, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 
-def _reread_corpus(args: argparse.Namespace, reader: BoundReader, write: Sink) -> None:
+def _reread_corpus(args: argparse.Namespace, reader: BoundReader, write: Sink) -> Report:
     rows = list(read_corpus(reader))
     for row in rows:
         write(row.to_dict())
-    print_corpus(rows, reader_words(reader), console(), show=args.show)
+    return lambda: print_corpus(rows, reader_words(reader), console(), show=args.show)
 
 
-def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> None:
+def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> Report:
     run = one_run(args.run)
 
     def on_item(name: str, item: ReadAgain) -> None:
         write({"name": name, **item.to_dict()})
 
-    for name in rereadable(run, split_list(args.tasks), split_list(args.format)):
-        parts = rereads(
+    parts = [
+        found
+        for name in rereadable(run, split_list(args.tasks), split_list(args.format))
+        for found in rereads(
             run,
             name,
             reader,
@@ -76,8 +80,13 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> N
             include_path=args.include_path,
             on_item=on_item,
         )
+    ]
+
+    def report() -> None:
         for found in parts:
             print_reread(found, console())
+
+    return report
 
 
 @contextmanager

@@ -147,15 +147,27 @@ class Block:
 
     @property
     def best(self) -> Row:
-        """The row with the best score, the first of several."""
-        sign = 1 if self.higher_is_better else -1
-        return max(self.rows, key=lambda row: sign * row.score.value)
+        """The row with the best score; of several, the one that ``spread`` names, too."""
+        return self._ends[0 if self.higher_is_better else 1]
 
     @property
     def worst(self) -> Row:
-        """The row with the worst score, the last of several."""
-        sign = 1 if self.higher_is_better else -1
-        return min(reversed(self.rows), key=lambda row: sign * row.score.value)
+        """The row with the worst score; of several, the one that ``spread`` names, too."""
+        return self._ends[1 if self.higher_is_better else 0]
+
+    @property
+    def _ends(self) -> tuple[Row, Row]:
+        """The first of the highest, and the last of the lowest: two rows, even where all tie."""
+
+        def score(row: Row) -> float:
+            return row.score.value
+
+        return max(self.rows, key=score), min(reversed(self.rows), key=score)
+
+    @property
+    def under(self) -> str:
+        """The word before a row's name: answers are given *under* a format, and *with* a model."""
+        return "under" if self.compares == "formats" else "with"
 
     @property
     def is_right_or_wrong(self) -> bool:

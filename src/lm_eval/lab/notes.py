@@ -13,10 +13,11 @@ from lm_eval.stats.clusters import FEW_CLUSTERS
 SMALL_N = 300
 """Below so many items the probability that one row is truly better is shown as well."""
 
+_FALSE = "so that on average at most 1 in 20 of those below 0.05 is luck"
 _METHODS = {
     "holm": "Holm",
-    "bh": "Benjamini and Hochberg, so that about 1 in 20 of those below 0.05 is false",
-    "by": "Benjamini and Yekutieli, so that about 1 in 20 of those below 0.05 is false",
+    "bh": f"Benjamini and Hochberg, {_FALSE}",
+    "by": f"Benjamini and Yekutieli, {_FALSE}",
 }
 
 
@@ -38,16 +39,20 @@ def _column_notes(block: Block) -> Iterator[str]:
     if block.num_items < SMALL_N and any(pair.probability is not None for pair in block.pairs):
         yield "Better: how probable it is that the first is truly better, as far as these items tell."
     what = "right" if block.is_right_or_wrong else "better"
-    yield f"Flips: items {what} under the first alone – under the second alone."
+    yield f"Flips: items {what} {block.under} the first alone – {block.under} the second alone."
     if any(pair.both_read is not None for pair in block.pairs):
-        yield "If both read: the difference (and p) on the items whose answers were read under both."
+        yield (
+            "If both read: the difference (and p) on the items whose answers were read "
+            f"{block.under} both."
+        )
     if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in block.pairs):
         yield (
             "Adherence: format adherence, not ability; the difference is no larger than the gap in "
             "answers read."
         )
     if any(pair.result.smallest_detectable is not None for pair in block.pairs):
-        yield "Detects: a true difference so large is found in 4 of 5 such runs."
+        alone = ", were it the only comparison" if len(block.pairs) > 1 else ""
+        yield f"Detects: a true difference so large is found in 4 of 5 such runs{alone}."
 
 
 def block_notes(block: Block) -> Iterator[str]:
@@ -66,7 +71,7 @@ def block_notes(block: Block) -> Iterator[str]:
         flip = block.num_items - ones - zeros
         are = "are right" if block.higher_is_better else "score 1"
         yield (
-            f"Of {items(block)}, {ones} {are} under all, {zeros} under none and {flip} "
+            f"Of {items(block)}, {ones} {are} {block.under} all, {zeros} {block.under} none and {flip} "
             f"depend{'s' if flip == 1 else ''} on the {block.compares[:-1]}."
         )
     if any(row.bounds is not None and row.num_unread for row in block.rows):
@@ -97,7 +102,7 @@ def _spread_note(block: Block) -> str:
         how = f"{spread.null_permutations:,} {how}"
     text = (
         f"Spread (best − worst): {number(spread.value)}; by luck alone {number(spread.null_mean)} on "
-        f"average, below {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
+        f"average, up to {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
         f"{p_words(spread.p)} ({how})."
     )
     if spread.safe_low is not None and spread.safe_high is not None:
@@ -118,13 +123,14 @@ def _difference_methods(block: Block) -> str:
 def flip_notes(block: Block, limit: int) -> Iterator[str]:
     """The docs on which two rows differ."""
     what = "Right" if block.is_right_or_wrong else "Better"
+    under = block.under
     for pair in block.pairs:
         if pair.flips is None:
             continue
         first, second = visible(pair.first), visible(pair.second)
         for where, docs in (
-            (f"under {first}, not under {second}", pair.flips.first),
-            (f"under {second}, not under {first}", pair.flips.second),
+            (f"{under} {first}, not {under} {second}", pair.flips.first),
+            (f"{under} {second}, not {under} {first}", pair.flips.second),
         ):
             if docs:
                 more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""

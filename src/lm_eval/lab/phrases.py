@@ -9,6 +9,7 @@ from lm_eval.lab.compared import Block, Pair, Row
 from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.paired import Paired
 
 MANY_FORMATS = 4
 """From here on, picking the best and the worst is worth a word of caution."""
@@ -75,6 +76,12 @@ def read_share(row: Row) -> str:
     if row.num_read == 0:
         return "none"
     return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
+
+
+def read_in_both(block: Block, found: Paired) -> str:
+    """``13 items read under both``."""
+    num = "one item" if found.n == 1 else f"{found.n:,} items"
+    return f"{num} read {block.under} both"
 
 
 def unread(row: Row) -> str:

@@ -98,7 +98,7 @@ def _order(ranking: Ranking) -> str:
     if share == 0:
         return "The order of the models is the same under every format, ties apart."
     text = (
-        f"The order depends on the format: from one format to another, two models change places in "
+        f"The order differs between formats: from one format to another, two models change places in "
         f"{chance(share)} of cases"
     )
     reversal = stability.reversal.value
@@ -115,11 +115,15 @@ def _halves(ranking: Ranking) -> str:
     halves = ranking.stability.halves
     if halves is None or halves.same_tau is None or halves.across_tau is None:
         return ""
+    if ranking.stability.flip_rate.value == 0 and halves.same_tau == 1:
+        return ""
     text = (
         f"On two halves of the {ranking.num_items:,} items, the orders agree by "
         f"{number(halves.same_tau, 2)} under the same format, and by {number(halves.across_tau, 2)} "
-        "under different ones (1: the same order, 0: no relation)"
+        "under different ones (1: the same order, 0: no relation, −1: the reverse)"
     )
+    if ranking.stability.flip_rate.value == 0:
+        return f"{text}: luck in the items can change the order all the same."
     if halves.across_tau >= halves.same_tau - ALIKE:
         return f"{text}: luck in the items changes the order about as much as the format does."
     return f"{text}: the format changes the order more than luck in the items does."

@@ -18,8 +18,8 @@ def unread_words(block: Block) -> str:
     if not rows:
         return ""
     shown = rows[:NAMED]
-    counts = joined([f"{unread(row)} under {visible(row.label)}" for row in shown])
-    more = f", and some under {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    counts = joined([f"{unread(row)} {block.under} {visible(row.label)}" for row in shown])
+    more = f", and some {block.under} {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     text = f"Not read: {counts}{more}. They count {_unread_counts(block)}"
     could = [
         f"{visible(row.label)} would have {size(block, row.bounds[1])} instead of "

@@ -215,7 +215,6 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
         clusters,
         slots,
         higher_is_better=known.higher_is_better,
-        seed=plan.seed,
     )
 
 

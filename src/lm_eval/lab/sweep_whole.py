@@ -76,13 +76,13 @@ def whole(
     slots: Sequence[Mapping[str, str]],
     *,
     higher_is_better: bool,
-    seed: int,
 ) -> Whole:
-    """What a full sweep shows; ``slots`` say what stands in each format."""
-    found = spread(scores, clusters=clusters, seed=seed)
-    pairs = [
-        paired(row.tolist(), scores[0].tolist(), clusters=clusters, seed=seed) for row in scores[1:]
-    ]
+    """What a full sweep shows; ``slots`` say what stands in each format.
+
+    Resampled as in a comparison, not by the seed of the sweep: both say the same of the same scores.
+    """
+    found = spread(scores, clusters=clusters)
+    pairs = [paired(row.tolist(), scores[0].tolist(), clusters=clusters) for row in scores[1:]]
     means = scores.mean(axis=1)
     top, bottom = (found.best, found.p_best), (found.worst, found.p_worst)
     (best, p_best), (worst, p_worst) = (top, bottom) if higher_is_better else (bottom, top)
@@ -98,7 +98,7 @@ def whole(
         adjusted=(None, *benjamini_hochberg([one.p for one in pairs])),
         omnibus=cochran_q(scores),
         components=components(scores, clusters),
-        slots=tuple(slot_effects(means.tolist(), slot_values(slots), seed=seed)),
+        slots=tuple(slot_effects(means.tolist(), slot_values(slots))),
         is_share=bool(((scores >= 0) & (scores <= 1)).all()),
     )
 

@@ -25,6 +25,7 @@ from lm_eval.lab.phrases import (
     items,
     lead,
     p_words,
+    read_in_both,
     read_share,
     round_up,
     scored,
@@ -71,9 +72,9 @@ def sentences(block: Block) -> list[str]:
 
 def _all_unread(block: Block) -> str:
     return (
-        f"Nothing was read: none of the answers under these {len(block.rows)} {block.compares} was in "
-        "a form that could be read, so that the scores say nothing about what the model knows. Look at "
-        "the replies in the samples file, and try a format that scores choices, such as @mcqa."
+        f"Nothing was read: none of the answers {block.under} these {len(block.rows)} {block.compares} "
+        "was in a form that could be read, so that the scores say nothing about what the model knows. "
+        "Look at the replies in the samples file, and try a format that scores choices, such as @mcqa."
     )
 
 
@@ -154,7 +155,7 @@ def _level(block: Block) -> str:
     if count == 1:
         return f"too large for luck, {p_words(block.pairs[0].p_adjusted)}"
     if block.method != "holm":
-        return "too large for luck, though about 1 in 20 of such findings may be luck after all"
+        return "too large for luck, though up to 1 in 20 of such findings may be luck after all"
     return f"too large for luck, with all {count} comparisons allowed for"
 
 
@@ -175,8 +176,9 @@ def _adherence(block: Block) -> str:
 def _adherence_of(block: Block, pair: Pair) -> str:
     first, second = block.row(pair.first), block.row(pair.second)
     text = (
-        f"{lead(block, pair)}, but {read_share(second)} of the answers under {visible(pair.second)} "
-        f"could be read, against {read_share(first)} under {visible(pair.first)}"
+        f"{lead(block, pair)}, but {read_share(second)} of the answers {block.under} "
+        f"{visible(pair.second)} could be read, against {read_share(first)} {block.under} "
+        f"{visible(pair.first)}"
     )
     if pair.both_read is None or pair.p_both_read is None:
         return f"{text}."
@@ -185,7 +187,7 @@ def _adherence_of(block: Block, pair: Pair) -> str:
     if pair.p_both_read < ALPHA:
         also = " and real, too" if apart > 0 else " and real the other way round"
     return (
-        f"{text}; on the {pair.both_read.n} items read under both, the difference is "
+        f"{text}; on the {read_in_both(block, pair.both_read)}, the difference is "
         f"{size(block, apart)} ({p_words(pair.p_both_read)}){also}."
     )
 
@@ -256,7 +258,7 @@ def _detectable(block: Block, pairs: Sequence[Pair]) -> str:
     smallest = statistics.median(found)
     text = (
         f"With {items(block)}, a true difference has to be about {size(block, smallest)} to be found in "
-        "4 of 5 such runs"
+        f"4 of 5 such runs{', were it the only comparison' if len(block.pairs) > 1 else ''}"
     )
     target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
     if not block.is_share or target is None:
@@ -298,7 +300,7 @@ def _hidden_of(block: Block, pair: Pair) -> str:
     value = found.difference.value if block.higher_is_better else -found.difference.value
     better, worse = (pair.first, pair.second) if value > 0 else (pair.second, pair.first)
     return (
-        f"on the {found.n} items read under both, {visible(better)} is {size(block, abs(value))} better "
+        f"on the {read_in_both(block, found)}, {visible(better)} is {size(block, abs(value))} better "
         f"than {visible(worse)} ({p_words(pair.p_both_read)})"
     )
 

@@ -176,8 +176,8 @@ def _tail_warnings(grid: Grid, seen: Cells, sampled: Draws, seed: int) -> Iterat
     likely, share = broken_share(sampled)
     if likely > LIKELY:
         yield (
-            f"Heavy tail: about {share:.0%} of the formats seem to score far from the others, which a "
-            f"few cells measure badly, so {more}"
+            f"Heavy tail: about {100 * share:.0f} % of the formats seem to score far from the others, "
+            f"which a few cells measure badly, so {more}"
         )
 
 

@@ -36,7 +36,7 @@ class Spread:
     value: float
     best: int
     worst: int
-    """Row numbers; the first of several that tie."""
+    """Row numbers; where several tie, the first of the best and the last of the worst."""
     num_formats: int
     num_items: int
     num_clusters: int | None
@@ -98,7 +98,7 @@ def spread(
     num_items = table.shape[1]
     null = noise_floor(units, resamples, null_rng)
     totals = units.sum(axis=0)
-    best, worst = int(totals.argmax()), int(totals.argmin())
+    best, worst = int(totals.argmax()), len(totals) - 1 - int(totals[::-1].argmin())
     drawn = _resampled(units, sizes, resamples, draw_rng)
     return Spread(
         value=float(totals[best] - totals[worst]) / num_items,

@@ -73,7 +73,6 @@ def build_parser() -> argparse.ArgumentParser:
             "      nugget-eval score out/assignments.jsonl\n"
             "      nugget-eval preview --prompt_type optimized --format_type xml"
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{NAME} {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -61,6 +61,20 @@ def test_less_is_better_turns_everything_round() -> None:
     assert block.row("short").bounds is None
 
 
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_words_and_numbers_name_the_same_ends_where_formats_tie(higher_is_better: bool) -> None:
+    ones, zeros = [1] * 20, [0] * 20
+    rows = [
+        replace(row(name, scores), higher_is_better=higher_is_better)
+        for name, scores in (("a", zeros), ("b", ones), ("c", ones), ("d", zeros))
+    ]
+    (block,) = compare(rows, FAST).blocks
+    assert block.spread is not None
+    ends = [block.rows[place] for place in (block.spread.best, block.spread.worst)]
+    assert [block.best, block.worst] == (ends if higher_is_better else ends[::-1])
+    assert [one.label for one in ends] == ["b", "d"]
+
+
 def test_adherence_is_a_lead_no_larger_than_the_lead_in_answers_read() -> None:
     block = block_of("clear")
     verdicts = {(p.first, p.second): p.verdict for p in block.pairs}

@@ -19,6 +19,7 @@ from lm_eval.lab.comparing import compare
 from lm_eval.lab.phrases import chance, joined, p_words, round_up
 from lm_eval.lab.pictures import pictures
 from lm_eval.lab.plots import FlipsPlot
+from lm_eval.lab.rankings import ranking_sentences
 from lm_eval.lab.tables import comparison_markdown, print_comparison
 from lm_eval.lab.words import fewest_units, sentences
 from lm_eval.stats.numeric import numpy
@@ -87,7 +88,7 @@ def test_whole_report_has_scores_plot_and_every_number() -> None:
     for part in (
         "Format      acc  95 % interval  Read  If read     Bounds   Best",
         "cot       0.420   [0.35, 0.49]  64 %    0.651  0.42–0.78    0 %",
-        "Spread (best − worst): 0.245; by luck alone",
+        "Spread (best − worst): 0.245; by luck alone 0.047 on average, up to 0.085 in 95 %;",
         "All together: Cochran Q",
         "Of 200 items, ",
         "Intervals of scores: wilson; of differences: tango.",
@@ -145,6 +146,69 @@ def test_fewest_items_are_those_with_which_a_difference_can_be_real(
         block = compare(rows, FAST).blocks[0]
         assert fewest_units(block) == fewest
         assert any(pair.is_significant for pair in block.pairs) == (n >= fewest)
+
+
+@pytest.mark.parametrize(("num_both", "said"), [(1, "one item"), (2, "2 items")])
+def test_items_read_under_both_are_counted_in_words(num_both: int, said: str) -> None:
+    read = [place < num_both for place in range(40)]
+    rows = [row("mcqa", [1] * 40), row("cot", [1 if one else 0 for one in read], read=read)]
+    text = " ".join(sentences(compare(rows, FAST).blocks[0]))
+    assert f"on the {said} read under both, the difference is 0.00" in text
+
+
+def test_answers_are_given_under_a_format_and_with_a_model() -> None:
+    some = [place % 2 == 0 for place in range(40)]
+    rows = [
+        replace(row("cot", [1] * 40), model="large"),
+        replace(row("cot", [1 if one else 0 for one in some], read=some), model="small"),
+    ]
+    (block,) = (found := compare(rows, replace(FAST, flips=True))).blocks
+    text = " ".join(printed(found, flips=2, ends=False).split()).replace("under the format", "")
+    assert (block.compares, " under " in text) == ("models", False)
+    for part in (
+        "50 % of the answers with small could be read, against all with large; on the 20 items read "
+        "with both",
+        "Not read: 20 of 40 answers with small.",
+        "Flips: items right with the first alone – with the second alone.",
+        "20 are right with all, 0 with none and 20 depend on the model.",
+        "Right with large, not with small: doc ",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(("gap", "says"), [(0.05, "luck in the items can change"), (0.6, "")])
+def test_an_order_that_no_format_changes_is_not_said_to_change_with_formats(
+    gap: float, says: str
+) -> None:
+    rows = [
+        row(name, right(60, share, seed), model=model)
+        for model, share, seed in (("large", 0.3 + gap, 3), ("small", 0.3, 4))
+        for name in ("mcqa", "cloze")
+    ]
+    (ranking,) = compare(rows, FAST).rankings
+    text = " ".join(ranking_sentences(ranking))
+    assert text.startswith("The order of the models is the same under every format")
+    assert "the format does" not in text
+    assert ("On two halves" in text) == bool(says)
+    assert says in text
+
+
+def test_what_is_detectable_is_said_of_one_comparison() -> None:
+    """Adjusting for several makes every single difference harder to find."""
+    alone = "were it the only comparison"
+    for case, count in (("two_alike", 1), ("noise", 6)):
+        found = comparison(case)
+        assert len(found.blocks[0].pairs) == count
+        text = " ".join(printed(found, ends=False).split())
+        assert text.count("4 of 5 such runs") == 2
+        assert text.count(f"4 of 5 such runs, {alone}") == (2 if count > 1 else 0)
+
+
+@pytest.mark.parametrize("method", ["bh", "by"])
+def test_the_share_of_false_findings_is_an_upper_bound(method: str) -> None:
+    text = " ".join(printed(compare(clear(), replace(FAST, method=method)), ends=True).split())
+    assert "on average at most 1 in 20 of those below 0.05 is luck" in text
+    assert "though up to 1 in 20 of such findings may be luck after all" in text
 
 
 def test_few_items_are_called_too_few_and_nothing_else() -> None:

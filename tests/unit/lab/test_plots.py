@@ -80,9 +80,9 @@ def svg_texts(content: bytes) -> list[str]:
         (
             "spread",
             [
-                *("mcqa", "cloze", "cot", "by chance alone", "found"),
+                *("mcqa", "cloze", "cot", "by luck alone", "found"),
                 "found: 0.190, from cloze up to mcqa; 95 % interval: 0.050 to 0.320",
-                "by chance alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 "
+                "by luck alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 "
                 "(10,000 permutations)",
             ],
         ),
@@ -200,14 +200,33 @@ def test_flips_as_text():
     ]
 
 
+@pytest.mark.parametrize("num_formats", [2, 4, 12])
+def test_a_title_fits_the_narrowest_plot(num_formats):
+    """As `compare` gives it, which names the task, the items and the model."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    counts = [[int(i != j) * 3 for j in range(num_formats)] for i in range(num_formats)]
+    title = "a_task_with_a_name: 4 formats on the same 14,000 items, asked of SmolLM2-135M: flips"
+    plot = flips_plot([f"f{k}" for k in range(num_formats)], counts, title=title)
+    figure = Figure(figsize=plot.size(), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    plot.draw(figure)
+    canvas.draw()
+    (shown,) = (text for text in figure.texts if "flips" in text.get_text())
+    assert shown.get_window_extent().x1 <= figure.bbox.width
+    bar = figure.axes[-1]
+    assert all(float(tick).is_integer() for tick in bar.get_yticks())
+
+
 def test_spread_as_text():
     assert plots()["spread"].lines(80) == [
         "Spread between the formats",
-        "by chance alone  ├───────────●───────────┤",
-        "found                     ├─────────────────────────◆────────────────────────┤",
-        "                 0                 0.1               0.2                0.3",
+        "by luck alone  ├───────────●────────────┤",
+        "found                    ├──────────────────────────◆────────────────────────┤",
+        "               0                 0.1                0.2                 0.3",
         "found: 0.190, from cloze up to mcqa; 95 % interval: 0.050 to 0.320",
-        "by chance alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 (10,000",
+        "by luck alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 (10,000",
         "permutations)",
     ]
 

@@ -85,7 +85,9 @@ class FlipsPlot(Plot):
         titled(figure, self.title)
         axes.set_ylabel(self.sides[0])
         axes.set_xlabel(self.sides[1])
-        figure.colorbar(image, ax=axes, shrink=0.7, label="items").outline.set_visible(False)
+        bar = figure.colorbar(image, ax=axes, shrink=0.7, label="items")
+        bar.locator.set_params(integer=True)
+        bar.outline.set_visible(False)
 
     def _number(self, axes: Any, row: int, column: int, most: int) -> None:
         count = self.counts[row][column]

@@ -25,7 +25,8 @@ LEAST_WIDTH = 40
 LABEL_CHARS = 40
 MOST_CHARS = 400
 """Of a title; names in it may be of any length."""
-_LINE_CHARS = 80
+_CHARS_PER_INCH = 10
+"""Of a title; more would not fit a plot that is narrow."""
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
 BLUE = "#0072B2"
@@ -127,7 +128,8 @@ def shown(label: str, limit: int = LABEL_CHARS) -> str:
 def titled(figure: Any, title: str) -> None:
     """Put a title above everything, from the left edge: labels may take half of the width."""
     if title:
-        lines = textwrap.fill(shown(title, MOST_CHARS), _LINE_CHARS)
+        width = int(_CHARS_PER_INCH * figure.bbox.width / figure.dpi)
+        lines = textwrap.fill(shown(title, MOST_CHARS), width)
         figure.suptitle(lines, x=0.01, ha="left", fontsize=12)
 
 

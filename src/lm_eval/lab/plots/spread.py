@@ -1,4 +1,4 @@
-"""The spread of the formats beside the spread that chance alone would show."""
+"""The spread of the formats beside the spread that luck alone would show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lm_eval.lab.plots.plot import (
 from lm_eval.lab.plots.text import axis_for, glyphs_for, wrapped
 from lm_eval.stats.spread import Spread
 
-NOISE, FOUND = "by chance alone", "found"
+NOISE, FOUND = "by luck alone", "found"
 MOST_FORMATS = 20
 
 
