@@ -168,7 +168,7 @@ def test_unread_answers_make_no_spread_where_there_is_none(place: Workplace) -> 
 def test_two_formats_are_said_to_be_two_and_no_more(place: Workplace) -> None:
     said = words(sweep(place, formats="2"))
     assert "2 formats (layout)" in said
-    for needless in ("Half of the formats", "How sure that is", "one by one", "picked on one half"):
+    for needless in ("Half of the formats", "How sure that is", "one by one", "Picked on one half"):
         assert needless not in said
 
 
@@ -176,12 +176,12 @@ def test_half_of_the_items_choose_and_the_other_half_scores(place: Workplace) ->
     said = words(sweep(place, model="planted", by_label=0.95, formats="30"))
     apart = summary(place)["result"]["spread"]["split_half"]
     assert apart > 0.3
-    assert f"scored on the other, the best beats the worst by {apart:.2f}." in said
+    assert f"does not help, the best beats the worst by {apart:.2f}." in said
     for seed in range(5):  # formats that make no difference: no better as often as better
         said = words(sweep(place, seed=seed, output=f"seed{seed}"))
         found = summary(place, f"seed{seed}")["result"]["spread"]
         assert found["value"] > found["split_half"] + 0.1
-        is_none = "scored on the other, the best does no better than the worst" in said
+        is_none = "does not help, the best does no better than the worst" in said
         assert is_none == (found["split_half"] <= 0)
 
 

@@ -63,7 +63,10 @@ def clipped(found: Estimate) -> Estimate:
 def fair_words(gap: float, shown: str) -> str:
     """Best minus worst, picked on half of the items and scored on the others; ``shown`` is its size."""
     found = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
-    return f"picked on one half of the items and scored on the other, the best {found}"
+    return (
+        "Picked on one half of the items and scored on the other, where luck in the picking does not "
+        f"help, the best {found}."
+    )
 
 
 def scored(block: Block, row: Row) -> str:

@@ -100,10 +100,7 @@ def _fair(result: Whole) -> str:
     half = result.spread.split_half
     if half is None:
         return ""
-    return (
-        "Picking both by their scores tends to make that too large: "
-        f"{fair_words(half, number(abs(half), 2))}."
-    )
+    return fair_words(half, number(abs(half), 2))
 
 
 def _middle(result: Whole) -> str:

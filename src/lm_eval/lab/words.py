@@ -124,8 +124,7 @@ def _fair(block: Block) -> str:
     half = block.spread.split_half if block.spread else None
     if half is None or len(block.rows) < MANY_FORMATS:
         return ""
-    said = fair_words(half, size(block, abs(half)))
-    return f" Picking both by their scores tends to make that too large: {said}."
+    return " " + fair_words(half, size(block, abs(half)))
 
 
 # Difference by difference
