@@ -20,7 +20,7 @@ import yaml
 
 import lm_eval.scoring.metrics  # noqa: F401  # registers them
 import nugget_eval.reading  # noqa: F401  # registers its reader
-from lm_eval.cli.main import build_parser
+from lm_eval.cli.commands import build_parser
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES
@@ -39,7 +39,7 @@ from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
-from nugget_eval.cli.main import build_parser as build_nugget_parser
+from nugget_eval.cli.commands import build_parser as build_nugget_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

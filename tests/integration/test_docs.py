@@ -70,7 +70,7 @@ FENCE = re.compile(
 )
 DUMMY = """#!{python}
 import sys
-from lm_eval.cli.main import run_command
+from lm_eval.cli.commands import run_command
 argv = sys.argv[1:]
 if argv[:1] == ["run"] and not {{"--model", "-M"}} & set(argv):
     argv += ["--model", "dummy"]

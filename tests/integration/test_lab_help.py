@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import SOURCE, Workplace
 
-from lm_eval.cli.main import build_parser
+from lm_eval.cli.commands import build_parser
 
 LAB = ("compare", "sweep", "power", "reread", "diff")
 

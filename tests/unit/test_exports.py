@@ -112,7 +112,7 @@ def loaded_after(code: str) -> set[str]:
         "lm_eval.errors",
         "lm_eval.tasks",
         "lm_eval.cli",
-        "lm_eval.cli.main",
+        "lm_eval.cli.commands",
         "nugget_eval",
     ],
 )
@@ -132,3 +132,16 @@ def test_help_loads_nothing_heavy() -> None:
 def test_tasks_and_formats_need_only_jinja_and_yaml() -> None:
     loaded = loaded_after("import lm_eval.api.task, lm_eval.api.template, lm_eval.tasks.loader")
     assert loaded <= {"jinja2", "yaml"}
+
+
+@pytest.mark.parametrize("package", ["lm_eval.cli", "nugget_eval.cli"])
+def test_the_program_can_be_imported_again_once_it_ran(package: str) -> None:
+    """A module of the same name would take the function's place when it is first imported."""
+    code = (
+        "import contextlib, io\n"
+        "for _ in range(2):\n"
+        f"    from {package} import main\n"
+        "    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "        main(['--help'])"
+    )
+    loaded_after(code)

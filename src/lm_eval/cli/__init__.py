@@ -7,6 +7,6 @@ __all__ = ["main"]
 
 def main(argv: list[str] | None = None) -> int:
     """Run ``lm-eval``; the exit code."""
-    from lm_eval.cli.main import run_command
+    from lm_eval.cli.commands import run_command
 
     return run_command(argv)

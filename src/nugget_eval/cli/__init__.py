@@ -7,6 +7,6 @@ __all__ = ["main"]
 
 def main(argv: list[str] | None = None) -> int:
     """Run ``nugget-eval``; the exit code."""
-    from nugget_eval.cli.main import run_command
+    from nugget_eval.cli.commands import run_command
 
     return run_command(argv)

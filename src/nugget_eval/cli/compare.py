@@ -16,7 +16,7 @@ from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import Measured, numpy
-from nugget_eval.cli.main import NAME, config_of
+from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config

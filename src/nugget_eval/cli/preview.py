@@ -9,7 +9,7 @@ from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.calls import Caller
-from nugget_eval.cli.main import config_of
+from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
 from nugget_eval.items import Item, load_items
 from nugget_eval.prompts import (

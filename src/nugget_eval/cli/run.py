@@ -16,7 +16,7 @@ from lm_eval.reports.secrets import hidden, secrets_in
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.bootstrap import numpy
-from nugget_eval.cli.main import NAME, config_of
+from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (
     Evaluation,

@@ -13,7 +13,7 @@ from lm_eval.reports.columns import Paragraph
 from lm_eval.reports.terminal import console, visible
 from nugget_eval.agreement import Aligned, agreement, align_labels, rater_agreement
 from nugget_eval.bootstrap import Resampling
-from nugget_eval.cli.main import config_of
+from nugget_eval.cli.commands import config_of
 from nugget_eval.comparing import rank_runs
 from nugget_eval.config import Config
 from nugget_eval.evaluation import check_output
