@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 
 import tiny_models
 from lm_eval.formats.assemble import Prompt
+from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.hf_forward import PlainScorer
+from lm_eval.models.hf_generation import Endings, Generator, Job
+from lm_eval.models.hf_positions import find_turn
 from lm_eval.models.hf_scoring import TreeScorer
+from lm_eval.models.hf_tree import refusal
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest
@@ -171,3 +176,52 @@ def test_replies_of_long_prompts_do_not_change_those_beside_them(tmp_path: Path)
     together = HFLM(tmp_path, device="cpu", batch_size=8).generate_until(requests)
     lm = HFLM(tmp_path, device="cpu", batch_size=1)
     assert together == [lm.generate_until([request])[0] for request in requests]
+
+
+class _Numbers:
+    """Tokens shown as their numbers."""
+
+    def decode(self, ids: list[int]) -> str:
+        return " ".join(map(str, ids))
+
+
+def replies(
+    model: Any, prompts: list[list[int]], *, rows: int, prefix_cache: bool
+) -> tuple[list[str], int, list[str]]:
+    """What follows each prompt, the tokens that went through the model, and notes."""
+    pushed = []
+
+    def count(_: Any, args: Any, given: dict[str, Any]) -> None:
+        pushed.append((given.get("input_ids") if not args else args[0]).numel())
+
+    hook = model.register_forward_pre_hook(count, with_kwargs=True)
+    generator = Generator(
+        model,
+        _Numbers(),  # type: ignore[arg-type]
+        Endings(frozenset({0, 1, 2}), {}, None, None),
+        device="cpu",
+        batch=AutoBatch(rows),
+        prefix_cache=prefix_cache,
+    )
+    jobs = (Job(n, ids, (), 6) for n, ids in enumerate(prompts))
+    found = {job.place: str(reply) for job, reply in generator.generate(jobs)}
+    hook.remove()
+    return [found[n] for n in range(len(prompts))], sum(pushed), generator.notes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replies_are_the_same_behind_a_shared_beginning(kind: str) -> None:
+    """Examples that all prompts share go through the model once, where its layers see everything."""
+    model = make_model(kind)
+    draw = random.Random(3)
+    shots = [draw.randrange(2, VOCABULARY) for _ in range(150)]
+    prompts = [
+        [*shots, 2 + n, *(draw.randrange(2, VOCABULARY) for _ in range(n % 7))] for n in range(10)
+    ] + [[5, 4], [9], [*shots[:30], 3, 3]]
+    whole, all_tokens, _ = replies(model, prompts, rows=1, prefix_cache=False)
+    begun, tokens, notes = replies(model, prompts, rows=4, prefix_cache=True)
+    assert begun == whole
+    is_said = bool(notes) or refusal(model) is not None or find_turn(model.config) is not None
+    assert is_said == (tokens >= all_tokens)
+    if not is_said:
+        assert tokens < 0.5 * all_tokens

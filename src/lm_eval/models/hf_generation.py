@@ -14,7 +14,8 @@ from typing import Any, Literal
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.dummy import cut_at_stop
 from lm_eval.models.gguf_generation import Sample
-from lm_eval.models.hf_forward import mask, padded, virtual_tokens
+from lm_eval.models.hf_beginning import Beginning, error_behind_a_gap
+from lm_eval.models.hf_forward import virtual_tokens
 from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.spans import chunks
@@ -23,6 +24,7 @@ from lm_eval.requests import Reply
 _LOOK_AHEAD = 128
 _TOKENS_PER_CHARACTER = 4  # a character can be four byte tokens
 _MARGIN = 8
+_TRIED = 16  # tokens with which it is tried whether padding changes anything
 
 
 @dataclass(frozen=True)
@@ -151,34 +153,68 @@ class Row:
 
 
 class Generator:
-    """Generates on one model, as many texts at a time as ``batch`` allows."""
+    """Generates on one model, as many texts at a time as ``batch`` allows.
+
+    With ``prefix_cache``, the beginning that prompts share goes through the model once.
+    """
 
     def __init__(
-        self, model: Any, tokens: Tokens, endings: Endings, *, device: Any, batch: AutoBatch
+        self,
+        model: Any,
+        tokens: Tokens,
+        endings: Endings,
+        *,
+        device: Any,
+        batch: AutoBatch,
+        prefix_cache: bool = True,
     ) -> None:
         self._model = model
         self._tokens = tokens
         self._endings = endings
-        self._device = device
         self._batch = batch
+        self._beginning = Beginning(model, device=device, is_used=prefix_cache)
         self._turn = find_turn(model.config)
+        self._sees_padding: bool | None = False if model.config.is_encoder_decoder else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results may want to know."""
+        return [self._beginning.note] if self._beginning.note else []
 
     def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """``(job, reply)`` as batches are complete."""
         for some in chunks(jobs, _LOOK_AHEAD):
             alone = [job for job in some if self._goes_alone(job)]
             together = [job for job in some if not self._goes_alone(job)]
-            for part in (together, *([job] for job in alone)):
-                for _, done in self._batch.passes(part, _cells, self._run):
-                    yield from done
+            for places in self._beginning.groups([job.prompt for job in together]):
+                yield from self._answered([together[place] for place in places])
+            for job in alone:
+                yield from self._answered([job])
+
+    def _answered(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Reply]]:
+        for part in self._unpadded(jobs):
+            for _, done in self._batch.passes(part, _cells, self._run):
+                yield from done
+
+    def _unpadded(self, jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
+        """The jobs; where padding would change a reply, in parts that need none."""
+        by_length: dict[int, list[Job]] = {}
+        for job in jobs:
+            by_length.setdefault(len(job.prompt), []).append(job)
+        if len(by_length) > 1 and self._sees_padding is None:
+            some_tokens = jobs[0].prompt[:_TRIED]
+            self._sees_padding = error_behind_a_gap(self._model, some_tokens) > 0
+        yield from by_length.values() if self._sees_padding else [jobs]
 
     def _goes_alone(self, job: Job) -> bool:
         """Whether others beside it would change its text.
 
-        Penalties count padding as well, and an adapter's own tokens would stand before it.
+        Penalties count padding as well, an adapter's own tokens would stand before it, and models that
+        carry a state mix up those of a batch (RWKV does).
         """
         is_beyond = self._turn is not None and _cells(job) > self._turn.length
-        return bool(job.penalties) or is_beyond or virtual_tokens(self._model) > 0
+        has_state = getattr(self._model, "_is_stateful", False)
+        return bool(job.penalties) or is_beyond or has_state or virtual_tokens(self._model) > 0
 
     def _run(self, jobs: Sequence[Job]) -> list[tuple[Job, Reply]]:
         import torch
@@ -186,11 +222,10 @@ class Generator:
         if self._turn and self._turn.grows:
             forget_lengths(self._model)
         rows = [Row(job, self._tokens, self._endings) for job in jobs]
-        prompts = [job.prompt for job in jobs]
+        inputs = self._beginning.inputs([job.prompt for job in jobs])
         with torch.inference_mode():
             self._model.generate(
-                input_ids=padded(prompts, self._device, on_left=True),
-                attention_mask=mask(prompts, self._device, on_left=True),
+                **inputs,
                 generation_config=self._settings(jobs),
                 logits_processor=[_Choose(rows)] if any(job.sample for job in jobs) else [],
                 stopping_criteria=[_Watch(rows)],

@@ -14,7 +14,7 @@ from typing import Any
 from lm_eval.models.auto_batch import is_out_of_memory
 from lm_eval.models.hf_cache import bytes_per_token, free_memory
 from lm_eval.models.hf_positions import find_turn, forget_lengths
-from lm_eval.models.hf_tree import TreeForward, refusal, vocabulary_size
+from lm_eval.models.hf_tree import TreeForward, refusal, tolerance, vocabulary_size
 from lm_eval.models.token_tree import (
     Chunk,
     Limits,
@@ -31,8 +31,6 @@ TOKENS_AT_ONCE = 512
 _FEWEST_AT_ONCE = 64
 _LOGITS_BYTES = 2**27
 _CHECKS_AFTER_AN_ERROR = 8
-_TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
-_COARSE_TOLERANCE = 0.15
 
 Plain = Callable[[Iterable[Span]], Iterable[Span]]
 """Ordinary forwards: spans come back with their scores."""
@@ -254,9 +252,9 @@ class TreeScorer:
         """By how much a score is off; 0 if by no more than rounding explains."""
         if span.logprob == plain.logprob:
             return 0.0
-        tolerance = _TOLERANCES.get(str(self._model.dtype), _COARSE_TOLERANCE)
+        most = tolerance(self._model)
         error = abs(span.logprob - plain.logprob)
-        if error <= tolerance * max(1.0, len(span.targets) ** 0.5):
+        if error <= most * max(1.0, len(span.targets) ** 0.5):
             return 0.0
         return math.inf if math.isnan(error) else error
 

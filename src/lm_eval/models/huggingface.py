@@ -157,6 +157,7 @@ class HFLM(StreamingLM):
         self._scoring = auto_batch(rows, most_rows, loaded.device)
         self._scorer = self._choose_scorer()
         self._generating = auto_batch(rows, most_rows, loaded.device)
+        self._generator: Generator | None = None
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
 
@@ -229,6 +230,8 @@ class HFLM(StreamingLM):
             )
         if isinstance(self._scorer, TreeScorer):
             notes += self._scorer.notes
+        if self._generator is not None:
+            notes += self._generator.notes
         return notes
 
     def identity(self) -> dict[str, Any]:
@@ -337,14 +340,15 @@ class HFLM(StreamingLM):
         yield from sum_by_place(self._encoding.texts(requests), self._score)
 
     def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
-        generator = Generator(
+        self._generator = Generator(
             self.model,
             self.tokens,
             self._endings,
             device=self.loaded.device,
             batch=self._generating,
+            prefix_cache=self.prefix_cache,
         )
-        for job, reply in generator.generate(self._encoding.jobs(requests)):
+        for job, reply in self._generator.generate(self._encoding.jobs(requests)):
             yield job.place, reply
 
 
