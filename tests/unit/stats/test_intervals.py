@@ -56,10 +56,11 @@ def test_graded_scores_have_the_interval_of_student_s_t():
     estimate = mean_estimate(values)
     assert estimate.value == pytest.approx(0.485)
     assert estimate.stderr == pytest.approx(0.08661857640124186)
-    assert (estimate.low, estimate.high) == pytest.approx(t_ends(estimate), rel=1e-12)
+    # Older releases of scipy have t to ten digits.
+    assert (estimate.low, estimate.high) == pytest.approx(t_ends(estimate), rel=1e-9)
     assert estimate.method == "t over items, small n"
     many = mean_estimate(values * 50)
-    assert (many.low, many.high) == pytest.approx(t_ends(many), rel=1e-11)
+    assert (many.low, many.high) == pytest.approx(t_ends(many), rel=1e-9)
     assert many.method == "t over items"
 
 
