@@ -179,7 +179,13 @@ class Generator:
     @property
     def notes(self) -> list[str]:
         """What a reader of the results may want to know."""
-        return [self._beginning.note] if self._beginning.note else []
+        notes = [self._beginning.note] if self._beginning.note else []
+        if self._sees_padding:
+            notes.append(
+                "Only prompts of equal length were answered together: padding would change the "
+                f"replies of {type(self._model).__name__}. The replies are the same, only slower."
+            )
+        return notes
 
     def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """``(job, reply)`` as batches are complete."""
