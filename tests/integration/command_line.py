@@ -109,9 +109,7 @@ class Workplace:
         return max(self.output.rglob(pattern), key=lambda path: path.name)
 
 
-def subprocess_cli(
-    *argv: str, cwd: Path, timeout_s: float = 60, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def subprocess_cli(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """``python -m lm_eval`` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "lm_eval", *argv],
@@ -121,6 +119,6 @@ def subprocess_cli(
         text=True,
         encoding="utf-8",
         errors="backslashreplace",
-        timeout=timeout_s,
+        timeout=240,
         check=False,
     )

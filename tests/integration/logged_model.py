@@ -1,6 +1,7 @@
 """A backend that writes down what it is asked, answers slowly and out of order, and can be told to fail.
 
-As a script it is ``lm-eval`` with this backend in it, for tests that kill the process.
+As a script it is ``lm-eval`` with this backend in it, for tests that kill the process: once it has asked
+as many requests as ``HOLD_AT`` in the environment says, it waits for that instead of asking more.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class LoggedLM(DummyLM):
         self.pause_s = float(pause_s)
         self.fails = {int(doc) for doc in str(fails).split("+") if doc}
         self._usage: dict[str, Usage] = {}
+        self._asked = 0
 
     def identity(self) -> dict[str, Any]:
         return {"seed": self.seed}
@@ -46,12 +48,18 @@ class LoggedLM(DummyLM):
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
         numbered = enumerate(requests)
         while window := list(islice(numbered, WINDOW)):
+            self._hold()
+            self._asked += len(window)
             with self.log.open("a", encoding="utf-8") as log:
                 for _, request in window:
                     log.write(f"{request.task} {request.doc_id} {request.index}\n")
             for place, request in reversed(window):
                 time.sleep(self.pause_s)
                 yield place, self._counted(request)
+
+    def _hold(self) -> None:
+        while self._asked >= int(os.environ.get("HOLD_AT", sys.maxsize)):
+            time.sleep(0.05)
 
     def _counted(self, request: Request) -> Answered:
         if request.doc_id in self.fails:

@@ -795,7 +795,7 @@ def test_help_imports_nothing_heavy(place: Workplace) -> None:
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=True,
     )
     assert done.stdout == "[]\n"
@@ -822,7 +822,7 @@ def test_a_closed_pipe_is_silent_and_costs_no_results(place: Workplace, argv: li
     assert process.stderr is not None
     with process.stderr as stream:
         assert stream.read() == b""
-    process.wait(timeout=60)
+    process.wait(timeout=240)
     if argv[0] == "run":
         assert len(place.results()["results"]) == 4
 

@@ -442,7 +442,7 @@ def without_numpy(place: Workplace, *argv: str) -> Outcome:
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=240,
         check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)

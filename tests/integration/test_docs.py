@@ -164,7 +164,7 @@ class PageRun:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=60,
+            timeout=240,
             check=False,
             encoding="utf-8",
         )

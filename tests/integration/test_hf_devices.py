@@ -63,7 +63,7 @@ def test_layers_on_disk_answer_as_before(folder: Path) -> None:
 
 
 _LIMITED = """
-import json, resource
+import json, resource, torch
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.huggingface import HFLM
@@ -79,6 +79,7 @@ def limit_memory(more):
     now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + more, now + more))
 
+torch.set_num_threads(1)  # the stacks of others, on a machine with many cores, would not fit
 lm = HFLM(FOLDER, device="cpu", attn_implementation="eager", **ARGUMENTS)
 """
 

@@ -230,7 +230,6 @@ def test_a_hub_name_while_offline(tmp_path: Path) -> None:
         *("run", "--tasks", "demo_mcq@mcqa", "--model", "hf", "--limit", "1"),
         *("--model_args", "pretrained=gpt2"),
         cwd=tmp_path,
-        timeout_s=120,
         HF_ENDPOINT="http://127.0.0.1:9",
         HF_HOME=str(tmp_path / "hf"),
     )
@@ -247,7 +246,6 @@ def test_offline_by_choice(tmp_path: Path) -> None:
     done = subprocess_cli(
         *("run", "--tasks", "demo_mcq@mcqa", "--model", "hf", "--model_args", "pretrained=a/b"),
         cwd=tmp_path,
-        timeout_s=120,
         HF_HUB_OFFLINE="1",
         HF_HOME=str(tmp_path / "hf"),
     )

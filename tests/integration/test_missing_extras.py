@@ -50,7 +50,7 @@ def test_the_line_that_installs_it_is_said(
         env={**os.environ, "PYTHONPATH": str(SOURCE), "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr

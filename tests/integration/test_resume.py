@@ -87,7 +87,10 @@ def stores(place: Workplace) -> list[Path]:
 
 
 class Killed:
-    """``lm-eval run`` in a process of its own, killed when it has asked so many requests."""
+    """``lm-eval run`` in a process of its own, killed when it has asked so many requests.
+
+    It asks no more than those, however late the kill comes.
+    """
 
     def __init__(self, place: Workplace) -> None:
         self.place = place
@@ -100,7 +103,7 @@ class Killed:
         process = subprocess.Popen(
             [*command, *flags(self.place, pause_s=0.002)],
             cwd=self.place.folder,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            env={**os.environ, "PYTHONPATH": str(SOURCE), "HOLD_AT": str(after)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -108,7 +111,7 @@ class Killed:
         while process.poll() is None and self._lines() < before + after:
             time.sleep(0.002)
         process.send_signal(stop)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=240)
         return process.returncode, said
 
     def _lines(self) -> int:
@@ -250,7 +253,7 @@ def test_two_runs_at_the_same_time_do_not_disturb_each_other(place: Workplace) -
         )
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=120)[1] for process in two]
+    said = [process.communicate(timeout=240)[1] for process in two]
     assert [process.returncode for process in two] == [0, 0], said
     assert not any("lm-eval:" in text for text in said)  # neither "resuming" nor a warning
     requests = Counter(asked(place))

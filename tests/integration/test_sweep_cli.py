@@ -357,7 +357,7 @@ def test_a_sweep_that_was_killed_goes_on(place: Workplace) -> None:
     process = subprocess.Popen(
         [sys.executable, str(script), *argv],
         cwd=place.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "HOLD_AT": "200"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

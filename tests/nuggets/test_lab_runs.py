@@ -290,7 +290,7 @@ def test_the_installed_program_finds_the_reader(work: Workplace) -> None:
         cwd=work.folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )

@@ -292,6 +292,6 @@ def test_the_registered_reader_can_be_imported_first() -> None:
         "print(read('support', choices=['a'], format_type='csv').value)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=240
     )
     assert done.stdout.strip() == "['support']", done.stderr

@@ -20,6 +20,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import math
 import random
 import socket
 import ssl
@@ -32,6 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Answer = Callable[[str, Any], tuple[int, Any]]
+_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,9 @@ class FaultyServer:
     ``latency_s`` is a number, or a pair between which each reply's is chosen at random (answers out of
     order). With ``capacity``, that many requests are worked on at a time and the others queue; with
     ``capacity`` and ``refuses``, the others get 429. ``reply_headers`` go with each good answer.
+
+    No clock decides a test that counts: with ``gathers``, good answers after the first wait until that
+    many requests have been here at a time, and from the place ``until`` on nothing is answered at all.
     """
 
     answer: Answer
@@ -136,6 +141,8 @@ class FaultyServer:
     latency_s: float | tuple[float, float] = 0.0
     capacity: int | None = None
     refuses: bool = False
+    gathers: int = 0
+    until: float = math.inf
     reply_headers: Callable[[Seen], Sequence[tuple[str, str]]] = lambda seen: ()
     tls: ssl.SSLContext | None = None
     seed: int = 0
@@ -151,13 +158,13 @@ class FaultyServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(_PATIENCE_S)
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result(_PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(_PATIENCE_S)
         self._loop.close()
 
     @property
@@ -172,6 +179,7 @@ class FaultyServer:
 
     async def _open(self) -> None:
         self._room = asyncio.Semaphore(self.capacity or 1_000_000)
+        self._gathered = asyncio.Event()
         self._handlers: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, ssl=self.tls, limit=1 << 26, backlog=1024
@@ -180,8 +188,8 @@ class FaultyServer:
 
     async def _shut(self) -> None:
         # First let connections come about that are half accepted: asyncio would forget them open.
-        # A handshake that failed takes longer to end.
-        await asyncio.sleep(0.02 if self.tls is None else 0.2)
+        while asyncio.all_tasks() - {asyncio.current_task(), *self._handlers}:
+            await asyncio.sleep(0.001)
         self._server.close()
         while self._handlers:
             for handler, writer in list(self._handlers.items()):
@@ -226,6 +234,8 @@ class FaultyServer:
 
     async def _respond(self, seen: Seen, writer: asyncio.StreamWriter) -> bool:
         """Answer in full, or as the plan says. True if the connection may be used again."""
+        if seen.place >= self.until:
+            await asyncio.sleep(3600)
         fault = self.faults(seen)
         if fault is not None and isinstance(fault.kind, str):
             return await KINDS[fault.kind](self, seen, fault, writer)
@@ -242,7 +252,11 @@ class FaultyServer:
         async with self._room:
             self._busy += 1
             self.most_at_once = max(self.most_at_once, self._busy)
+            if self.most_at_once >= self.gathers:
+                self._gathered.set()
             try:
+                if seen.place:  # the first may travel alone
+                    await self._gathered.wait()
                 low, high = (
                     self.latency_s
                     if isinstance(self.latency_s, tuple)

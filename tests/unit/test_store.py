@@ -185,7 +185,7 @@ def test_processes_share_a_store(tmp_path: Path) -> None:
         )
         for first in (0, 100, 1000)  # two of them write the same answers
     ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(timeout=240) for writer in writers] == [0, 0, 0]
     store = AnswerStore(path)
     assert len(store) == 500
     assert store.get((1199).to_bytes(16, "big")) == 1199.0

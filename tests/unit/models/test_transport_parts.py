@@ -60,19 +60,19 @@ def test_a_reset_is_a_duration_or_seconds(text: str, seconds: float | None) -> N
 
 @pytest.mark.parametrize("spell", [str, lambda moment: str(int(moment * 1000))])
 def test_a_reset_may_be_a_moment_since_1970(spell: Callable[[float], str]) -> None:
-    assert 50 < (reset_wait(spell(time.time() + 60)) or 0) <= 60
+    assert 200 < (reset_wait(spell(time.time() + 500)) or 0) < 501
 
 
 def test_a_reset_may_be_an_iso_date() -> None:
-    moment = (datetime.now(timezone.utc) + timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert 50 < (reset_wait(moment) or 0) <= 60
+    moment = (datetime.now(timezone.utc) + timedelta(seconds=500)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert 200 < (reset_wait(moment) or 0) < 501
 
 
 def test_retry_after_in_seconds_milliseconds_and_as_a_date() -> None:
-    date = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=60), usegmt=True)
+    date = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=500), usegmt=True)
     assert retry_after([(b"Retry-After", b"3")]) == 3
     assert retry_after([(b"retry-after", b"9"), (b"retry-after-ms", b"250")]) == 0.25
-    assert 50 < (retry_after([(b"RETRY-AFTER", date.encode())]) or 0) <= 60
+    assert 200 < (retry_after([(b"RETRY-AFTER", date.encode())]) or 0) < 501
     assert retry_after([(b"Retry-After", b"whenever")]) is None
     assert retry_after([]) is None
 
