@@ -34,9 +34,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 _cache = tempfile.TemporaryDirectory(prefix="lm_eval_tests_")
 os.environ["XDG_CACHE_HOME"] = _cache.name
 
-# Nor does the terminal from which tests are started decide what is printed in them.
-for _name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
-    os.environ.pop(_name, None)
+# Nor does the terminal from which tests are started decide what is printed in them, nor its user's
+# settings where they connect, with which key: what a test needs of these it sets itself.
+_TERMINAL = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+for _name in list(os.environ):
+    if _name in _TERMINAL or _name.lower().endswith(("_proxy", "_api_key")) or _name[:3] == "HF_":
+        del os.environ[_name]
 
 # Tests of models share the machine; threads that spin while they wait slow each other down.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

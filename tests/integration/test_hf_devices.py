@@ -141,6 +141,7 @@ except ModelError as error:
     message = str(error)
 print(json.dumps({"message": message, "goes on": lm.loglikelihood(short) == before}))
 """,
+        prefix_cache=prefix_cache,
     )
     assert found["message"].startswith("Out of memory with a single text of ")
     assert "smaller max_length" in found["message"]
