@@ -202,7 +202,8 @@ class Engine:
     def _open(self, cells: int) -> Any:
         params = self._llama.LlamaContextParams()
         params.n_ctx = cells
-        params.n_batch = self.n_batch + 1
+        # Newer releases end the process if a batch has room for fewer tokens than sequences.
+        params.n_batch = max(self.n_batch, MAX_SEQUENCES) + 1
         params.n_ubatch = self.n_ubatch
         params.n_seq_max = MAX_SEQUENCES + 1
         params.flash_attn_type = 1
