@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.gguf import GgufLM
-from lm_eval.models.gguf_engine import Entry
+from lm_eval.models.gguf_engine import Engine, Entry
 from lm_eval.models.gguf_scoring import Scorer
 from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
@@ -21,6 +22,7 @@ from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, Rolli
 # Log-probs are equal to the last bits here, because the backend keeps llama.cpp on one summation
 # order. Another release or CPU may not, and quantised weights then differ by some hundredths.
 CLOSE = 1e-2
+ROUNDING = 1e-6
 
 QUESTIONS = ("What is the capital of France?", "Which animal barks?", "How many legs has a spider?")
 CHOICES = ((" Paris", " New York"), (" a dog", " the old black cat"), (" eight", " 8"))
@@ -28,14 +30,16 @@ CHOICES = ((" Paris", " New York"), (" a dog", " the old black cat"), (" eight",
 
 @pytest.fixture(scope="module")
 def lm() -> Iterator[GgufLM]:
-    try:
-        model = GgufLM(
-            n_ctx=1024, n_threads=1
-        )  # one thread: other jobs on the machine disturb less
-    except MissingExtraError as error:
-        pytest.skip(f"needs cyllama and the default weights: {error.install}")
+    model = _default_model(n_ctx=1024)
     yield model
     model.close()
+
+
+def _default_model(**arguments: Any) -> GgufLM:
+    try:
+        return GgufLM(n_threads=1, **arguments)  # one thread: other jobs disturb less
+    except MissingExtraError as error:
+        pytest.skip(f"needs cyllama and the default weights: {error.install}")
 
 
 def _pairs(prefix: str = "") -> list[LoglikelihoodRequest]:
@@ -51,21 +55,21 @@ def _prompt(text: str, doc_id: int = 0, **gen_kwargs: object) -> GenerateRequest
     return GenerateRequest("t", doc_id, 0, Prompt((text,)), gen_kwargs)
 
 
-def _rows(lm: GgufLM, tokens: list[int], last: int = 1) -> list[list[float]]:
+def _rows(engine: Engine, tokens: list[int], last: int = 1) -> list[list[float]]:
     """The logits after each of the ``last`` tokens, from an empty cache."""
-    lm.engine.reserve(len(tokens))
-    lm.engine.clear()
+    engine.reserve(len(tokens))
+    engine.clear()
     rows = []
-    for start in range(0, len(tokens), lm.engine.n_batch):
-        part = tokens[start : start + lm.engine.n_batch]
+    for start in range(0, len(tokens), engine.n_batch):
+        part = tokens[start : start + engine.n_batch]
         wanted = [start + i >= len(tokens) - last for i in range(len(part))]
-        lm.engine.decode([Entry(t, start + i, [0], wanted[i]) for i, t in enumerate(part)])
-        rows += [lm.engine.logits(i).tolist() for i in range(len(part)) if wanted[i]]
+        engine.decode([Entry(t, start + i, [0], wanted[i]) for i, t in enumerate(part)])
+        rows += [engine.logits(i).tolist() for i in range(len(part)) if wanted[i]]
     return rows
 
 
-def _naive_score(lm: GgufLM, context: list[int], continuation: list[int]) -> tuple[float, bool]:
-    rows = _rows(lm, (context + continuation)[:-1], len(continuation))
+def _naive_score(engine: Engine, context: list[int], continuation: list[int]) -> tuple[float, bool]:
+    rows = _rows(engine, (context + continuation)[:-1], len(continuation))
     total, is_greedy = 0.0, True
     for row, token in zip(rows, continuation, strict=True):
         top = max(row)
@@ -78,7 +82,7 @@ def _check_scores(lm: GgufLM, requests: list[LoglikelihoodRequest]) -> None:
     answers = lm.loglikelihood(requests)
     for request, (score, is_greedy) in zip(requests, answers, strict=True):
         pair = lm.encode_pair(str(request.context), request.continuation)
-        expected, expected_greedy = _naive_score(lm, *pair)
+        expected, expected_greedy = _naive_score(lm.engine, *pair)
         assert score == pytest.approx(expected, abs=CLOSE)
         assert is_greedy == expected_greedy
 
@@ -92,6 +96,34 @@ def test_scores_equal_with_a_shared_few_shot_text(lm: GgufLM) -> None:
     _check_scores(lm, _pairs(shots)[1:4])
 
 
+def _apart(scores: list[float], others: list[float]) -> tuple[float, float]:
+    """How far scores are from others: at most, and on average."""
+    differences = [abs(one - other) for one, other in zip(scores, others, strict=True)]
+    return max(differences), sum(differences) / len(differences)
+
+
+def test_the_tree_moves_scores_no_more_than_another_n_ubatch() -> None:
+    """Each text by itself, from an empty cache, is what scores were before there was a tree."""
+    shots = "".join(f"Question: What is {n} plus {n}?\nAnswer: {2 * n}\n" for n in range(4))
+    requests = _pairs(shots)
+    lm = _default_model(batch_size=32)  # so that the tree is several pieces
+    other = Engine(lm.engine.path, n_threads=1, n_batch=252, n_ubatch=128)
+    try:
+        with_tree = [score for score, _ in lm.loglikelihood(requests)]
+        pairs = [lm.encode_pair(str(request.context), request.continuation) for request in requests]
+        before, with_other_layout = (
+            [_naive_score(engine, *pair)[0] for pair in pairs] for engine in (lm.engine, other)
+        )
+    finally:
+        lm.close()
+        other.close()
+    largest, mean = _apart(with_tree, before)
+    yardstick, mean_yardstick = _apart(with_other_layout, before)
+    assert yardstick < 1  # or more than a layout differs, and nothing is measured by it
+    assert largest <= max(yardstick, ROUNDING)
+    assert mean <= max(mean_yardstick, ROUNDING)
+
+
 def test_scores_do_not_depend_on_the_batch(lm: GgufLM) -> None:
     requests = _pairs()
     together = lm.loglikelihood(requests)
@@ -103,7 +135,7 @@ def test_scores_do_not_depend_on_the_batch(lm: GgufLM) -> None:
 
 def test_the_greedy_token_is_flagged_and_probabilities_sum_to_one(lm: GgufLM) -> None:
     tokens = lm.encode("The capital of France is")
-    _rows(lm, tokens)
+    _rows(lm.engine, tokens)
     scores = lm.engine.score(len(tokens) - 1, range(49152))
     assert math.fsum(math.exp(score) for score, _ in scores) == pytest.approx(1.0, abs=1e-6)
     assert sum(is_top for _, is_top in scores) == 1
@@ -120,7 +152,7 @@ def test_empty_context_and_empty_continuation(lm: GgufLM) -> None:
         LoglikelihoodRequest("t", 0, 1, Prompt(("",)), ""),
     ]
     (score, _), nothing = lm.loglikelihood(requests)
-    expected, _ = _naive_score(lm, [lm.prefix_token], lm.engine.tokenize("Paris"))
+    expected, _ = _naive_score(lm.engine, [lm.prefix_token], lm.engine.tokenize("Paris"))
     assert score == pytest.approx(expected, abs=CLOSE)
     assert nothing == (0.0, True)
     assert lm.empty_continuations == before + 1
@@ -141,7 +173,7 @@ def test_a_long_context_loses_its_beginning_and_is_counted(narrow: GgufLM) -> No
     )
     start, continuation = narrow.encode_pair(context, " so on")
     kept = start[-(16 + 1 - len(continuation)) :]
-    assert score == pytest.approx(_naive_score(narrow, kept, continuation)[0], abs=CLOSE)
+    assert score == pytest.approx(_naive_score(narrow.engine, kept, continuation)[0], abs=CLOSE)
     assert narrow.describe()["truncated_requests"] == 1
     assert "lost their beginning" in narrow.warnings[0]
 
@@ -159,7 +191,7 @@ def test_rolling_windows_score_each_token_once(narrow: GgufLM) -> None:
         end = min(scored + 16, len(tokens) - 1)
         window = tokens[max(0, end - 16) : end + 1]
         new = end - scored
-        expected += _naive_score(narrow, window[:-new], window[-new:])[0]
+        expected += _naive_score(narrow.engine, window[:-new], window[-new:])[0]
     texts = [RollingRequest("t", 0, 0, text), RollingRequest("t", 1, 0, "")]
     assert narrow.loglikelihood_rolling(texts) == pytest.approx([expected, 0.0], abs=CLOSE * 3)
 
@@ -168,7 +200,7 @@ def test_greedy_generation_equals_a_naive_loop(lm: GgufLM) -> None:
     tokens = lm.encode("The capital of France is")
     generated: list[int] = []
     for _ in range(6):
-        row = _rows(lm, tokens + generated)[-1]
+        row = _rows(lm.engine, tokens + generated)[-1]
         generated.append(row.index(max(row)))
     expected = b"".join(lm.engine.piece(token) for token in generated).decode()
     (reply,) = lm.generate_until([_prompt("The capital of France is", max_gen_toks=6)])

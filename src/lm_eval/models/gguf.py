@@ -150,7 +150,7 @@ class GgufLM(StreamingLM):
             "n_ctx_train": engine.n_ctx_train,
             "n_threads": engine.n_threads,
             "n_batch": engine.n_batch,
-            "n_ubatch": TOKENS_AT_ONCE,
+            "n_ubatch": engine.n_ubatch,
             "n_parallel": self.n_parallel,
             "kv_budget": engine.kv_budget,
             "add_bos_token": self.add_bos_token,

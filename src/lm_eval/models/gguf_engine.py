@@ -46,15 +46,23 @@ class Entry:
 
 
 class Engine:
-    """One loaded model file and its cache. ``n_batch`` is the number of tokens per decode call."""
+    """One loaded model file and its cache. ``n_batch`` is the number of tokens per decode call,
+    ``n_ubatch`` that of tokens llama.cpp evaluates at a time."""
 
     def __init__(
-        self, path: Path, *, n_threads: int, n_batch: int, kv_budget: int | None = None
+        self,
+        path: Path,
+        *,
+        n_threads: int,
+        n_batch: int,
+        n_ubatch: int = TOKENS_AT_ONCE,
+        kv_budget: int | None = None,
     ) -> None:
         self._np, self._llama = _import_backend()
         self.path = path
         self.n_threads = n_threads
         self.n_batch = n_batch
+        self.n_ubatch = n_ubatch
         self.kv_budget = kv_budget or _CACHE_BYTES
         self._context: Any = None
         self._cells = 0
@@ -194,8 +202,9 @@ class Engine:
     def _open(self, cells: int) -> Any:
         params = self._llama.LlamaContextParams()
         params.n_ctx = cells
-        params.n_batch = self.n_batch + 1
-        params.n_ubatch = TOKENS_AT_ONCE
+        # Newer releases end the process if a batch has room for fewer tokens than sequences.
+        params.n_batch = max(self.n_batch, MAX_SEQUENCES) + 1
+        params.n_ubatch = self.n_ubatch
         params.n_seq_max = MAX_SEQUENCES + 1
         params.flash_attn_type = 1
         params.n_threads = params.n_threads_batch = self.n_threads
@@ -236,7 +245,7 @@ class Engine:
         self._batch.clear()
         for entry in entries:
             self._batch.add(entry.token, entry.position, entry.sequences, entry.wants_logits)
-        is_padded = len(entries) % TOKENS_AT_ONCE == 1
+        is_padded = len(entries) % self.n_ubatch == 1
         if is_padded:
             self._batch.add(entries[-1].token, 0, [_PADDING_SEQUENCE], False)
         try:
