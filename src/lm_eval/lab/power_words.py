@@ -15,15 +15,16 @@ def power_words(
     assumptions: Sequence[Assumptions], rows: Sequence[PowerRow], question: Question
 ) -> Iterator[str]:
     """What the rows say: of several pairs, about the one that varies most."""
-    factor(question.alpha, question.power)  # the same check for every question
+    factor(question.level, question.power)  # the same check for every question
     if not rows:
         yield "None of the differences looked for can be. Give one with --difference."
         return
     hardest = max(assumptions, key=lambda one: one.variance + 2 * one.within / one.repeats)
     own = [row for row in rows if row.label == hardest.label]
     where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
-    chance, level = _percent(question.power), _percent(question.alpha)
+    chance, level = _percent(question.power), _percent(question.level)
     yield from _sentences(hardest, own, question, chance, level, where)
+    yield from _several(assumptions, question, level)
     clusters = [one.num_clusters for one in assumptions if one.num_clusters is not None]
     if clusters and min(clusters) < FEW_CLUSTERS:
         yield (
@@ -69,6 +70,21 @@ def _sentences(
         yield from _by_exact_test(one, row, chance)
         if one.num_items is not None and question.items is None:
             yield _items_for(one, question)
+
+
+def _several(assumptions: Sequence[Assumptions], question: Question, level: str) -> Iterator[str]:
+    """What being one of several comparisons means for these numbers."""
+    if question.comparisons > 1:
+        yield (
+            f"The {level} level is {_percent(question.alpha)} shared among {question.comparisons:,} "
+            "comparisons: Holm's first and strictest step. Later steps are milder, so each comparison "
+            "finds its difference at least as often as said here."
+        )
+    elif len(assumptions) > 1:
+        yield (
+            "Each is planned as if it were the only comparison. Where several are tested together, "
+            "--comparisons says how many."
+        )
 
 
 def _by_exact_test(one: Assumptions, row: PowerRow, chance: str) -> Iterator[str]:
@@ -142,7 +158,9 @@ def _middle(rows: Sequence[PowerRow], one: Assumptions) -> PowerRow:
 
 
 def _percent(share: float) -> str:
-    """``80 %``, ``99.5 %``."""
+    """``80 %``, ``99.5 %``, ``0.83 %``, ``0.0026 %``."""
+    if share < 0.01:
+        return f"{100 * share:.2g} %"
     return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"
 
 
