@@ -150,7 +150,7 @@ def add_power(commands: Any) -> None:
             ("lm-eval power --difference 0.03 --variance 0.11 --within 0.17", "items or repeats?"),
             (
                 "lm-eval power --items 200 --discordant 0.2 --comparisons 6",
-                "every two of 4 formats",
+                "pairs of 4 formats",
             ),
         ),
     )
