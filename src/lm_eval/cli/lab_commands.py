@@ -290,7 +290,11 @@ def add_diff(commands: Any) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     """Which results of several runs are wanted, and which number of each."""
     parser.add_argument(
-        "--tasks", "-t", nargs="+", metavar="NAME", help="only these tasks (or task@format)"
+        "--tasks",
+        "-t",
+        nargs="+",
+        metavar="NAME",
+        help="only these tasks or groups (or task@format)",
     )
     parser.add_argument("--formats", nargs="+", metavar="NAME", help="only these formats")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models")
