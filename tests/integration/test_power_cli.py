@@ -161,6 +161,22 @@ def test_runs_of_one_model_with_other_arguments_are_told_apart(work: Workplace) 
     assert "Note: dummy was asked with different --model_args." in done.out.replace("\n", " ")
 
 
+def test_formats_of_several_models_are_pairs_of_their_own(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}})
+    for seed in ("1", "2"):
+        assert work.run("--tasks", "t.yaml@*", "--model_args", f"seed={seed}").code == 0
+    found = rows(work, "out")
+    assert [row["label"] for row in found if "mcqa − t@cloze" in row["label"]] == [
+        f"t@mcqa − t@cloze (dummy (seed={seed}))" for seed in ("1", "2")
+    ]
+    assert len({row["label"] for row in found}) == len(found) == 4
+    plan = json.loads((work.folder / "plan.json").read_text())
+    said = work.cli("power", "out").out
+    for one, row in zip(plan["assumptions"], plan["rows"], strict=True):
+        line = f"{one['variance']:.4f}      {row['difference']:.4f}"
+        assert line in said  # each with its own variance
+
+
 def test_the_exact_test_that_will_be_used_stands_beside_the_formula(work: Workplace) -> None:
     (row,) = rows(work, "--difference", "0.03", "--discordant", "0.2")
     assert (row["items"], row["power"]) == (1745, 0.8)
@@ -217,7 +233,7 @@ def test_one_comparison_is_the_default_and_several_pairs_say_so(work: Workplace)
         formats={"mcqa": {}, "cloze": {}, "other": {"type": "cloze", "question_prefix": "Q: "}}
     )
     assert work.run("--tasks", "t.yaml@*").code == 0
-    assert "--comparisons says how many" in work.cli("power", "out").out.replace("\n", " ")
+    assert "give their number with --comparisons" in work.cli("power", "out").out.replace("\n", " ")
     assert "--comparisons" not in work.cli("power", "out", "--comparisons", "3").out
 
 

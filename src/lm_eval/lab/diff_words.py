@@ -11,6 +11,7 @@ from lm_eval.lab.diff import ResultDiff
 from lm_eval.lab.diff_facts import Finding, in_order
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
+from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread_report import p_words, signed
 from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
@@ -116,7 +117,8 @@ def _chance(found: Paired) -> str:
     if needed is None:
         return said
     return (
-        f"{said} {found.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
+        f"{said} {counted(found.n, 'item')} can find a true difference of {number(needed)} in 4 of 5 "
+        "comparisons."
     )
 
 
@@ -340,7 +342,8 @@ def _reading(sample: Sample) -> str:
 
 
 def _of(count: int, total: int, what: str) -> str:
-    return f"the same on all {total}" if not count else f"{count} of {total} {what}"
+    same = "the same" if total == 1 else f"the same on all {total}"
+    return f"{count} of {total} {what}" if count else same
 
 
 def _short(value: Any) -> str:

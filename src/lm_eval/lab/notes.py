@@ -69,7 +69,10 @@ def block_notes(block: Block) -> Iterator[str]:
     if block.steady is not None and block.num_items:
         ones, zeros = block.steady
         flip = block.num_items - ones - zeros
-        are = "are right" if block.higher_is_better else "score 1"
+        one = ones == 1
+        are = (
+            ("is" if one else "are") + " right" if block.higher_is_better else f"score{'s' * one} 1"
+        )
         yield (
             f"Of {items(block)}, {ones} {are} {block.under} all, {zeros} {block.under} none and {flip} "
             f"depend{'s' if flip == 1 else ''} on the {block.compares[:-1]}."

@@ -82,8 +82,8 @@ def _several(assumptions: Sequence[Assumptions], question: Question, level: str)
         )
     elif len(assumptions) > 1:
         yield (
-            "Each is planned as if it were the only comparison. Where several are tested together, "
-            "--comparisons says how many."
+            "Each is planned as if it were the only comparison. Where several are tested together, give "
+            "their number with --comparisons."
         )
 
 
@@ -103,9 +103,9 @@ def _by_exact_test(one: Assumptions, row: PowerRow, chance: str) -> Iterator[str
     )
     if one.discordant is not None and row.difference > one.discordant:
         yield (
-            f"A difference of {row.difference:.4g} takes as many items that one has right and the other "
-            f"wrong, which is more than the {one.discordant:.2g} here; the exact test is worked out "
-            f"with {row.difference:.4g}."
+            f"A difference of {row.difference:.4g} takes at least that share of items that one has "
+            f"right and the other wrong, which is more than the {one.discordant:.2g} here; the exact "
+            f"test is worked out with {row.difference:.4g}."
         )
 
 
@@ -132,7 +132,7 @@ def _compared_with_run(one: Assumptions, row: PowerRow) -> str:
     needed = _needed(row)
     if needed <= one.num_items:
         return f"The run has {one.num_items:,}: enough."
-    return f"The run has {one.num_items:,}, so {needed / one.num_items:.1f} times as many."
+    return f"The run has {one.num_items:,}, so it takes {needed / one.num_items:.1f} times as many."
 
 
 def _needed(row: PowerRow) -> int:

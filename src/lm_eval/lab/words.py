@@ -43,8 +43,9 @@ def title(block: Block) -> str:
     """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
     shared = "asked of" if block.compares == "formats" else "under the format"
     tasks = f" of {len(block.members)} tasks" if block.members else ""
+    same = "item" if block.num_items == 1 else items(block)
     return (
-        f"{visible(block.task)}: {len(block.rows)} {block.compares} on the same {items(block)}{tasks}, "
+        f"{visible(block.task)}: {len(block.rows)} {block.compares} on the same {same}{tasks}, "
         f"{shared} {visible(block.within)}"
     )
 
