@@ -11,7 +11,6 @@ from lm_eval.lab.diff import ResultDiff
 from lm_eval.lab.diff_facts import Finding, in_order
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
-from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread_report import p_words, signed
 from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
@@ -117,8 +116,7 @@ def _chance(found: Paired) -> str:
     if needed is None:
         return said
     return (
-        f"{said} {counted(found.n, 'item')} can find a true difference of {number(needed)} in 4 of 5 "
-        "comparisons."
+        f"{said} {found.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
     )
 
 

@@ -165,6 +165,15 @@ def test_one_item_is_counted_as_one() -> None:
     assert "Of 3 items, 1 is right under all, 1 under none and 1 depends on the format." in text
 
 
+def test_methods_of_intervals_are_named_once_and_few_clusters_apart() -> None:
+    clusters = tuple(f"p{place // 5}" for place in range(40))
+    scores = right(40, 0.5, 1), right(40, 0.5, 1), right(40, 0.6, 2)
+    rows = [row(f"f{k}", one, clusters=clusters) for k, one in enumerate(scores)]
+    text = " ".join(printed(compare(rows, FAST), ends=False).split())
+    over = "t over 8 clusters"
+    assert f"Intervals of scores: {over}; of differences: {over}. 8 clusters are few" in text
+
+
 def test_of_two_formats_none_is_more_like_the_others() -> None:
     three = compare(grid(), FAST).rankings[0]
     assert any("most like the other formats" in one for one in ranking_sentences(three))
