@@ -132,9 +132,13 @@ def shown_by(model: LM) -> Show:
 
 
 def check_groups(groups: Sequence[Group]) -> None:
-    """Refuse a group that wants the mean of a metric that none of its tasks has."""
+    """Refuse a group that wants the mean of a metric that none of its tasks has.
+
+    Of ``group@*``, it is enough that they have it under one of the formats.
+    """
     for group in groups:
-        known = [metric_names(task) for task in group.tasks()]
+        same = [other for other in groups if other.config is group.config]
+        known = [metric_names(task) for other in same for task in other.tasks()]
         if None in known:
             continue
         having = sorted({name for names in known for name in names or ()})

@@ -710,7 +710,7 @@ def test_ways_of_naming_tasks(place: Workplace) -> None:
     assert run("demo_mcq,demo_short") == ["demo_mcq", "demo_short"]
     assert run("demo_mcq", "demo_mcq") == ["demo_mcq"]
     assert run("demo_m*") == ["demo_mcq"]
-    assert run("demo@cot") == ["demo_mcq@cot", "demo_short@cot", "demo"]
+    assert run("demo@cot") == ["demo_mcq@cot", "demo_short@cot", "demo@cot"]
     assert run("demo_mcq@*") == [f"demo_mcq@{f}" for f in ("mcqa", "cloze", "generate", "cot")]
 
 

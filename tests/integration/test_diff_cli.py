@@ -211,6 +211,18 @@ def test_scores_of_the_same_readings(place: Workplace) -> None:
     assert "Behind the scoring: the targets." in found["said"]
 
 
+def test_one_item_is_counted_as_one_and_a_limit_shown_as_given(place: Workplace) -> None:
+    run(place, "a", "--limit", "1", "--model_args", "seed=3")
+    run(place, "b", "--limit", "1", "--model_args", "seed=3")
+    run(place, "c", "--model_args", "seed=3")
+    text = plain(place.cli("diff", "a", "b").out)
+    assert "on 1 item, B" in text
+    assert "On the item of both:" in text
+    assert "prompts      the same\n" in text
+    assert "arguments    same: seed=3\n" in text
+    assert "limit: 1 → not given" in place.cli("diff", "a", "c").out
+
+
 def test_screens(place: Workplace) -> None:
     """The whole screen, as plain text. To change it: read what is printed, and copy it."""
     run(place, "a", fmt="generate,mcqa")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from statistics import mean, variance
 from typing import Any
 
 import pytest
 from command_line import Workplace
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import NormalIndPower
 
 NINTH, SIXTH = str(1 / 9), str(1 / 6)
 
@@ -96,6 +100,8 @@ def test_few_items_are_called_rough_and_may_show_nothing(work: Workplace) -> Non
         (["--variance", "1", "--repeats", "3"], "--repeats changes nothing"),
         (["--variance", "1", "--within", "1", "--repeats", "0"], "Repeats are 1 or more"),
         (["--variance", "1", "--discordant", "0.1"], "say the same thing"),
+        (["--variance", "1", "--comparisons", "0"], "from 1 to 1,000,000; got 0"),
+        (["--variance", "1", "--comparisons", "two"], "'two' is no whole number"),
         (["--discordant", "1.5"], "above 0 and up to 1"),
         (["--discordant", "0.1", "--difference", "0.2"], "cannot be"),
         (["--accuracy", "0.7"], "--accuracy needs --correlation"),
@@ -155,6 +161,22 @@ def test_runs_of_one_model_with_other_arguments_are_told_apart(work: Workplace) 
     assert "Note: dummy was asked with different --model_args." in done.out.replace("\n", " ")
 
 
+def test_formats_of_several_models_are_pairs_of_their_own(work: Workplace) -> None:
+    work.task(formats={"mcqa": {}, "cloze": {}})
+    for seed in ("1", "2"):
+        assert work.run("--tasks", "t.yaml@*", "--model_args", f"seed={seed}").code == 0
+    found = rows(work, "out")
+    assert [row["label"] for row in found if "mcqa − t@cloze" in row["label"]] == [
+        f"t@mcqa − t@cloze (dummy (seed={seed}))" for seed in ("1", "2")
+    ]
+    assert len({row["label"] for row in found}) == len(found) == 4
+    plan = json.loads((work.folder / "plan.json").read_text())
+    said = work.cli("power", "out").out
+    for one, row in zip(plan["assumptions"], plan["rows"], strict=True):
+        line = f"{one['variance']:.4f}      {row['difference']:.4f}"
+        assert line in said  # each with its own variance
+
+
 def test_the_exact_test_that_will_be_used_stands_beside_the_formula(work: Workplace) -> None:
     (row,) = rows(work, "--difference", "0.03", "--discordant", "0.2")
     assert (row["items"], row["power"]) == (1745, 0.8)
@@ -168,6 +190,51 @@ def test_the_exact_test_that_will_be_used_stands_beside_the_formula(work: Workpl
     assert chance["exact"]["power"] == pytest.approx(0.8, abs=1e-3)
     for other in (("--variance", "0.2"), ("--discordant", "0.2", "--within", "0.1")):
         assert all(row["exact"] is None for row in rows(work, "--difference", "0.03", *other))
+
+
+def test_several_comparisons_are_planned_at_the_first_step_of_holm(work: Workplace) -> None:
+    assumed = ("--difference", "0.03", "--variance", "0.2", "--comparisons", "6")
+    (row,) = rows(work, *assumed)
+    by_statsmodels = NormalIndPower().solve_power(
+        0.03 / 0.2**0.5, alpha=0.05 / 6, power=0.8, ratio=0
+    )
+    assert row["items"] == math.ceil(by_statsmodels) == 2692
+    said = work.cli("power", *assumed).out.replace("\n", " ")
+    assert "in 80 % of comparisons at the 0.83 % level takes 2,692 items." in said
+    assert "The 0.83 % level is 5 % shared among 6 comparisons" in said
+    assert "finds its difference at least as often as said here" in said
+
+
+def test_the_exact_test_beside_others_that_find_nothing_is_that_of_holm(work: Workplace) -> None:
+    given = ("--items", "24", "--discordant", "0.6", "--difference", "0.5", "--comparisons", "3")
+    (row,) = rows(work, *given)
+    outcomes = stats.multinomial(24, [0.55, 0.05, 0.4])
+    found = math.fsum(
+        outcomes.pmf([wins, losses, 24 - wins - losses])
+        for wins in range(25)
+        for losses in range(25 - wins)
+        if _holm_finds(wins, losses, beside=2)
+    )
+    assert row["exact"]["power"] == pytest.approx(found, abs=1e-9)
+    (alone,) = rows(work, *given[:-2])
+    assert alone["exact"]["power"] > row["exact"]["power"] + 0.05
+
+
+def _holm_finds(wins: int, losses: int, *, beside: int) -> bool:
+    p = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    return bool(multipletests([p, *[1.0] * beside], alpha=0.05, method="holm")[0][0])
+
+
+def test_one_comparison_is_the_default_and_several_pairs_say_so(work: Workplace) -> None:
+    assumed = ("--difference", "0.03", "--discordant", "0.2")
+    assert rows(work, *assumed) == rows(work, *assumed, "--comparisons", "1")
+    assert "--comparisons" not in work.cli("power", *assumed).out
+    work.task(
+        formats={"mcqa": {}, "cloze": {}, "other": {"type": "cloze", "question_prefix": "Q: "}}
+    )
+    assert work.run("--tasks", "t.yaml@*").code == 0
+    assert "give their number with --comparisons" in work.cli("power", "out").out.replace("\n", " ")
+    assert "--comparisons" not in work.cli("power", "out", "--comparisons", "3").out
 
 
 def test_a_difference_beyond_the_discordant_items_is_planned_with_as_many(work: Workplace) -> None:

@@ -148,6 +148,10 @@ def add_power(commands: Any) -> None:
             ("lm-eval power out --difference 0.05", "items it takes"),
             ("lm-eval power --items 200 --discordant 0.2", "what 200 items show"),
             ("lm-eval power --difference 0.03 --variance 0.11 --within 0.17", "items or repeats?"),
+            (
+                "lm-eval power --items 200 --discordant 0.2 --comparisons 6",
+                "pairs of 4 formats",
+            ),
         ),
     )
     parser.add_argument(
@@ -177,6 +181,13 @@ def add_power(commands: Any) -> None:
     )
     parser.add_argument(
         "--repeats", type=whole_number, metavar="K", help="replies to each item, with --within"
+    )
+    parser.add_argument(
+        "--comparisons",
+        type=whole_number,
+        default=1,
+        metavar="K",
+        help="how many are tested together, adjusted by Holm: 6 for every two of 4 formats (default: 1)",
     )
     parser.add_argument(
         "--alpha", type=real_number, default=0.05, metavar="P", help="level (default: 0.05)"
@@ -279,7 +290,11 @@ def add_diff(commands: Any) -> None:
 def _add_choice(parser: argparse.ArgumentParser) -> None:
     """Which results of several runs are wanted, and which number of each."""
     parser.add_argument(
-        "--tasks", "-t", nargs="+", metavar="NAME", help="only these tasks (or task@format)"
+        "--tasks",
+        "-t",
+        nargs="+",
+        metavar="NAME",
+        help="only these tasks or groups (or task@format)",
     )
     parser.add_argument("--formats", nargs="+", metavar="NAME", help="only these formats")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models")

@@ -19,6 +19,7 @@ from lm_eval.reports.terminal import console, visible
 from lm_eval.stats.power import total_variance, variance_of_difference
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
+MOST_COMPARISONS = 1_000_000
 _COLUMNS = (
     Column("name", "What is compared", wraps=True),
     Column("varies", "Variance", is_number=True),
@@ -77,8 +78,12 @@ def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> No
 
 
 def _question(args: argparse.Namespace) -> Question:
-    given = (args.difference, args.items, args.repeats, args.alpha, args.power)
+    given = (args.difference, args.items, args.repeats, args.alpha, args.power, args.comparisons)
     question = Question(*given)
+    if not 1 <= question.comparisons <= MOST_COMPARISONS:
+        raise UsageError(
+            f"--comparisons is a number from 1 to {MOST_COMPARISONS:,}; got {args.comparisons}."
+        )
     if question.difference is not None and question.difference <= 0:
         raise UsageError(
             f"--difference is a number above 0, such as 0.03; got {args.difference:g}."

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.lab.grouped import comparable, groups_in, tasks_below
 from lm_eval.lab.measured import Measurement, measurement
 from lm_eval.lab.stored import StoredRun
 
@@ -23,7 +24,7 @@ class Choice:
     """Which results of the runs are wanted; empty: all of them."""
 
     tasks: Sequence[str] = ()
-    """Task names, or ``task@format``."""
+    """Names of tasks or groups, or ``task@format``."""
     formats: Sequence[str] = ()
     models: Sequence[str] = ()
     metrics: Sequence[str] = ()
@@ -62,6 +63,7 @@ def chosen(
 ) -> tuple[list[Measurement], list[str]]:
     """The measurements that are wanted, in the order of the runs, and notes on what was left out.
 
+    Groups come first, where they can be compared as one. A group that is named stands for itself alone.
     Of several results of the same model, task and format the newest counts. A model that was asked the
     same with other arguments is another one, and called after them. Only what is wanted is read.
     """
@@ -72,17 +74,18 @@ def chosen(
     wanted = [
         one
         for one in results
-        if _is_among(choice.tasks, one.task, one.name)
+        if (_is_among(choice.tasks, one.task, one.name) or _is_in_group(choice.tasks, one))
         and _is_among(choice.formats, one.format)
         and _is_among(choice.models, one.model, one.run.model)
     ]
-    _check(choice.tasks, "--tasks", [name for one in results for name in (one.task, one.name)])
+    named = [name for one in results for name in (one.task, one.name)]
+    _check(choice.tasks, "--tasks", [*named, *(name for run in runs for name in _groups(run))])
     _check(choice.formats, "--formats", [one.format for one in results])
     _check(
         choice.models, "--models", [name for one in results for name in (one.run.model, one.model)]
     )
     kept, older = _newest(wanted)
-    return [
+    found = [
         measurement(
             one.run.results,
             one.run.items,
@@ -92,7 +95,39 @@ def chosen(
             choice.metrics,
         )
         for one in kept
-    ], [*notes, *older]
+    ]
+    return _with_groups(found, runs, choice.tasks), [*notes, *older]
+
+
+def _with_groups(
+    found: Sequence[Measurement], runs: Sequence[StoredRun], wanted: Sequence[str]
+) -> list[Measurement]:
+    """The groups that are wanted and can be compared, and the tasks that are wanted themselves."""
+    of_runs = [(run, [one for one in found if one.run == str(run.path)]) for run in runs]
+    groups = [
+        group
+        for run, same in of_runs
+        for group in groups_in(run.results, same)
+        if _is_among(wanted, group.task, group.name)
+    ]
+    groups = comparable(groups)
+    return [*groups, *(one for one in found if not groups or _is_among(wanted, one.task, one.name))]
+
+
+def _groups(run: StoredRun) -> list[str]:
+    """What the groups with a score may be called: ``group`` and ``group@format``."""
+    names = run.results.get("groups", {})
+    return [called for name in names for called in (name.partition("@")[0], name)]
+
+
+def _is_in_group(wanted: Sequence[str], one: _Result) -> bool:
+    """Whether a result belongs to a group that is wanted."""
+    groups = one.run.results.get("groups", {})
+    return any(
+        one.name in tasks_below(one.run.results, name)
+        for name in groups
+        if name in wanted or name.partition("@")[0] in wanted
+    )
 
 
 def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:

@@ -140,6 +140,8 @@ class Block:
     components: Components | None = None
     left_out: Mapping[str, int] | None = None
     """Result → its items that others lack, where only common ones were asked for."""
+    members: tuple[str, ...] = ()
+    """Where ``task`` is a group, its tasks."""
 
     def row(self, label: str) -> Row:
         """The row of that label."""
@@ -197,6 +199,7 @@ class Block:
             "steady",
             "flip_counts",
             "left_out",
+            "members",
         )
         parts = {"omnibus": self.omnibus, "spread": self.spread, "components": self.components}
         return {

@@ -112,6 +112,7 @@ def _block(rows: Sequence[Measurement], compares: str, options: Options) -> Bloc
         # Cochran's test takes items as independent; with clusters, the spread's own test is the one.
         omnibus=cochran_q(scores) if len(rows) > 2 and not aligned.clusters else None,
         left_out=aligned.left_out or None,
+        members=rows[0].members,
     )
     return _with_formats(block, aligned, options) if is_formats else block
 

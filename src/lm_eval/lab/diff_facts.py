@@ -16,6 +16,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import LmEvalError
 from lm_eval.formats.compile import compile_format
 from lm_eval.lab.chosen import PLAIN
+from lm_eval.lab.phrases import counted
 from lm_eval.lab.reader_spec import reader_words
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.redact import redacted
@@ -103,7 +104,7 @@ def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
         Finding(
             "arguments",
             tuple(arguments),
-            same=_shown(config_a.get("model_args") or "none"),
+            same=_arguments_words(config_a.get("model_args")),
         ),
         _versions(ours, theirs),
     ]
@@ -130,7 +131,7 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
         found += _changes(_GENERATION, *configs)
     found += _both_say(_SETTINGS, _config(ours), _config(theirs))
     found += _both_say((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
-    known = "" if shots[0] is None else f"{shots[0]} shots, "
+    known = "" if shots[0] is None else f"{counted(shots[0], 'shot')}, "
     words = f"{known}limit, seeds, chat template, generation"
     return Finding("settings", tuple(found), same=words)
 
@@ -268,7 +269,16 @@ def _mapping_changes(first: Any, second: Any) -> list[Change]:
     return [] if ours == theirs else [Change("all", first, second)]
 
 
+def _arguments_words(given: Any) -> str:
+    """``seed=1, max_length=512``; ``none``."""
+    if not isinstance(given, Mapping):
+        return str(given or "none")
+    return ", ".join(f"{name}={value}" for name, value in given.items()) or "none"
+
+
 def _shown(value: Any) -> str:
     if value is None:
         return ABSENT
-    return value if value == "none" else shorten(value, SHOWN_CHARS)
+    if isinstance(value, float) and value.is_integer():  # --limit 7 is stored as 7.0
+        value = int(value)
+    return shorten(value, SHOWN_CHARS)

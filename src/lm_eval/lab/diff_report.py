@@ -10,6 +10,7 @@ from lm_eval.errors import listing
 from lm_eval.lab.diff import ResultDiff, RunDiff
 from lm_eval.lab.diff_facts import in_order
 from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
+from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread_report import difference_words, p_words, signed
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import NOTHING, interval, number
@@ -69,9 +70,9 @@ def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: in
     shared = [] if result.items is None else result.items.paired[0]
     if result.paired is not None:
         words = difference_words(result.paired, "A − B", "higher in A", "higher in B")
-        console.print(Paragraph("  ", f"On the {len(shared)} items of both: {words}"))
+        console.print(Paragraph("  ", f"On the {_items(shared)} of both: {words}"))
     elif result.no_test:
-        text = f"On the {len(shared)} items of both, luck cannot be told apart. {result.no_test}"
+        text = f"On the {_items(shared)} of both, luck cannot be told apart. {result.no_test}"
         console.print(Paragraph("  ", text))
     console.print()
     lines: list[Line] = list(fact_lines(in_order([*found.findings, *result.findings]), show))
@@ -83,6 +84,11 @@ def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: in
     console.print()
     for sentence in conclusion(result, found.findings):
         console.print(Paragraph("", sentence))
+
+
+def _items(shared: Sequence[float]) -> str:
+    """``7 items``; one goes without a number."""
+    return "item" if len(shared) == 1 else counted(len(shared), "item")
 
 
 def _print_lines(lines: Iterable[Line], console: Console) -> None:
@@ -103,7 +109,7 @@ def _print_table(results: Sequence[ResultDiff], console: Console) -> None:
             "  ",
             "items … scoring: what of the difference comes from items that one run lacks, from other "
             "prompts, other answers to the same prompt, other readings of the same answer, other "
-            "scores of the same reading.",
+            "scores of the same reading. p is about the items of both.",
         )
     )
 
@@ -141,7 +147,7 @@ def _score(side: str, one: Estimate | None) -> str:
     if one is None:
         return f"{side} has none"
     ends = interval(one)
-    count = f" on {one.n} items" if one.n else ""
+    count = f" on {counted(one.n, 'item')}" if one.n else ""
     return f"{side} {number(one.value)}{f' {ends}' if ends != NOTHING else ''}{count}"
 
 

@@ -340,7 +340,8 @@ def _reading(sample: Sample) -> str:
 
 
 def _of(count: int, total: int, what: str) -> str:
-    return f"the same on all {total}" if not count else f"{count} of {total} {what}"
+    same = "the same" if total == 1 else f"the same on all {total}"
+    return f"{count} of {total} {what}" if count else same
 
 
 def _short(value: Any) -> str:

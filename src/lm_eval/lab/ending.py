@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.lab.compared import Comparison
 from lm_eval.lab.comparing import compare
+from lm_eval.lab.grouped import comparable, groups_in
 from lm_eval.lab.measured import measurement
 from lm_eval.lab.tables import print_comparison
 from lm_eval.reports.items import ItemColumns
@@ -38,7 +39,8 @@ def print_formats(outcome: Outcome, console: Console) -> None:
         console.print()
         print_comparison(found, console, is_ending=True)
         if outcome.path is not None:
-            text = f"More numbers, the docs that flip, plots: `lm-eval compare {outcome.path}`"
+            more = "Task by task, more" if any(block.members for block in found.blocks) else "More"
+            text = f"{more} numbers, the docs that flip, plots: `lm-eval compare {outcome.path}`"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -51,7 +53,12 @@ def compared_formats(outcome: Outcome) -> Comparison:
         return columns[name, filter_name]
 
     model = str(results["model_name"])
-    return compare([measurement(results, items, name, "", model) for name in _several(outcome)])
+    found = [measurement(results, items, name, "", model) for name in _several(outcome)]
+    groups = comparable(list(groups_in(results, found)))
+    if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
+        inside = {task for group in groups for task in group.members}
+        found = [one for one in found if one.task not in inside]
+    return compare([*groups, *found])
 
 
 def _several(outcome: Outcome) -> list[str]:

@@ -54,6 +54,8 @@ class Measurement:
     """What the answers cost: requests, tokens, seconds."""
     facts: Mapping[str, Any] | None = None
     """What else the results say about it: fingerprints, versions, notes."""
+    members: tuple[str, ...] = ()
+    """Of a group, its tasks."""
 
     @property
     def more_formats(self) -> str | None:

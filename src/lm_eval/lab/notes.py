@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Block
+from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Block, Pair
 from lm_eval.lab.phrases import items, p_words
 from lm_eval.reports.table import number
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.clusters import FEW_CLUSTERS
+from lm_eval.stats.intervals import Estimate
 
 SMALL_N = 300
 """Below so many items the probability that one row is truly better is shown as well."""
@@ -30,9 +31,19 @@ def pair_notes(block: Block) -> Iterator[str]:
         "Difference: of the two scores, with its own 95 % interval. p: how often luck alone makes one "
         f"as large where there is none ({tests}{adjusted}); below 0.05 it counts as real."
     )
+    if any(_leaves_out_0(pair) and not pair.is_significant for pair in block.pairs):
+        yield (
+            "An interval may leave out 0 although p is 0.05 or more: p decides, the more cautious of "
+            "the two."
+        )
     yield " ".join(_column_notes(block))
     if not block.higher_is_better:
         yield "Less is better here: the first of two has the lower score, so differences are negative."
+
+
+def _leaves_out_0(pair: Pair) -> bool:
+    found = pair.result.difference
+    return found.low is not None and found.high is not None and found.low * found.high > 0
 
 
 def _column_notes(block: Block) -> Iterator[str]:
@@ -69,15 +80,20 @@ def block_notes(block: Block) -> Iterator[str]:
     if block.steady is not None and block.num_items:
         ones, zeros = block.steady
         flip = block.num_items - ones - zeros
-        are = "are right" if block.higher_is_better else "score 1"
+        one = ones == 1
+        are = (
+            ("is" if one else "are") + " right" if block.higher_is_better else f"score{'s' * one} 1"
+        )
         yield (
             f"Of {items(block)}, {ones} {are} {block.under} all, {zeros} {block.under} none and {flip} "
             f"depend{'s' if flip == 1 else ''} on the {block.compares[:-1]}."
         )
     if any(row.bounds is not None and row.num_unread for row in block.rows):
         yield "Bounds: the score if all unread answers were wrong, and if all were right."
-    methods = list(dict.fromkeys(row.score.method for row in block.rows))
-    yield f"Intervals of scores: {', '.join(methods)}; of differences: {_difference_methods(block)}."
+    yield (
+        f"Intervals of scores: {_methods(row.score for row in block.rows)}; of differences: "
+        f"{_methods(pair.result.difference for pair in block.pairs)}."
+    )
     if block.num_clusters and block.num_clusters < FEW_CLUSTERS:
         yield (
             f"{block.num_clusters} clusters are few: below {FEW_CLUSTERS}, intervals over clusters tend "
@@ -116,8 +132,10 @@ def _spread_note(block: Block) -> str:
     return text
 
 
-def _difference_methods(block: Block) -> str:
-    return ", ".join(dict.fromkeys(pair.result.difference.method for pair in block.pairs))
+def _methods(found: Iterable[Estimate]) -> str:
+    """How those that are there are made; that clusters are few is said in a note of its own."""
+    made = [one.method.removesuffix(", few clusters") for one in found if one.low is not None]
+    return " or ".join(dict.fromkeys(made)) or "none"
 
 
 def flip_notes(block: Block, limit: int) -> Iterator[str]:

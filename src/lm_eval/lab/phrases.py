@@ -29,10 +29,15 @@ def p_words(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.9995 else "p = 1"
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 item``, ``1,200 items``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def items(block: Block) -> str:
     """``32 items``, ``200 items in 40 clusters``."""
-    text = f"{block.num_items:,} item{'' if block.num_items == 1 else 's'}"
-    return f"{text} in {block.num_clusters:,} clusters" if block.num_clusters else text
+    text = counted(block.num_items, "item")
+    return f"{text} in {counted(block.num_clusters, 'cluster')}" if block.num_clusters else text
 
 
 def lead(block: Block, pair: Pair) -> str:

@@ -60,6 +60,13 @@ class Question:
     repeats: int | None = None
     alpha: float = ALPHA
     power: float = POWER
+    comparisons: int = 1
+    """How many are tested together, with p-values adjusted by Holm."""
+
+    @property
+    def level(self) -> float:
+        """Of one comparison: Holm's first step, at which it finds no more than at its later ones."""
+        return self.alpha / self.comparisons
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ def items_row(one: Assumptions, question: Question, difference: float, repeats: 
     exact = items_needed(
         difference,
         variance=_total(one, repeats),
-        alpha=question.alpha,
+        alpha=question.level,
         power=question.power,
     )
     items = max(1, math.ceil(exact))
@@ -123,7 +130,7 @@ def items_row(one: Assumptions, question: Question, difference: float, repeats: 
         needed = exact_items(
             difference,
             discordant=_discordant(one, difference),
-            alpha=question.alpha,
+            alpha=question.level,
             power=question.power,
         )
         found = replace(found, items=needed)
@@ -132,10 +139,10 @@ def items_row(one: Assumptions, question: Question, difference: float, repeats: 
 
 def _difference_row(one: Assumptions, question: Question, items: int, repeats: int) -> PowerRow:
     found = detectable(
-        items, variance=_total(one, repeats), alpha=question.alpha, power=question.power
+        items, variance=_total(one, repeats), alpha=question.level, power=question.power
     )
     is_own = items == one.num_items
-    if found > one.limit or (is_own and not can_find(one.num_clusters or items, question.alpha)):
+    if found > one.limit or (is_own and not can_find(one.num_clusters or items, question.level)):
         return PowerRow(one.label, None, items, repeats, question.power)
     exact = _exact(one, found, items, question)
     if exact is not None and one.discordant is not None:
@@ -143,7 +150,7 @@ def _difference_row(one: Assumptions, question: Question, items: int, repeats: i
             items,
             discordant=one.discordant,
             largest=one.limit,
-            alpha=question.alpha,
+            alpha=question.level,
             power=question.power,
         )
         exact = replace(exact, difference=smallest)
@@ -154,7 +161,7 @@ def _exact(one: Assumptions, difference: float, items: int, question: Question) 
     if one.discordant is None:
         return None
     rate = _discordant(one, difference)
-    found = exact_power(difference, items, discordant=rate, alpha=question.alpha)
+    found = exact_power(difference, items, discordant=rate, alpha=question.level)
     return None if found is None else Exact(found)
 
 
@@ -168,7 +175,7 @@ def _chance_rows(
     one: Assumptions, question: Question, items: int, difference: float
 ) -> Iterator[PowerRow]:
     repeats = question.repeats or one.repeats
-    chance = power_of(difference, items, variance=_total(one, repeats), alpha=question.alpha)
+    chance = power_of(difference, items, variance=_total(one, repeats), alpha=question.level)
     yield PowerRow(
         one.label, difference, items, repeats, chance, _exact(one, difference, items, question)
     )
@@ -178,7 +185,7 @@ def _chance_rows(
             variance=one.variance,
             within_a=one.within,
             within_b=one.within,
-            alpha=question.alpha,
+            alpha=question.level,
             power=question.power,
         )
         needed = None if found is None else math.ceil(found - 1e-9)

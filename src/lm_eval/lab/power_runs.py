@@ -33,10 +33,12 @@ def pairs_in_runs(
     if not pairs:
         raise ComparisonError(" ".join([_nothing_to_pair(found), *notes]))
     replies = {str(run.path): run for run in runs}
+    has_models = len({one.model for one in found}) > 1
     made = [
         _assumptions(
             align([a, b], intersect=intersect),
             [_Replies.of(replies[one.run], one) for one in (a, b)],
+            _label(a, b, has_models=has_models),
         )
         for a, b in pairs
     ]
@@ -94,11 +96,15 @@ class _Replies:
         return cls(len(rows[0]), fmean(found))
 
 
-def _assumptions(aligned: Aligned, replies: Sequence[_Replies]) -> Assumptions:
-    a, b = aligned.measurements
+def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
+    """``t@mcqa − t@cloze``, with the model where there are several: a label stands for one pair."""
+    if a.model != b.model:
+        return f"{a.name} ({a.model}) − {b.name} ({b.model})"
+    return f"{a.name} − {b.name}{f' ({a.model})' if has_models else ''}"
+
+
+def _assumptions(aligned: Aligned, replies: Sequence[_Replies], label: str) -> Assumptions:
     found = paired(*aligned.scores, clusters=aligned.clusters)
-    by_model = a.model != b.model
-    first, second = (f"{one.name} ({one.model})" if by_model else one.name for one in (a, b))
     is_share = bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
     is_mcnemar = found.test == MCNEMAR
     discordant = (found.wins + found.losses) / found.n
@@ -107,7 +113,7 @@ def _assumptions(aligned: Aligned, replies: Sequence[_Replies]) -> Assumptions:
     within = fmean(one.variance for one in replies)
     of_replies = sum(one.variance / one.count for one in replies)
     return Assumptions(
-        f"{first} − {second}",
+        label,
         # What the replies add is told apart, so that other numbers of them can be planned with.
         max(0.0, total - of_replies),
         within=within,

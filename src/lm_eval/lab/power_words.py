@@ -15,15 +15,16 @@ def power_words(
     assumptions: Sequence[Assumptions], rows: Sequence[PowerRow], question: Question
 ) -> Iterator[str]:
     """What the rows say: of several pairs, about the one that varies most."""
-    factor(question.alpha, question.power)  # the same check for every question
+    factor(question.level, question.power)  # the same check for every question
     if not rows:
         yield "None of the differences looked for can be. Give one with --difference."
         return
     hardest = max(assumptions, key=lambda one: one.variance + 2 * one.within / one.repeats)
     own = [row for row in rows if row.label == hardest.label]
     where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
-    chance, level = _percent(question.power), _percent(question.alpha)
+    chance, level = _percent(question.power), _percent(question.level)
     yield from _sentences(hardest, own, question, chance, level, where)
+    yield from _several(assumptions, question, level)
     clusters = [one.num_clusters for one in assumptions if one.num_clusters is not None]
     if clusters and min(clusters) < FEW_CLUSTERS:
         yield (
@@ -71,6 +72,21 @@ def _sentences(
             yield _items_for(one, question)
 
 
+def _several(assumptions: Sequence[Assumptions], question: Question, level: str) -> Iterator[str]:
+    """What being one of several comparisons means for these numbers."""
+    if question.comparisons > 1:
+        yield (
+            f"The {level} level is {_percent(question.alpha)} shared among {question.comparisons:,} "
+            "comparisons: Holm's first and strictest step. Later steps are milder, so each comparison "
+            "finds its difference at least as often as said here."
+        )
+    elif len(assumptions) > 1:
+        yield (
+            "Each is planned as if it were the only comparison. Where several are tested together, give "
+            "their number with --comparisons."
+        )
+
+
 def _by_exact_test(one: Assumptions, row: PowerRow, chance: str) -> Iterator[str]:
     """What the test that will be used makes of what the formula says."""
     exact = row.exact
@@ -87,9 +103,9 @@ def _by_exact_test(one: Assumptions, row: PowerRow, chance: str) -> Iterator[str
     )
     if one.discordant is not None and row.difference > one.discordant:
         yield (
-            f"A difference of {row.difference:.4g} takes as many items that one has right and the other "
-            f"wrong, which is more than the {one.discordant:.2g} here; the exact test is worked out "
-            f"with {row.difference:.4g}."
+            f"A difference of {row.difference:.4g} takes at least that share of items that one has "
+            f"right and the other wrong, which is more than the {one.discordant:.2g} here; the exact "
+            f"test is worked out with {row.difference:.4g}."
         )
 
 
@@ -116,7 +132,7 @@ def _compared_with_run(one: Assumptions, row: PowerRow) -> str:
     needed = _needed(row)
     if needed <= one.num_items:
         return f"The run has {one.num_items:,}: enough."
-    return f"The run has {one.num_items:,}, so {needed / one.num_items:.1f} times as many."
+    return f"The run has {one.num_items:,}, so it takes {needed / one.num_items:.1f} times as many."
 
 
 def _needed(row: PowerRow) -> int:
@@ -142,7 +158,9 @@ def _middle(rows: Sequence[PowerRow], one: Assumptions) -> PowerRow:
 
 
 def _percent(share: float) -> str:
-    """``80 %``, ``99.5 %``."""
+    """``80 %``, ``99.5 %``, ``0.83 %``, ``0.0026 %``."""
+    if share < 0.01:
+        return f"{100 * share:.2g} %"
     return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"
 
 

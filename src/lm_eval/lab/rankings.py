@@ -131,8 +131,8 @@ def _halves(ranking: Ranking) -> str:
 
 def _typical(ranking: Ranking) -> str:
     place = ranking.stability.most_typical
-    if place is None or ranking.stability.flip_rate.value == 0:
-        return ""
+    if place is None or ranking.stability.flip_rate.value == 0 or len(ranking.formats) < 3:
+        return ""  # two formats agree with each other as much as the other way round
     tau = ranking.stability.tau_by_format[place].value
     agrees = "" if tau is None else f" (agreement {number(tau, 2)})"
     name = visible(ranking.formats[place])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.excerpts import marked, quoted
+from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread import NOT_READ, Reread, Side
 from lm_eval.lab.reread_items import ReadAgain, Verdict
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
@@ -41,9 +42,9 @@ class _Row:
 def print_reread(found: Reread, console: Console) -> None:
     """Print one result."""
     docs = found.paired.n
-    to_docs = f" to {docs} docs" if docs != found.total else ""
+    to_docs = f" to {counted(docs, 'doc')}" if docs != found.total else ""
     part = f", {found.part}" if found.part else ""
-    what = f"{found.metric} of {found.total} stored answers{to_docs}"
+    what = f"{found.metric} of {counted(found.total, 'stored answer')}{to_docs}"
     title = f"{found.name} ({found.model}){part}: {what}"
     console.print(Paragraph("", visible(title)))
     rows = [_row("before", found.before, found.total), _row("after", found.after, found.total)]

@@ -25,12 +25,13 @@ _RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$"
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
-    *("fingerprints", "notes", "accounting", "n-samples"),
+    *("fingerprints", "notes", "accounting", "n-samples", "groups"),
+    "group_subtasks",
 )
 """What a results file may have beside its scores, each by name."""
 _BY_RESULT = (
     *("results", "configs", "formats", "primary_metrics", "higher_is_better"),
-    *("fingerprints", "n-samples"),
+    *("fingerprints", "n-samples", "groups"),
 )
 """What has a mapping for each result."""
 
@@ -268,6 +269,9 @@ def _flaw(content: Mapping[str, Any]) -> str | None:
         for key, value in content.get(name, {}).items():
             if not isinstance(value, dict):
                 return f"`{name}` of {key!r} is no mapping"
+    for key, value in content.get("group_subtasks", {}).items():
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            return f"`group_subtasks` of {key!r} is no list of names"
     for key, value in content.get("formats", {}).items():
         if "format" not in value:
             return f"`formats` of {key!r} does not name the format"

@@ -6,6 +6,7 @@ import math
 import re
 
 from lm_eval.errors import UsageError
+from lm_eval.lab.phrases import counted
 from lm_eval.lab.sweep import MIN_ITEMS
 from lm_eval.lab.sweep_search import HALVING, KEPT_FRESH, THOMPSON
 from lm_eval.stats.thompson import CELLS_PER_FORMAT
@@ -65,8 +66,8 @@ def parse_budget(
     if cells < least:
         why = "each of the two searches asks every format once" if searches > 1 else "one each"
         raise UsageError(
-            f"--budget {text} is {cells:,} cells, but {num_formats} formats need at least {least:,} "
-            f"({why}). Give --budget {least} or more, or fewer --formats."
+            f"--budget {text} is {counted(cells, 'cell')}, but {num_formats} formats need at least "
+            f"{least:,} ({why}). Give --budget {least} or more, or fewer --formats."
         )
     if cells > total:
         raise UsageError(

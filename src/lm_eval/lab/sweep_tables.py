@@ -68,6 +68,26 @@ def print_sweep(sweep: Sweep, console: Console) -> None:
     console.print()
     console.print(table(sweep))
     console.print()
+    console.print(Paragraph("  ", _columns_note(sweep)))
+    console.print()
+
+
+def _columns_note(sweep: Sweep) -> str:
+    """What the columns of the table mean."""
+    result = sweep.result
+    if isinstance(result, Few):
+        return "Score: estimated for all items. Items: how many of them were asked."
+    if isinstance(result, Found):
+        return (
+            "Score, Against base and p: on the fresh items alone. While choosing: the score, and on how "
+            "many items."
+        )
+    many = sweep.plan.num_formats > 2
+    adjusted = ", adjusted after Benjamini and Hochberg" if many else ""
+    return (
+        f"Against base: the score less that of the base format; p is about this difference{adjusted}. "
+        "Best / worst: the share of resamples in which the format is the best, and the worst."
+    )
 
 
 def table(sweep: Sweep) -> FittingTable:

@@ -132,8 +132,8 @@ def _differing(plan: Plan, result: Whole) -> str:
     others = plan.num_formats - 1
     if not result.num_different:
         return (
-            f"None of the {others} other formats can be told from the base format one by one (adjusted "
-            "after Benjamini and Hochberg)."
+            f"{'Neither' if others == 2 else 'None'} of the {others} other formats can be told from the "
+            "base format one by one (adjusted after Benjamini and Hochberg)."
         )
     differ = "differs" if result.num_different == 1 else "differ"
     better = sum(

@@ -6,7 +6,7 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 
 from __future__ import annotations
 
-from lm_eval.lab.phrases import p_words
+from lm_eval.lab.phrases import counted, p_words
 from lm_eval.lab.sweep import Few, Plan, Sweep
 from lm_eval.lab.sweep_phrases import ends, name_of, unread_words
 from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
@@ -64,9 +64,10 @@ def _few(sweep: Sweep, result: Few) -> list[str]:
     reused = ", and what was asked is reused" if "answers" in sweep.files else ""
     per_format = f"{min(result.seen)} to {max(result.seen)}"
     if min(result.seen) == max(result.seen):
-        per_format = str(result.seen[0])
+        per_format = f"{result.seen[0]:,}"
+    per_format += " item" if max(result.seen) == 1 else " items"
     return [
-        f"Estimated from {percent(found.cells, sweep.plan.all_cells)} of the cells ({per_format} items "
+        f"Estimated from {percent(found.cells, sweep.plan.all_cells)} of the cells ({per_format} "
         "for each format): the best format's score over all items lies about "
         f"{number(found.spread.value, 2)} above the worst's{ends(found.spread)}.",
         f"The median format scores {q[50]}; one in twenty scores below {q[5]}, one in twenty above "
@@ -102,7 +103,7 @@ def _found(sweep: Sweep, result: Found) -> list[str]:
     said = [_extreme(plan, one, result) for one in result.extremes]
     said.append(
         f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
-        f"{ends(result.base)} on the same {_fresh_items(result)}."
+        f"{ends(result.base)} on the same {_fresh_items(result).removeprefix('1 ')}."
     )
     if result.apart is not None:
         said.append(
@@ -121,8 +122,8 @@ def _extreme(plan: Plan, one: Extreme, result: Found) -> str:
     choosing, fresh = one.search.while_choosing, one.fresh
     text = (
         f"The {one.kind} format that {one.search.method} found is {name_of(plan, one.chosen)}: "
-        f"{number(fresh.value, 2)}{ends(fresh)} on {_fresh_items(result)}. While it was "
-        f"chosen it scored {number(choosing.value, 2)} on {choosing.n} items, a figure that the choice "
+        f"{number(fresh.value, 2)}{ends(fresh)} on {_fresh_items(result)}. While it was chosen it "
+        f"scored {number(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
         "itself distorts"
     )
     if one.against_base is None:
@@ -149,7 +150,7 @@ def _ran_out(result: Found) -> list[str]:
 
 
 def _fresh_items(result: Found) -> str:
-    return f"{result.fresh_items:,} fresh item{'' if result.fresh_items == 1 else 's'}"
+    return counted(result.fresh_items, "fresh item")
 
 
 # What all have
@@ -158,7 +159,8 @@ def _fresh_items(result: Found) -> str:
 def _paid(sweep: Sweep) -> list[str]:
     said = []
     if sweep.missing:
-        said.append(f"{sweep.missing:,} cells got no answer and count nowhere.")
+        count = "counts" if sweep.missing == 1 else "count"
+        said.append(f"{counted(sweep.missing, 'cell')} got no answer and {count} nowhere.")
     if sweep.reused or sweep.asked:
         said.append(
             f"Answers: {sweep.asked:,} asked of the model, {sweep.reused:,} reused from earlier "

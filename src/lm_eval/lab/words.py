@@ -42,8 +42,10 @@ _TARGETS = (0.1, 0.05, 0.02, 0.01)
 def title(block: Block) -> str:
     """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
     shared = "asked of" if block.compares == "formats" else "under the format"
+    tasks = f" of {len(block.members)} tasks" if block.members else ""
+    same = "item" if block.num_items == 1 else items(block)
     return (
-        f"{visible(block.task)}: {len(block.rows)} {block.compares} on the same {items(block)}, "
+        f"{visible(block.task)}: {len(block.rows)} {block.compares} on the same {same}{tasks}, "
         f"{shared} {visible(block.within)}"
     )
 

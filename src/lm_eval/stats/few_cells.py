@@ -152,8 +152,9 @@ def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Array, seed: int) 
     """What makes the figures less certain than their intervals say."""
     per_format = len(grid.outcomes) / grid.num_formats
     if per_format < FEW_PER_FORMAT:
+        cells = f"{per_format:.1f}".removesuffix(".0") + (" cell" if per_format == 1 else " cells")
         yield (
-            f"Only {per_format:.1f} cells per format: what formats are usually like decides as much as "
+            f"Only {cells} per format: what formats are usually like decides as much as "
             f"the answers do. Ask at least {FEW_PER_FORMAT * grid.num_formats} cells."
         )
     yield from _tail_warnings(grid, seen, sampled, seed)

@@ -24,7 +24,7 @@ def factor(alpha: float = ALPHA, power: float = POWER) -> float:
     if power <= alpha / 2:
         raise ValueError(f"A power of {power:g} is what chance gives at level {alpha:g}.")
     normal = statistics.NormalDist()
-    return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
+    return normal.inv_cdf(power) - normal.inv_cdf(alpha / 2)
 
 
 def can_find(num_units: int, alpha: float = ALPHA) -> bool:

@@ -18,7 +18,7 @@ def build(
 ) -> list[ConfigurableTask | Group]:
     """What was found, under the format that ``@`` chose; None: each under its own."""
     if isinstance(found, LooseGroup):
-        return [_group(found, format_name, parity=parity)]
+        return _groups(found, format_name, parity=parity)
     if isinstance(found, list):
         return [item for one in found for item in build(one, format_name, parity=parity)]
     if isinstance(found, PythonTask):
@@ -28,11 +28,22 @@ def build(
     return [ConfigurableTask(found, format_name=format_name, parity=parity)]
 
 
-def _group(loose: LooseGroup, format_name: str | None, *, parity: bool) -> Group:
-    members: list[ConfigurableTask | Group] = []
-    for member in loose.members:
-        members += build(member.found, member.format_name or format_name, parity=parity)
-    return Group(loose.config, members)
+def _groups(
+    loose: LooseGroup, format_name: str | None, *, parity: bool
+) -> list[ConfigurableTask | Group]:
+    """The group under the format; ``group@*``: once for each format that any of its members has."""
+    built = [
+        (item, member.format_name)
+        for member in loose.members
+        for item in build(member.found, member.format_name or format_name, parity=parity)
+    ]
+    if format_name != "*":
+        return [Group(loose.config, [item for item, _ in built], format_name)]
+    free = dict.fromkeys(item.format_name for item, own in built if own is None)
+    return [
+        Group(loose.config, [item for item, own in built if own or item.format_name == name], name)
+        for name in free or (None,)
+    ]
 
 
 def _every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask | Group]:

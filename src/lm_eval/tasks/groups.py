@@ -78,14 +78,21 @@ class Group:
 
     config: GroupConfig
     members: list[ConfigurableTask | Group]
+    format_name: str | None = None
+    """What ``@`` chose for all members that name no format of their own."""
 
     @property
     def name(self) -> str:
-        return self.config.group
+        """``group@format`` where ``@`` chose one: its scores stand beside those under other formats."""
+        return f"{self.config.group}{self._at_format}"
 
     @property
     def alias(self) -> str:
-        return str(self.config.group_alias or self.config.group)
+        return f"{self.config.group_alias or self.config.group}{self._at_format}"
+
+    @property
+    def _at_format(self) -> str:
+        return "" if self.format_name is None else f"@{self.format_name}"
 
     def __repr__(self) -> str:
         return f"Group({self.name}: {', '.join(member.name for member in self.members)})"

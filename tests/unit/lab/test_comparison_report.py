@@ -156,6 +156,33 @@ def test_items_read_under_both_are_counted_in_words(num_both: int, said: str) ->
     assert f"on the {said} read under both, the difference is 0.00" in text
 
 
+def test_one_item_is_counted_as_one() -> None:
+    rows = [row("mcqa", [1]), row("cloze", [0]), row("cot", [0])]
+    text = printed(compare(rows, FAST), ends=False)
+    assert "quiz: 3 formats on the same item, asked of tiny" in text
+    rows = [row("mcqa", [1, 1, 0]), row("cloze", [0, 1, 0]), row("cot", [0, 1, 0])]
+    text = printed(compare(rows, FAST), ends=False)
+    assert "Of 3 items, 1 is right under all, 1 under none and 1 depends on the format." in text
+
+
+def test_methods_of_intervals_are_named_once_and_few_clusters_apart() -> None:
+    clusters = tuple(f"p{place // 5}" for place in range(40))
+    scores = right(40, 0.5, 1), right(40, 0.5, 1), right(40, 0.6, 2)
+    rows = [row(f"f{k}", one, clusters=clusters) for k, one in enumerate(scores)]
+    text = " ".join(printed(compare(rows, FAST), ends=False).split())
+    over = "t over 8 clusters"
+    assert f"Intervals of scores: {over}; of differences: {over}. 8 clusters are few" in text
+
+
+def test_of_two_formats_none_is_more_like_the_others() -> None:
+    three = compare(grid(), FAST).rankings[0]
+    assert any("most like the other formats" in one for one in ranking_sentences(three))
+    names = list(dict.fromkeys(one.format for one in grid()))[:2]
+    two_of_them = compare([one for one in grid() if one.format in names], FAST).rankings[0]
+    assert two_of_them.stability.flip_rate.value != 0
+    assert not any("most like" in one for one in ranking_sentences(two_of_them))
+
+
 def test_answers_are_given_under_a_format_and_with_a_model() -> None:
     some = [place % 2 == 0 for place in range(40)]
     rows = [

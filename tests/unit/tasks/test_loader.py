@@ -199,6 +199,33 @@ def test_format_on_a_group_goes_to_members_without_one(folder: Path, write: Writ
     assert load(folder, "my_benchmark@cloze") == ["subtask_a@mcqa", "subtask_b@cloze"]
 
 
+def test_a_group_under_a_format_is_called_after_both(folder: Path, write: Write) -> None:
+    write("group.yaml", GROUP_004)
+    loaded = manager(folder).load(["my_benchmark@cloze", "my_benchmark@mcqa", "my_benchmark"])
+    assert loaded["group_map"] == {
+        "my_benchmark@cloze": ["subtask_a@mcqa", "subtask_b@cloze"],
+        "my_benchmark@mcqa": ["subtask_a@mcqa", "subtask_b@mcqa"],
+        "my_benchmark": ["subtask_a@mcqa", "subtask_b"],
+    }
+    assert loaded["groups"]["my_benchmark@cloze"].alias == "my_benchmark@cloze"
+
+
+def test_a_group_under_every_format_is_one_group_for_each(folder: Path, write: Write) -> None:
+    write("a.yaml", "task: a\nformats: {mcqa: {}, cloze: {}}\n" + BASE)
+    write("b.yaml", "task: b\nformats: {cloze: {}, cot: {}}\n" + BASE)
+    write("inner.yaml", "group: inner\ntask: [b]\n")
+    write("outer.yaml", "group: outer\ntask: [a, inner, a@generate]\n")
+    assert manager(folder).load(["outer@*"])["group_map"] == {
+        "outer@mcqa": ["a@mcqa", "a@generate"],
+        "outer@cloze": ["a@cloze", "inner@cloze", "a@generate"],
+        "inner@cloze": ["b@cloze"],
+        "outer@cot": ["inner@cot", "a@generate"],
+        "inner@cot": ["b@cot"],
+    }
+    write("fixed.yaml", "group: fixed\ntask: [a@cloze]\n")
+    assert manager(folder).load(["fixed@*"])["group_map"] == {"fixed": ["a@cloze"]}
+
+
 def test_members_by_name_override_and_nesting(folder: Path, write: Write) -> None:
     write("a.yaml", "task: a\ntag: some\n" + BASE)
     write("b.yaml", "task: b\ntag: some\n" + BASE)
