@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
-from lm_eval.errors import ConfigError, LmEvalError, place
+from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
@@ -240,6 +240,8 @@ class HarnessScorer:
     def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         try:
             return self._score(doc, left)
+        except MissingExtraError:  # it is no doc's
+            raise
         except LmEvalError as error:
             raise type(error)(f"{self._place(doc)}{error}") from error
 
