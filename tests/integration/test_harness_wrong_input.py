@@ -162,6 +162,15 @@ def test_a_group_that_names_nothing(place: Workplace) -> None:
     assert place.run("--tasks", "good", *FOLDER, "--limit", "2").code == 0
 
 
+def test_a_group_given_as_a_file_says_how_names_beside_it_are_found(place: Workplace) -> None:
+    place.task("tasks/good.yaml", task="good")
+    path = place.write("tasks/g.yaml", "group: g\ntask: [good]\n")
+    folder = str(Path(path).parent)
+    for selector in (path, folder):
+        refused(place.run("--tasks", selector), "'good'", f"add `--include_path {folder}`")
+        assert place.run("--tasks", selector, "--include_path", folder, "--limit", "2").code == 0
+
+
 def test_one_name_in_two_files(place: Workplace) -> None:
     place.task("tasks/one.yaml", task="twin", **RAW)
     place.task("tasks/two.yaml", task="twin", **RAW)
