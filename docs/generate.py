@@ -606,13 +606,14 @@ KEY_TEXT = {
     "description": "Text once at the start of every prompt.",
     "target_delimiter": "Between prompt and answer; a format brings its own.",
     "fewshot_delimiter": "Between examples; a format brings its own.",
-    "fewshot_config": "`sampler` (`default` or `first_n`), `samples` (fixed examples), `split`, "
-    "and `doc_to_*` for the examples only.",
+    "fewshot_config": "`sampler` (`default` or `first_n`), `samples` (fixed examples), `split` and "
+    "`process_docs`; for the examples only, `doc_to_*`, `gen_prefix` and the delimiters.",
     "num_fewshot": "Examples before each question; `--num_fewshot` overrules it, except 0.",
     "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
     "normalization": "How scored choice texts are compared for the score: "
     "see [normalisations](formats.md#normalisations).",
-    "output_type": "Without a format: `multiple_choice` or `generate_until`.",
+    "output_type": "Without a format: `multiple_choice`, `generate_until` (if nothing is said), "
+    "`loglikelihood` or `loglikelihood_rolling`.",
     "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
     "repeats": "How many replies each doc gets. Under a format their mean is scored; without one the "
     "first, unless `filter_list` takes others.",

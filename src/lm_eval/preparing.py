@@ -13,7 +13,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lm_eval.errors import HelperError, LmEvalWarning, UsageError, did_you_mean, listing
+from lm_eval.errors import (
+    HelperError,
+    LmEvalWarning,
+    MissingExtraError,
+    UsageError,
+    did_you_mean,
+    listing,
+)
 from lm_eval.reordering import build_ordered
 from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
 from lm_eval.scoring.harness_task import HarnessScorer
@@ -105,6 +112,8 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
     prepared: list[Prepared] = []
     try:
         for task in tasks:
+            if not options.predict_only:
+                load_metrics(task)
             held = sum(len(one.docs) for one in prepared)
             prepared.append(prepare(task, options, held_docs=HELD_DOCS - held))
     except HelperError as error:
@@ -153,6 +162,19 @@ def metric_names(task: ConfigurableTask) -> list[str] | None:
         return [metric.name for metric in task_metrics(task)]
     scorer = HarnessScorer(task)
     return None if task.own_process_results else list(scorer.metrics.names)
+
+
+def load_metrics(task: ConfigurableTask) -> None:
+    """Import what a task's answers are scored with: what is missing is told before any is asked for."""
+    if task.format is not None:
+        return
+    try:
+        for metric in HarnessScorer(task).metrics:
+            metric.load()
+    except MissingExtraError as error:
+        raise MissingExtraError(
+            f"Task {task.name!r}: {error.what}", install=error.install
+        ) from error.__cause__
 
 
 def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:

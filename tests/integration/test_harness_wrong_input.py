@@ -106,6 +106,49 @@ def test_a_class_that_cannot_be_made(place: Workplace) -> None:
     refused(place.run("--tasks", "b", *FOLDER), "b.yaml", "no subclass")
 
 
+# Values of another kind
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"process_docs": "helper.f"}, ["process_docs", "'helper.f'", "`process_docs: !function "]),
+        ({"process_results": 3}, ["process_results must be a function, not 3"]),
+        ({"custom_dataset": "helper.f"}, ["custom_dataset", "!function"]),
+        ({"fewshot_config": {"process_docs": "f"}}, ["fewshot_config.process_docs", "!function"]),
+        ({"fewshot_config": {"smaples": []}}, ["fewshot_config", "Did you mean 'samples'?"]),
+        ({"num_fewshot": True}, ["num_fewshot must be a whole number from 0 up, not True"]),
+    ],
+)
+def test_a_value_of_another_kind(place: Workplace, keys: dict[str, Any], words: list[str]) -> None:
+    path = place.task("tasks/t.yaml", **RAW, **keys)
+    refused(place.run("--tasks", path), "t.yaml", "Task 't'", *words)
+    assert place.written() == []
+
+
+@pytest.mark.parametrize(
+    ("output_type", "missing"),
+    [
+        ("generate_until", "doc_to_target"),
+        ("loglikelihood", "doc_to_target"),
+        ("multiple_choice", "doc_to_target"),
+        ("multiple_choice", "doc_to_choice"),
+    ],
+)
+def test_a_field_that_scores_are_made_from(
+    place: Workplace, output_type: str, missing: str
+) -> None:
+    keys = {"formats": ..., "doc_to_choice": ..., "doc_to_target": "question"}
+    keys |= {"doc_to_choice": "choices"} if output_type == "multiple_choice" else {}
+    path = place.task("tasks/t.yaml", output_type=output_type, **{**keys, missing: ...})
+    refused(place.run("--tasks", path), "Task 't' has no", missing, output_type)
+    checked = place.cli("validate", "--tasks", path)
+    assert (checked.code, f"has no {missing}" in checked.out) == (1, True)
+    assert place.written() == []
+    if output_type == "generate_until":
+        assert place.run("--tasks", path, "--predict_only").code == 0
+
+
 # Groups and names
 
 
@@ -117,6 +160,15 @@ def test_a_group_that_names_nothing(place: Workplace) -> None:
     assert outcome.code == 1
     assert re.search(r"\d+ groups: \d+ ok, 1 with errors\.", outcome.out)
     assert place.run("--tasks", "good", *FOLDER, "--limit", "2").code == 0
+
+
+def test_a_group_given_as_a_file_says_how_names_beside_it_are_found(place: Workplace) -> None:
+    place.task("tasks/good.yaml", task="good")
+    path = place.write("tasks/g.yaml", "group: g\ntask: [good]\n")
+    folder = str(Path(path).parent)
+    for selector in (path, folder):
+        refused(place.run("--tasks", selector), "'good'", f"add `--include_path {folder}`")
+        assert place.run("--tasks", selector, "--include_path", folder, "--limit", "2").code == 0
 
 
 def test_one_name_in_two_files(place: Workplace) -> None:

@@ -1,13 +1,14 @@
-"""Models in an environment that lacks their packages: one message with the line that installs them."""
+"""Without the packages of a model or metric: one message with the line that installs them."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from command_line import SOURCE
+from command_line import SOURCE, Workplace
 
 HTTP = "model=m,base_url=http://localhost:1/v1/completions"
 
@@ -44,15 +45,47 @@ def test_the_line_that_installs_it_is_said(
     command: str, model: str, arguments: str, missing: tuple[str, ...], extra: str
 ) -> None:
     argv = [*command.split(), "--model", model, "--model_args", arguments]
-    code = WITHOUT.format(missing=missing, argv=argv)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
+    refused(without(missing, argv), extra)
+
+
+@pytest.mark.parametrize(
+    ("metric", "missing", "extra", "words"),
+    [
+        ("bleu", "sacrebleu", "metrics", "Task 't': The metric bleu is computed by sacrebleu"),
+        ("exct_match", "evaluate", "hub-metrics", "Task 't': 'exct_match' is no metric of this"),
+        ("exct_match", "evaluate", "hub-metrics", "Did you mean 'exact_match'?"),
+    ],
+)
+def test_a_metric_is_loaded_before_anything_is_asked(
+    tmp_path: Path, metric: str, missing: str, extra: str, words: str
+) -> None:
+    place = Workplace(tmp_path)
+    keys = {"doc_to_choice": ..., "formats": ..., "metric_list": [{"metric": metric}]}
+    path = place.task(output_type="generate_until", doc_to_target="question", **keys)
+    out = str(place.output)
+    done = without((missing,), ["run", "--tasks", path, "--model", "dummy", "--output_path", out])
+    refused(done, extra)
+    assert words in done.stderr
+    assert place.written() == []
+    checked = without((missing,), ["validate", "--tasks", path])
+    assert checked.returncode == 1
+    assert words in checked.stdout
+
+
+def without(missing: tuple[str, ...], argv: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command in a process that cannot import these packages."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(missing=missing, argv=argv)],
         env={**os.environ, "PYTHONPATH": str(SOURCE), "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
+
+
+def refused(done: subprocess.CompletedProcess[str], extra: str) -> None:
+    """Exit code 1 and one message, with the line that installs the extra."""
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stderr.startswith("lm-eval: error: ")
     assert done.stderr.count("pip install") == 1

@@ -58,7 +58,10 @@ LAYERS: dict[str, set[str]] = {
     "formats": set(),
     "tasks.prompts": {"config.fields", "formats.*"},
     "tasks.harness": {"config.fields", "formats.*", "tasks.prompts"},
-    "tasks.config": {"config", "config.fields", "formats.*", "tasks.prompts"},
+    "tasks.config_values": {"config.fields", "formats.*"},
+    "tasks.config": {
+        *("config", "config.fields", "formats.*", "tasks.prompts", "tasks.config_values")
+    },
     "tasks.fitness": {"config.fields", "formats.*", "tasks.config", "tasks.prompts"},
     "tasks.fewshot": set(),
     "tasks.overridable": {"config.fields", "formats.*"},  # the harness's methods, late imports

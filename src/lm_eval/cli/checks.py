@@ -18,7 +18,7 @@ from lm_eval.errors import (
     MissingExtraError,
     UnsupportedError,
 )
-from lm_eval.preparing import RunOptions, metric_names, prepare
+from lm_eval.preparing import RunOptions, load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
@@ -71,6 +71,7 @@ class Checker:
                 continue
             for task in tasks.values():
                 try:
+                    load_metrics(task)
                     docs = prepare(task, self.options).num_docs
                 except LmEvalError as error:
                     yield finding_of(task.name, error)

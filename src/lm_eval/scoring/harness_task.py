@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
-from lm_eval.errors import ConfigError, LmEvalError, place
+from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
@@ -116,7 +116,22 @@ class HarnessScorer:
         self.pipelines: list[FilterPipeline] = build_pipelines(
             config.filter_list, task=task.name, load_helpers=config.load_helpers
         )
+        self._check_fields()
         self._score = self._scoring()
+
+    def _check_fields(self) -> None:
+        """Refuse a task without a field that its scores are made from."""
+        task = self.task
+        if self.only_predicts or task.own_process_results is not None:
+            return
+        is_choice = task.output_type == "multiple_choice"
+        for field in ("doc_to_target", "doc_to_choice") if is_choice else ("doc_to_target",):
+            if getattr(task.config, field) is None and not task.overrides(field):
+                raise ConfigError(
+                    f"Task {task.name!r} has no {field}, and {task.output_type} cannot be scored "
+                    f"without it. Name the field of the docs that holds it, for example "
+                    f"`{field}: {'answer' if field == 'doc_to_target' else 'choices'}`."
+                )
 
     def check_gold(self, doc: DocRequests) -> None:
         """Refuse a gold answer outside the choices, before anything is asked about it."""
@@ -240,6 +255,8 @@ class HarnessScorer:
     def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         try:
             return self._score(doc, left)
+        except MissingExtraError:  # it is no doc's
+            raise
         except LmEvalError as error:
             raise type(error)(f"{self._place(doc)}{error}") from error
 

@@ -36,10 +36,14 @@ class HubMetric:
         self.__name__ = name
         self._compute: Any = None
 
-    def __call__(self, **arguments: Any) -> Any:
+    def load(self) -> Any:
+        """The function that computes it."""
         if self._compute is None:
             self._compute = _load_from_hub(self.__name__)
-        return self._compute(**arguments)
+        return self._compute
+
+    def __call__(self, **arguments: Any) -> Any:
+        return self.load()(**arguments)
 
 
 def _load_from_hub(name: str) -> Any:

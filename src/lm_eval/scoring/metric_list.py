@@ -16,8 +16,8 @@ from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import CodeNotRunError, ConfigError, LmEvalWarning, did_you_mean, listing
 from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS
 from lm_eval.scoring.exact_match import exact_match
-from lm_eval.scoring.harness_aggregation import mean
-from lm_eval.scoring.metric_functions import TEXT, get_metric, keep
+from lm_eval.scoring.harness_aggregation import CORPUS_SCORES, mean, sacrebleu_metric
+from lm_eval.scoring.metric_functions import TEXT, HubMetric, get_metric, keep
 
 KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 OF_PAIRS = ("f1", "matthews_corrcoef", "bleu", "chrf", "chrf++", "ter", "bypass")
@@ -48,6 +48,13 @@ class MetricSpec:
         source = self.source.resolve() if isinstance(self.source, FunctionRef) else self.source
         function: Callable[..., Any] = source
         return function
+
+    def load(self) -> None:
+        """Import the library that computes it, if one does; a missing one is an error."""
+        if isinstance(self.source, HubMetric):
+            self.source.load()
+        if self.aggregation in CORPUS_SCORES:
+            sacrebleu_metric(CORPUS_SCORES[self.aggregation])
 
 
 @dataclass

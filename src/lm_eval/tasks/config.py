@@ -12,12 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
-from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
 from lm_eval.formats.templates import (
@@ -28,9 +26,9 @@ from lm_eval.formats.templates import (
     TemplateConfig,
     TemplateFactory,
 )
+from lm_eval.tasks.config_values import check_values
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 
-OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
 DECIDED_BY_FORMAT = (
     "output_type",
     "target_delimiter",
@@ -110,7 +108,7 @@ class TaskConfig:
         self.raw = RawFields(self.doc_to_text, self.doc_to_choice, self.doc_to_target)
         self.own_formats = {}
         self._written = {key: getattr(self, key) for key in DECIDED_BY_FORMAT}
-        self._check_values()
+        check_values(self)
         if self.formats is not None:
             self.own_formats = compile_formats(self.formats, task=str(self.task))
             self._apply_default(next(iter(self.own_formats.values())))
@@ -288,51 +286,6 @@ class TaskConfig:
             wanted.pop("doc_to_text", None)
             wanted.pop("doc_to_choice", None)
         return [name for name, spec in wanted.items() if spec is None]
-
-    def _check_values(self) -> None:
-        where = f"Task {self.task!r}"
-        if self.output_type is not None and self.output_type not in OUTPUT_TYPES:
-            raise ConfigError(
-                f"{where}: unknown output_type {shorten(self.output_type)}."
-                f"{did_you_mean(str(self.output_type), OUTPUT_TYPES)} "
-                f"Types: {listing(OUTPUT_TYPES)}."
-            )
-        if self.normalization is not None and self.normalization not in list(NORMALISATIONS):
-            raise ConfigError(
-                f"{where}: normalization cannot be {shorten(self.normalization)}."
-                f"{did_you_mean(str(self.normalization), NORMALISATIONS)} "
-                f"Expected one of {listing(NORMALISATIONS)}.",
-                key="normalization",
-            )
-        if (
-            self.cluster is not None
-            and not isinstance(self.cluster, str)
-            and not callable(self.cluster)
-        ):
-            raise ConfigError(
-                f"{where}: cluster cannot be {shorten(self.cluster)}. Name the field of the docs that "
-                "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
-                key="cluster",
-            )
-        for name in ("num_fewshot", "repeats"):
-            value = getattr(self, name)
-            least = 1 if name == "repeats" else 0
-            if value is not None and (not isinstance(value, int) or value < least):
-                raise ConfigError(
-                    f"{where}: {name} must be a whole number from {least} up, not {shorten(value)}."
-                )
-        for name in ("description", "target_delimiter", "fewshot_delimiter"):
-            value = getattr(self, name)
-            if (
-                not isinstance(value, str)
-                and not callable(value)
-                and not (value is None and name == "description")
-            ):
-                raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
-        for name in ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, Mapping):
-                raise ConfigError(f"{where}: {name} must be a mapping, not {shorten(value)}.")
 
 
 CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name not in NOT_KEYS)

@@ -186,12 +186,7 @@ class Definitions:
         if isinstance(member, str):
             name, format_name = split_selector(member)
             if name not in self.index:
-                raise UnknownTaskError(
-                    f"{source}: group {group.group!r} names {name!r}, which is no task, group or "
-                    f"tag.{did_you_mean(name, self.index)} List all with `lm-eval ls tasks`.",
-                    name=name,
-                    nearest=nearest(name, self.index),
-                )
+                raise self._no_member(f"group {group.group!r} names {name!r}, which", name, source)
             found = self.overridden(name, dict(shared), source, group=group.group)
             return Member(found, format_name)
         if not isinstance(member, Mapping):
@@ -216,6 +211,24 @@ class Definitions:
             is_asked_as_format=format_name is not None,
         )
         return Member(found, format_name)
+
+    def _no_member(
+        self, what: str, name: str, source: str, *, in_place: bool = False
+    ) -> UnknownTaskError:
+        """The error for a name in a group's file that stands for nothing; ``what`` begins it."""
+        folder = Path(source).parent
+        is_searched = any(folder.is_relative_to(root) for root in self._roots)
+        if in_place:
+            advice = "To define a task in place, give it a dataset_path."
+        elif is_searched or not Path(source).is_file():
+            advice = "List all with `lm-eval ls tasks`."
+        else:
+            advice = f"For the names in the files beside it, add `--include_path {folder}`."
+        return UnknownTaskError(
+            f"{source}: {what} is no task, group or tag.{did_you_mean(name, self.index)} {advice}",
+            name=name,
+            nearest=nearest(name, self.index),
+        )
 
     def _included(self, files: Any, source: str) -> dict[str, Any]:
         """What an inline member takes from the files it includes, beside the group's file."""
@@ -248,12 +261,7 @@ class Definitions:
         """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
         entry = self.entry(name)
         if entry is None and not _brings_docs(overrides):
-            raise UnknownTaskError(
-                f"{source}: {name!r} is no task, group or tag.{did_you_mean(name, self.index)} To "
-                "define a task in place, give it a dataset_path.",
-                name=name,
-                nearest=nearest(name, self.index),
-            )
+            raise self._no_member(repr(name), name, source, in_place=True)
         if entry is None:
             if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
                 name = f"{group}::{name}"  # as the harness calls a task defined in a group

@@ -212,7 +212,9 @@ def _called(function: Callable[[Doc], Any], doc: Doc, name: str) -> Any:
 
 def _column(doc: Doc, column: str, name: str) -> Any:
     if column not in doc:
-        raise FieldError(f"this doc has no field {column!r}: {listing(doc)}.", field=name)
+        raise FieldError(
+            f"this doc has no field {column!r}. Its fields: {listing(doc)}.", field=name
+        )
     return doc[column]
 
 
