@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,10 @@ _TERMINAL = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "T
 for _name in list(os.environ):
     if _name in _TERMINAL or _name.lower().endswith(("_proxy", "_api_key")) or _name[:3] == "HF_":
         del os.environ[_name]
+
+# A shell starts what runs in its background deaf to Ctrl-C, and so would be every process of a test.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests of models share the machine; threads that spin while they wait slow each other down.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -762,13 +762,17 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing(tmp_path: Path, in_loop: bool) -
             text=True,
             env={**os.environ, "PYTHONPATH": str(SOURCE)},
         )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "going\n"
-        # 31 that were answered and 8 that never will be: by now it waits.
-        while len(server.requests) < 39 and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=240)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "going\n"
+            # 31 that were answered and 8 that never will be: by now it waits.
+            while len(server.requests) < 39 and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=240)
+        finally:
+            process.kill()
+            process.wait()
     assert out == "interrupted\n"
     complaints = [line for line in err.splitlines() if not line.startswith("Executing <")]
     assert complaints == []  # the development mode of Python tells of every slow step
