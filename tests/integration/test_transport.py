@@ -33,6 +33,7 @@ from servers.faulty import (
     always,
     first,
     in_turn,
+    nobody,
     some,
 )
 
@@ -266,10 +267,9 @@ def test_cookies_are_not_kept(transport: Callable[..., Transport]) -> None:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port where nobody listens, and nobody else can while the test runs."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
+    """A port where nobody listens."""
+    with nobody() as port:
+        yield port
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])

@@ -28,7 +28,7 @@ import struct
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,6 +118,14 @@ def some(share: float, faults: Sequence[Fault] = TRANSIENT + HARMLESS, *, seed: 
 def in_turn(*faults: Fault | str | int | None) -> Plan:
     """One fault (None: an answer) after the other, whatever is asked; answers once they are used up."""
     return lambda seen: _fault(faults[seen.place]) if seen.place < len(faults) else None
+
+
+@contextlib.contextmanager
+def nobody() -> Iterator[int]:
+    """A port of this machine where nobody listens, and nobody else can meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def _fault(fault: Fault | str | int | None) -> Fault | None:

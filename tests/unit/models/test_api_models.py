@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, Seen, always, some
+from faulty import FaultyServer, Seen, always, nobody, some
 from toy_openai import ToyModel, ToyServer, write_tokenizer
 
 from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UnreachableError, UsageError
@@ -570,12 +570,12 @@ def test_an_html_page_and_an_unreachable_host() -> None:
         pytest.raises(RequestError, match="HTML page titled '502 Bad Gateway & more'"),
     ):
         lm.generate_until(chats(5))
-    with FaultyServer(ToyServer()) as server:
-        address = f"{server.url}/v1/chat/completions"
-    lm = LocalChatCompletion(model="m", base_url=address, max_retries=0)
-    with pytest.raises(UnreachableError):
-        lm.generate_until(chats(5))
-    lm.close()
+    with nobody() as port:
+        address = f"http://127.0.0.1:{port}/v1/chat/completions"
+        lm = LocalChatCompletion(model="m", base_url=address, max_retries=0)
+        with pytest.raises(UnreachableError):
+            lm.generate_until(chats(5))
+        lm.close()
 
 
 def test_one_failed_request_does_not_stop_the_others() -> None:
