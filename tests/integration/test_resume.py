@@ -111,7 +111,10 @@ class Killed:
         while process.poll() is None and self._lines() < before + after:
             time.sleep(0.002)
         process.send_signal(stop)
-        _, said = process.communicate(timeout=240)
+        try:
+            _, said = process.communicate(timeout=240)
+        finally:
+            process.kill()
         return process.returncode, said
 
     def _lines(self) -> int:
