@@ -213,7 +213,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reps", type=int, default=12)
     parser.add_argument(
-        "--first", type=int, default=0, help="first seed; the docs have 6006 and on"
+        "--first",
+        type=int,
+        default=0,
+        help="first seed; lm_eval.stats.few_cells names those that chose WIDER",
     )
     parser.add_argument("--cases", default=CASES)
     parser.add_argument("--jobs", type=int, default=1)
