@@ -135,6 +135,13 @@ def test_groups_in_groups_and_tasks_with_a_format_of_their_own(work: Workplace) 
     assert blocks["g"]["members"] == ["c", "a", "b"]
 
 
+def test_a_group_that_asks_a_task_twice_is_compared_task_by_task(work: Workplace) -> None:
+    group(work, "[a@mcqa, a@cloze, b@mcqa]")
+    for seed in ("1", "2"):
+        run(work, "g", "--model_args", f"seed={seed}")
+    assert {block["task"] for block in compared(work)} == {"a", "b"}
+
+
 def test_under_every_format_a_group_has_scores_where_its_tasks_have_them(work: Workplace) -> None:
     group(work, metric="acc_norm")
     run(work, "g@*", "--limit", "2")

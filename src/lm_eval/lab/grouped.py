@@ -22,7 +22,8 @@ def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Itera
     for name, scores in results.get("groups", {}).items():
         leaves = tasks_below(results, name)
         members = [by_name[leaf] for leaf in leaves if leaf in by_name]
-        if len(members) == len(leaves) > 1 and _is_mean_of_items(scores, members):
+        tasks = {one.task for one in members}  # a task that is there twice asks its items twice
+        if len(tasks) == len(leaves) > 1 and _is_mean_of_items(scores, members):
             yield _joined(name, members)
 
 

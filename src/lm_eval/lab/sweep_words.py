@@ -87,7 +87,8 @@ def _how_sure(method: str) -> str:
     if method == CALIBRATED:
         return (
             "All of these intervals are 95 % intervals of an estimate: on simulated formats and "
-            "independent items they hold the truth that often."
+            "independent items they hold the truth that often, that of the spread a little less often "
+            "where single formats stand far from all others."
         )
     return (
         "The intervals are approximate: so few formats or cells, or scores that are not right or wrong, "

@@ -38,8 +38,9 @@ FAR_APART = 1.2
 # How much wider than the posterior's an interval is drawn, so that "95 %" holds over the simulated
 # data of benchmarks/few_cells.py, which prints the factors needed and what the intervals cover. Chosen
 # after seeing its seeds 0 to 11 and 2000 to 2007, that of the mean after broken formats and clusters of
-# items as well: check them on others.
-WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.2, "format": 1.2}
+# items as well, that of the spread after heavy tails (seeds 6000 to 6005 and 6060 to 6065), where one
+# format far from all others is taken for luck: check them on others.
+WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.45, "format": 1.2}
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,8 @@ def test_flips_as_text():
         "1 mcqa   · 31 18",
         "2 cloze 12  ·  9",
         "3 cot    7 17  ·",
+        "Row: right under this format …; column: … and wrong under",
+        "this one",
     ]
 
 
@@ -234,7 +236,7 @@ def test_spread_as_text():
 def test_many_formats_become_shades():
     counts = np.arange(900).reshape(30, 30) % 100
     lines = flips_plot([f"sweep-{k:04}" for k in range(30)], counts).lines(60)
-    assert len(lines) == 31
+    assert len(lines) == 1 + 30 + 2  # the title, a line for each, and what rows and columns are
     assert lines[1].startswith("1 sweep-0000")
     assert set(lines[1][14:]) <= set("·░▒▓█ ")
     assert lines[1][14] == "·"

@@ -54,7 +54,8 @@ class FlipsPlot(Plot):
             (fit(name, space, glyphs) + row).rstrip()
             for name, row in zip(names, cells, strict=True)
         ]
-        return lines
+        rows, columns = self.sides
+        return [*lines, *wrapped(f"Row: {rows}; column: {columns}", width, encoding)]
 
     def size(self) -> tuple[float, float]:
         side = 2.2 + 0.45 * min(len(self.labels), 24)
