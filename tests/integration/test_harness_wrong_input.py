@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,22 @@ def test_a_group_given_as_a_file_says_how_names_beside_it_are_found(place: Workp
     for selector in (path, folder):
         refused(place.run("--tasks", selector), "'good'", f"add `--include_path {folder}`")
         assert place.run("--tasks", selector, "--include_path", folder, "--limit", "2").code == 0
+
+
+def test_what_cannot_be_read_does_not_hide_the_rest(place: Workplace) -> None:
+    place.task("tasks/good.yaml", task="good")
+    (place.folder / "tasks/.#lock.yaml").symlink_to("nowhere")  # as an editor leaves it
+    closed = place.folder / "tasks/closed"
+    closed.mkdir(mode=0o000)
+    is_closed = not os.access(closed, os.R_OK)  # root reads everything
+    try:
+        outcome = place.cli("ls", "tasks", *FOLDER)
+        assert (outcome.code, "good.yaml" in outcome.out) == (0, True), outcome.err
+        assert "lock.yaml cannot be read" in outcome.out + outcome.err
+        assert ("closed cannot be read" in outcome.out + outcome.err) == is_closed
+        assert place.run("--tasks", "good", *FOLDER, "--limit", "2").code == 0
+    finally:
+        closed.chmod(0o700)
 
 
 def test_one_name_in_two_files(place: Workplace) -> None:
