@@ -803,6 +803,18 @@ def test_output_that_finds_no_space(place: Workplace, argv: tuple[str, ...]) -> 
     assert done.stderr.count("\n") == 1, "nothing more at the end"
 
 
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_formats_are_listed_whole_on_a_narrow_terminal(place: Workplace, columns: str) -> None:
+    done = subprocess_cli("ls", "formats", cwd=place.folder, COLUMNS=columns)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert [line for line in lines if line == "cloze::with_options"], "no name is cut"
+    assert "Output: multiple_choice, Labels: letters, Needs choices: yes" in " ".join(
+        done.stdout.split()
+    )
+    assert len(lines) < 60
+
+
 def test_values_given_in_two_places_are_not_dropped(place: Workplace) -> None:
     for second in ("--tasks", "-t"):
         outcome = place.cli("run", "--model", "dummy", "--tasks", "demo_mcq", second, "demo_short")
