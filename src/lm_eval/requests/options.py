@@ -95,7 +95,8 @@ def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping
         if value is not None and not is_good(value):
             raise ConfigError(
                 f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
-                f"be {expected}. It comes from the task's generation_kwargs or from --gen_kwargs."
+                f"be {expected}. It comes from generation_kwargs of the task or format, or from "
+                "--gen_kwargs."
             )
     if merged.get("temperature") is not None and "temperature" not in options.gen_kwargs:
         merged["temperature"] = float(merged["temperature"])
