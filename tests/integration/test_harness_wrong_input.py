@@ -118,6 +118,9 @@ def test_a_class_that_cannot_be_made(place: Workplace) -> None:
         ({"custom_dataset": "helper.f"}, ["custom_dataset", "!function"]),
         ({"fewshot_config": {"process_docs": "f"}}, ["fewshot_config.process_docs", "!function"]),
         ({"fewshot_config": {"smaples": []}}, ["fewshot_config", "Did you mean 'samples'?"]),
+        ({"fewshot_config": {"split": ["a"]}}, ["fewshot_config.split", "['a']"]),
+        ({"test_split": ["test"]}, ["test_split must be a text, not ['test']"]),
+        ({"gen_prefix": ["A"]}, ["gen_prefix must be a text"]),
         ({"num_fewshot": True}, ["num_fewshot must be a whole number from 0 up, not True"]),
     ],
 )
@@ -314,6 +317,13 @@ def test_metadata_reaches_a_custom_dataset(place: Workplace) -> None:
     )
     assert place.run("--tasks", "made", *FOLDER, "--metadata", "size=7").code == 0
     assert place.samples("made")[0]["doc"]["question"] == "Q7"
+
+
+def test_facts_that_a_custom_dataset_would_get_twice(place: Workplace) -> None:
+    place.write("tasks/helper.py", "def make(**facts):\n    return {}\n")
+    keys = {"dataset_path": ..., "dataset_kwargs": {"size": 1}, "metadata": {"size": 2}}
+    with_functions(place, "made", {"custom_dataset": "helper.make"}, custom_dataset=..., **keys)
+    refused(place.run("--tasks", "made", *FOLDER), "'size'", "metadata", "dataset_kwargs")
 
 
 # A whole library
