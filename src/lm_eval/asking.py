@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.base import LM, peek
 from lm_eval.reports.progress import Progress
@@ -27,6 +28,7 @@ from lm_eval.requests import (
     LoglikelihoodRequest,
     Request,
     RollingRequest,
+    expected_instead,
 )
 from lm_eval.store import AnswerStore
 from lm_eval.usage import Usage
@@ -282,6 +284,7 @@ class _Asking:
         if isinstance(answer, FailedRequest):
             self._fail(sent, answer.error)
             return
+        self._check(opened.doc.requests[index], answer)
         kept = self._kept
         if kept is not None and sent.key is not None:
             usage = None if kept.is_shared else self._costs.of(task)
@@ -290,6 +293,15 @@ class _Asking:
         for opened, index in sent.waiting:
             self._progress.advance()
             self._give(opened, index, answer)
+
+    def _check(self, request: Request, answer: Any) -> None:
+        """Refuse what is no answer before it is kept: scored, it would look like one."""
+        expected = expected_instead(request.kind, answer)
+        if expected is not None:
+            raise ModelError(
+                f"Model backend {type(self._model).__name__} answers {request.kind} (task "
+                f"{request.task!r}, doc {request.doc_id}) with {shorten(answer)}; expected {expected}."
+            )
 
     def _fail(self, sent: _Sent, error: RequestError) -> None:
         self._failed += 1

@@ -118,6 +118,12 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
             prepared.append(prepare(task, options, held_docs=HELD_DOCS - held))
     except HelperError as error:
         raise _with_affected_tasks(error, tasks) from error.__cause__
+    if options.prompt.gen_kwargs and not any("generate_until" in one.counts for one in prepared):
+        warnings.warn(
+            "No task of this run generates text, so --gen_kwargs has no effect.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
     return prepared
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from lm_eval.backends import model_parameters, name_of, opened_model
 from lm_eval.config.yaml import PathLike
 from lm_eval.doc_scoring import SampleSink
-from lm_eval.errors import LmEvalWarning
+from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.evaluator import adapt, check_groups, group_results, run_all
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions, prepare_all
@@ -210,7 +210,17 @@ def _sink(
 
 
 def seed_all(seeds: Mapping[str, int | None]) -> None:
-    """Seed Python's random numbers, and those of numpy and torch where the process has loaded them."""
+    """Seed Python's random numbers, and those of numpy and torch where the process has loaded them.
+
+    A seed that either cannot take is an error, whether it is loaded or not.
+    """
+    for name, most in (("numpy", 2**32 - 1), ("torch", 2**64 - 1)):
+        seed = seeds[f"{name}_seed"]
+        if seed is not None and not 0 <= seed <= most:
+            raise UsageError(
+                f"The seed of {name} is {seed}, but must be a whole number from 0 to {most}. --seed "
+                "takes one for all, or those of python, numpy, torch and few-shot sampling."
+            )
     random.seed(seeds["random_seed"])
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seeds["numpy_seed"])

@@ -785,6 +785,61 @@ def test_the_module_runs(place: Workplace) -> None:
     assert len(place.written()) == 7
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("argv", [("ls", "formats"), ("validate", "--tasks", "demo_mcq")])
+def test_output_that_finds_no_space(place: Workplace, argv: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lm_eval", *argv],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("lm-eval: error: The output cannot be written: ")
+    assert done.stderr.count("\n") == 1, "nothing more at the end"
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_formats_are_listed_whole_on_a_narrow_terminal(place: Workplace, columns: str) -> None:
+    done = subprocess_cli("ls", "formats", cwd=place.folder, COLUMNS=columns)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert [line for line in lines if line == "cloze::with_options"], "no name is cut"
+    assert "Output: multiple_choice, Labels: letters, Needs choices: yes" in " ".join(
+        done.stdout.split()
+    )
+    assert len(lines) < 60
+
+
+def test_values_given_in_two_places_are_not_dropped(place: Workplace) -> None:
+    for second in ("--tasks", "-t"):
+        outcome = place.cli("run", "--model", "dummy", "--tasks", "demo_mcq", second, "demo_short")
+        assert outcome.code == 1
+        assert "--tasks stands twice" in outcome.err
+    place.write("options.yaml", "tasks: [demo_short]\nmodel: dummy\nlimit: 2\n")
+    outcome = place.cli("run", "--config", "options.yaml", "--tasks", "demo_mcq")
+    assert outcome.code == 0, "what is typed takes the place of what a file says"
+    assert "demo_short" not in outcome.out
+
+
+def test_generation_arguments_that_nothing_uses(place: Workplace) -> None:
+    words = "so --gen_kwargs has no effect"
+    argv = ("--limit", "2", "--gen_kwargs", "max_gen_toks=8")
+    assert words in place.run("--tasks", "demo_mcq@mcqa", *argv).err
+    assert words not in place.run("--tasks", "demo_mcq@mcqa,demo_mcq@cot", *argv).err
+
+
+@pytest.mark.parametrize("seed", ["-1", "0,4294967296,0,0", f"0,0,{2**64},0"])
+def test_a_seed_that_a_library_cannot_take(place: Workplace, seed: str) -> None:
+    outcome = place.run("--tasks", "demo_mcq", "--seed", seed)
+    assert (outcome.code, "must be a whole number from 0 to" in outcome.err) == (1, True)
+    assert place.written() == []
+
+
 def test_help_imports_nothing_heavy(place: Workplace) -> None:
     code = (
         "import sys; from lm_eval.cli.commands import build_parser; build_parser().format_help();"

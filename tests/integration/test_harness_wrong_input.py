@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,9 @@ def test_a_class_that_cannot_be_made(place: Workplace) -> None:
         ({"custom_dataset": "helper.f"}, ["custom_dataset", "!function"]),
         ({"fewshot_config": {"process_docs": "f"}}, ["fewshot_config.process_docs", "!function"]),
         ({"fewshot_config": {"smaples": []}}, ["fewshot_config", "Did you mean 'samples'?"]),
+        ({"fewshot_config": {"split": ["a"]}}, ["fewshot_config.split", "['a']"]),
+        ({"test_split": ["test"]}, ["test_split must be a text, not ['test']"]),
+        ({"gen_prefix": ["A"]}, ["gen_prefix must be a text"]),
         ({"num_fewshot": True}, ["num_fewshot must be a whole number from 0 up, not True"]),
     ],
 )
@@ -169,6 +173,22 @@ def test_a_group_given_as_a_file_says_how_names_beside_it_are_found(place: Workp
     for selector in (path, folder):
         refused(place.run("--tasks", selector), "'good'", f"add `--include_path {folder}`")
         assert place.run("--tasks", selector, "--include_path", folder, "--limit", "2").code == 0
+
+
+def test_what_cannot_be_read_does_not_hide_the_rest(place: Workplace) -> None:
+    place.task("tasks/good.yaml", task="good")
+    (place.folder / "tasks/.#lock.yaml").symlink_to("nowhere")  # as an editor leaves it
+    closed = place.folder / "tasks/closed"
+    closed.mkdir(mode=0o000)
+    is_closed = not os.access(closed, os.R_OK)  # root reads everything
+    try:
+        outcome = place.cli("ls", "tasks", *FOLDER)
+        assert (outcome.code, "good.yaml" in outcome.out) == (0, True), outcome.err
+        assert "lock.yaml cannot be read" in outcome.out + outcome.err
+        assert ("closed cannot be read" in outcome.out + outcome.err) == is_closed
+        assert place.run("--tasks", "good", *FOLDER, "--limit", "2").code == 0
+    finally:
+        closed.chmod(0o700)
 
 
 def test_one_name_in_two_files(place: Workplace) -> None:
@@ -297,6 +317,13 @@ def test_metadata_reaches_a_custom_dataset(place: Workplace) -> None:
     )
     assert place.run("--tasks", "made", *FOLDER, "--metadata", "size=7").code == 0
     assert place.samples("made")[0]["doc"]["question"] == "Q7"
+
+
+def test_facts_that_a_custom_dataset_would_get_twice(place: Workplace) -> None:
+    place.write("tasks/helper.py", "def make(**facts):\n    return {}\n")
+    keys = {"dataset_path": ..., "dataset_kwargs": {"size": 1}, "metadata": {"size": 2}}
+    with_functions(place, "made", {"custom_dataset": "helper.make"}, custom_dataset=..., **keys)
+    refused(place.run("--tasks", "made", *FOLDER), "'size'", "metadata", "dataset_kwargs")
 
 
 # A whole library

@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 
 import lm_eval
-from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.api.model import LM
+from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models.dummy import DummyLM
 from lm_eval.requests import Reply
 from lm_eval.tasks import TaskManager
@@ -117,6 +119,29 @@ def test_a_model_object_is_left_open_and_may_be_used_again() -> None:
     assert first["config"]["model"] == "Model"
 
 
+@pytest.mark.parametrize(
+    ("method", "answer", "expected"),
+    [
+        ("loglikelihood", -1.0, "a pair (log-prob, is_greedy)"),
+        ("loglikelihood", (float("nan"), False), "a log-prob that is a number"),
+        ("loglikelihood", (None, False), "a log-prob that is a number"),
+        ("generate_until", None, "a text"),
+    ],
+)
+def test_what_is_no_answer_is_not_scored(method: str, answer: Any, expected: str) -> None:
+    def answered(_: LM, requests: Sequence[Any]) -> list[Any]:
+        return [answer] * len(requests)
+
+    methods = ("loglikelihood", "loglikelihood_rolling", "generate_until")
+    model = type("Model", (LM,), dict.fromkeys(methods, answered))()
+    task = "demo_mcq@mcqa" if method == "loglikelihood" else "demo_mcq@generate"
+    with pytest.raises(
+        ModelError, match=re.escape(f"Model answers {method} (task {task!r}")
+    ) as told:
+        lm_eval.simple_evaluate(model, tasks=[task], limit=2)
+    assert str(told.value).endswith(f"expected {expected}.")
+
+
 def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -> None:
     lm_eval.simple_evaluate("dummy", tasks=["demo_mcq@mcqa"], limit=1, write_out=True)
     assert "demo_mcq@mcqa, doc 0" in capsys.readouterr().out
@@ -133,6 +158,10 @@ def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -
         ({"limit": 2, "samples": {"demo_mcq": [0]}}, "limit and samples both"),
         ({"samples": {"demo_mcq": ["0"]}}, "doc numbers"),
         ({"limit": 0}, "asks for no docs"),
+        ({"limit": "5"}, "limit is '5'"),
+        ({"num_fewshot": "2"}, "num_fewshot is '2'"),
+        ({"num_fewshot": -1}, "num_fewshot is -1"),
+        ({"system_instruction": 5}, "system_instruction is 5"),
         ({"task_manager": TaskManager(), "metadata": {"a": 1}}, "belong to the TaskManager"),
         ({"task_manager": TaskManager(), "parity": True}, "belong to the TaskManager"),
         ({"verbosity": "LOUD"}, "is no level"),

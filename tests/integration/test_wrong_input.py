@@ -105,6 +105,9 @@ def test_a_circle_of_includes_shows_the_chain(place: Workplace) -> None:
         ({"formats": {"type": "mcqa", "choice_labels": "leters"}}, ["Did you mean 'letters'?"]),
         ({"formats": {"type": "mcqa", "choice_labels": []}}, ["choice_labels", "[]"]),
         ({"formats": {"type": "mcqa", "choice_labels": list("AAB")}}, ["differ"]),
+        ({"formats": {"type": "mcqa", "choice_format": "x"}}, ["choice_format", "{choice}"]),
+        ({"formats": {"type": "mcqa", "target_format": "x"}}, ["target_format", "{answer}"]),
+        ({"formats": {"type": "mcqa", "metrics": []}}, ["metrics must be a list", "[]"]),
         ({"formats": ..., "template": "mcqq"}, ["t.yaml", "'mcqq'", "Did you mean 'mcq'?"]),
         (
             {"formats": ..., "template": {"template_type": "mcq::mmul"}},

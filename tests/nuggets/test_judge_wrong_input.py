@@ -91,7 +91,8 @@ def test_gold_of_other_nuggets(work: Workplace) -> None:
 
 
 def test_the_same_run_twice(work: Workplace) -> None:
-    said(run(work, "--answers", "answers.jsonl", "answers.jsonl"), "run 'r1'", "once")
+    said(run(work, "--answers", "answers.jsonl"), "--answers stands twice")
+    said(work.cli("run", *DATA, "answers.jsonl", *REPLY), "run 'r1'", "once")
 
 
 # ---------------------------------------------------------------------------------------- nuggets

@@ -19,6 +19,7 @@ from lm_eval.cli.options import (
 )
 from lm_eval.cli.program import (
     Parser,
+    check_repeated,
     examples,
     logging_from,
     one_of,
@@ -59,6 +60,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
         )
     args = parsed(parser, given)
+    check_repeated(parser, args.command, given)
     path = getattr(args, "config", None)
     if path is not None:
         from lm_eval.cli.arguments import option_file_tokens

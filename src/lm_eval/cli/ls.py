@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 
 from lm_eval.reports.terminal import visible
 
 MANY_ROWS = 500
+LEAST_WIDTH = 20
+"""A last column narrower than this goes below its row."""
 
 
 def ls(args: argparse.Namespace) -> int:
@@ -70,13 +73,29 @@ def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     from lm_eval.reports.terminal import console
 
+    screen = console()
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    left = screen.width - sum(widths[:-1]) - 3 * len(widths)
+    if left < min(widths[-1], LEAST_WIDTH):
+        _print_stacked(headings, rows, screen.width)
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for at, heading in enumerate(headings):
         last = at == len(headings) - 1
         table.add_column(heading, overflow="fold", no_wrap=not last)
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
-    console().print(table)
+    screen.print(table)
+
+
+def _print_stacked(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
+    """For a narrow terminal: each name on a line, and what there is to say about it below."""
+    inside = {"width": width, "initial_indent": "  ", "subsequent_indent": "  "}
+    for name, *facts, last in rows:
+        print(visible(name))
+        shown = ", ".join(f"{key}: {fact}" for key, fact in zip(headings[1:], facts, strict=False))
+        for text in filter(None, (shown, last)):
+            print(textwrap.fill(visible(text), **inside))  # type: ignore[arg-type]  # of two kinds
 
 
 def _print_plainly(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -6,11 +6,12 @@ Imports nothing heavy, so that ``--help`` is instant.
 from __future__ import annotations
 
 import argparse
+import errno
 import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -59,13 +60,30 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
     return args
 
 
+def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
+    """Refuse an option with several values that stands twice: the first ones would be dropped."""
+    names = [word.partition("=")[0] for word in given]
+    for action in _actions(parser, command):
+        has_list = isinstance(action, argparse._StoreAction) and action.nargs == "+"
+        if has_list and sum(name in action.option_strings for name in names) > 1:
+            option = action.option_strings[0]
+            raise UsageError(
+                f"{option} stands twice, and only what follows the last one would count. Give all "
+                f"its values at once: {option} {action.metavar} {action.metavar}."
+            )
+
+
 def _options(parser: argparse.ArgumentParser, command: str) -> list[str]:
     """The long options of a command, without what is given by its place alone."""
+    shown = [one for one in _actions(parser, command) if one.help is not argparse.SUPPRESS]
+    return [name for action in shown for name in action.option_strings if name.startswith("--")]
+
+
+def _actions(parser: argparse.ArgumentParser, command: str) -> list[argparse.Action]:
+    """What a command takes."""
     commands = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
     chosen = [one.choices[command] for one in commands if command in one.choices]
-    actions = [action for one in chosen or [parser] for action in one._actions]
-    shown = [action for action in actions if action.help is not argparse.SUPPRESS]
-    return [name for action in shown for name in action.option_strings if name.startswith("--")]
+    return [action for one in chosen or [parser] for action in one._actions]
 
 
 def run_program(name: str, call: Callable[[], int]) -> int:
@@ -88,10 +106,20 @@ def _run_safely(name: str, call: Callable[[], int]) -> int:
     except KeyboardInterrupt as stop:
         return _fail(name, f"Stopped by Ctrl-C. {stop}".rstrip(), code=130)
     except BrokenPipeError:  # `lm-eval ls tasks | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _drop_output()
+        return _fail(name, f"The output cannot be written: {error.strerror}. Free some space.")
     except MemoryError:
         return _fail(name, "Out of memory. Use a smaller --limit, --batch_size or model.")
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere: Python prints what it holds as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

@@ -122,7 +122,8 @@ def _scorer(value: Any, where: str) -> BoundReader:
 
 def _metrics(value: Any, where: str) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else [] if value is None else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+    is_list = isinstance(names, list | tuple) and bool(names)
+    if not is_list or not all(isinstance(name, str) for name in names):
         raise ConfigError(
             f"{where}: metrics must be a list of metric names, such as [acc, acc_norm], not "
             f"{shorten(value)}."
@@ -171,7 +172,7 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
 
 
 def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:
-    """Only plain ``{name}`` of the given names: nothing that reaches into the data."""
+    """Plain ``{name}`` of the given names and no others: nothing that reaches into the data."""
     wanted = " and ".join(f"{{{name}}}" for name in names)
     try:
         parts = list(string.Formatter().parse(text))
@@ -182,3 +183,7 @@ def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:
     for _, name, spec, conversion in parts:
         if name is not None and (name not in names or spec or conversion):
             raise ConfigError(f"{where} {shorten(text)} may hold {wanted} only, not {{{name}}}.")
+    if all(name is None for _, name, *_ in parts):
+        raise ConfigError(
+            f"{where} {shorten(text)} holds none of {wanted}, so that it would always say the same."
+        )

@@ -26,6 +26,7 @@ from lm_eval.requests.values import (
     Request,
     RollingRequest,
     Score,
+    expected_instead,
 )
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "build_requests",
     "check_limit",
     "choose_docs",
+    "expected_instead",
     "generation_kwargs",
     "repeated",
     "shot_count",

@@ -33,6 +33,13 @@ class PromptOptions:
     permute: Permutation | None = None
     """In which other orders the choices of each doc are asked; None: as in the data alone."""
 
+    def __post_init__(self) -> None:
+        count = self.num_fewshot
+        if count is not None and (type(count) is not int or count < 0):
+            raise UsageError(f"num_fewshot is {count!r}. Give a whole number from 0 up.")
+        if not isinstance(self.system_instruction, str | None):
+            raise UsageError(f"system_instruction is {self.system_instruction!r}. Give a text.")
+
 
 def choose_docs(
     task: ConfigurableTask, *, limit: float | None = None, samples: Sequence[int] | None = None
@@ -57,6 +64,10 @@ def choose_docs(
 
 def check_limit(limit: float) -> None:
     """Refuse a limit that is neither a number of docs nor a share of them."""
+    if isinstance(limit, bool) or not isinstance(limit, int | float):
+        raise UsageError(
+            f"limit is {limit!r}. Give a whole number from 1 up, or a share between 0 and 1."
+        )
     if limit > 0 and (limit < 1 or float(limit).is_integer()):
         return
     problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
@@ -84,7 +95,8 @@ def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping
         if value is not None and not is_good(value):
             raise ConfigError(
                 f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
-                f"be {expected}. It comes from the task's generation_kwargs or from --gen_kwargs."
+                f"be {expected}. It comes from generation_kwargs of the task or format, or from "
+                "--gen_kwargs."
             )
     if merged.get("temperature") is not None and "temperature" not in options.gen_kwargs:
         merged["temperature"] = float(merged["temperature"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
@@ -196,6 +197,22 @@ class Score(tuple[float, bool]):
 
 
 Answer = Union[tuple[float, bool], float, Reply, str]
+
+
+def expected_instead(kind: str, answer: Any) -> str | None:
+    """What belongs in the place of this answer to a request of a kind; None where it is one."""
+    if kind == GenerateRequest.kind:
+        return None if isinstance(answer, str) else "a text"
+    number = answer
+    if kind == LoglikelihoodRequest.kind:
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
+            return "a pair (log-prob, is_greedy)"
+        number = answer[0]
+    try:
+        is_number = not math.isnan(number)
+    except TypeError:
+        is_number = False
+    return None if is_number else "a log-prob that is a number"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
 
 OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
+TEXTS = (
+    *("description", "target_delimiter", "fewshot_delimiter", "gen_prefix"),
+    *("training_split", "validation_split", "test_split", "fewshot_split"),
+)
 FEWSHOT_KEYS = (
     *("sampler", "samples", "split", "process_docs", "fewshot_indices"),
     *("doc_to_text", "doc_to_choice", "doc_to_target"),
@@ -28,8 +32,10 @@ def check_values(config: TaskConfig) -> None:
     _check_cluster(config.cluster, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
-    for name in ("description", "target_delimiter", "fewshot_delimiter"):
-        _check_text(name, getattr(config, name), where)
+    for name in TEXTS:
+        value = getattr(config, name)
+        if not isinstance(value, str) and not callable(value) and not _may_be_unset(name, value):
+            raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
     for name in ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"):
         value = getattr(config, name)
         if value is not None and not isinstance(value, Mapping):
@@ -72,10 +78,8 @@ def _check_count(name: str, value: Any, least: int, where: str) -> None:
         )
 
 
-def _check_text(name: str, value: Any, where: str) -> None:
-    is_unset = value is None and name == "description"
-    if not is_unset and not isinstance(value, str) and not callable(value):
-        raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
+def _may_be_unset(name: str, value: Any) -> bool:
+    return value is None and name not in ("target_delimiter", "fewshot_delimiter")
 
 
 def _check_function(name: str, value: Any, where: str) -> None:
@@ -94,3 +98,8 @@ def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
                 f"{did_you_mean(str(key), FEWSHOT_KEYS)} Keys: {listing(FEWSHOT_KEYS)}."
             )
     _check_function("fewshot_config.process_docs", settings.get("process_docs"), where)
+    split = settings.get("split")
+    if split is not None and not isinstance(split, str):
+        raise ConfigError(
+            f"{where}: fewshot_config.split must be the name of a split, not {shorten(split)}."
+        )

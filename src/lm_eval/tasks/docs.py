@@ -52,9 +52,7 @@ class TaskDocs(HarnessMethods):
         config = self.config
         with self._located():
             if config.custom_dataset is not None:
-                given = config.custom_dataset(
-                    **(config.metadata or {}), **(config.dataset_kwargs or {})
-                )
+                given = config.custom_dataset(**self._facts_for_code())
                 if not isinstance(given, Mapping):
                     raise DataError(
                         f"custom_dataset gives {shorten(given)}; expected a mapping of split names "
@@ -73,6 +71,17 @@ class TaskDocs(HarnessMethods):
                 base_dir=self._folder,
                 reads_dates=self.parity,
             )
+
+    def _facts_for_code(self) -> dict[str, Any]:
+        """What ``custom_dataset`` is called with."""
+        metadata, arguments = self.config.metadata or {}, self.config.dataset_kwargs or {}
+        for key in arguments:
+            if key in metadata:
+                raise ConfigError(
+                    f"{key!r} stands in metadata and in dataset_kwargs, and custom_dataset is called "
+                    "with both. Rename one of the two."
+                )
+        return {**metadata, **arguments}
 
     @property
     def data_from(self) -> Literal["files", "hub", "code"]:

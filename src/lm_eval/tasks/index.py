@@ -53,7 +53,7 @@ def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
     problems: list[LmEvalError] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LmEvalWarning)  # said when the task itself is loaded
-        for path, stamp in _yaml_files(root):
+        for path, stamp in _yaml_files(root, problems):
             try:
                 known = reader.known(path, stamp)
             except LmEvalError as error:
@@ -147,22 +147,37 @@ def _tags(written: Any, path: str) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def _yaml_files(root: Path) -> Iterator[tuple[str, Stamp]]:
-    """``*.yaml`` below a folder, sorted, with their stamps; links to folders are not followed."""
+def _yaml_files(root: Path, problems: list[LmEvalError]) -> Iterator[tuple[str, Stamp]]:
+    """``*.yaml`` below a folder, sorted, with their stamps; links to folders are not followed.
+
+    Folders that cannot be read, and links to nothing, are added to ``problems``.
+    """
     if root.is_file():
         yield str(root), _stamp(str(root)) or (0, 0)
         return
     found: list[tuple[str, Stamp]] = []
     folders = [str(root)]
     while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif entry.name.endswith(".yaml"):
-                    state = entry.stat()
-                    found.append((entry.path, (state.st_mtime_ns, state.st_size)))
+        folder = folders.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError as error:
+            problems.append(_unreadable(folder, str(error.strerror)))
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            elif entry.name.endswith(".yaml"):
+                stamp = _stamp(entry.path)
+                if stamp is None:
+                    problems.append(_unreadable(entry.path, "it is a link to nothing"))
+                else:
+                    found.append((entry.path, stamp))
     yield from sorted(found)
+
+
+def _unreadable(path: str, why: str) -> ConfigError:
+    return ConfigError(f"{path} cannot be read: {why}.", path=path)
 
 
 def _stamp(path: str) -> Stamp | None:

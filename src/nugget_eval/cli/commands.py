@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from lm_eval.cli.program import Parser, parsed, run_program, whole_number
+from lm_eval.cli.program import Parser, check_repeated, parsed, run_program, whole_number
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
 from nugget_eval.config import SECTIONS, Config
@@ -37,7 +37,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"Unknown command {given[0]!r}.{did_you_mean(given[0], COMMANDS)} Commands: "
             f"{listing(COMMANDS)}."
         )
-    args = parsed(build_parser(), given)
+    parser = build_parser()
+    args = parsed(parser, given)
+    check_repeated(parser, args.command, given)
     args.command_line = [NAME, *given]
     return args
 
