@@ -382,6 +382,10 @@ def test_a_metric_that_is_no_number(work: Workplace) -> None:
         (["out", "--default", "mqca"], "--default 'mqca' is no format of these runs."),
         (["out", "--metric", "ac"], "there is no metric ac. Did you mean 'acc'?"),
         (["out", "--resamples", "5"], "--resamples 5 is too few for an interval."),
+        (
+            ["out", "--resamples", "99999999999"],
+            "--resamples 99999999999 is too many. Give 1000000",
+        ),
         (["out", "--seed", "-1"], "--seed -1 is below zero."),
         (["out", "--flips", "0"], "--flips 0: give how many docs"),
         (["out", "--method", "bonf"], "unknown value 'bonf'"),
@@ -498,3 +502,15 @@ def test_shares_of_what_was_read_are_checked(work: Workplace) -> None:
     items["items"][0]["read"][1] = float("inf")
     path.write_text(json.dumps(items), "utf-8")
     assert f"{path} is damaged" in refused(work, str(work.output))
+
+
+def test_a_score_of_a_whole_data_set_is_left_out_and_named(work: Workplace) -> None:
+    """A perplexity belongs to no item: it neither stops the others nor vanishes."""
+    whole = {"output_type": "loglikelihood_rolling", "doc_to_target": "question"}
+    work.task("w.yaml", task="w", doc_to_text="", doc_to_choice=..., formats=..., **whole)
+    run(work, "--tasks", f"{FORMATS},w.yaml", model="dummy")
+    found = compared(work)
+    assert [block["task"] for block in found["comparisons"]] == ["t"]
+    assert any(note.startswith("Left out: ") and ", w: metric " in note for note in found["notes"])
+    assert "has no number for each item" in refused(work, str(work.output), "--tasks", "w")
+    assert work.cli("power", str(work.output)).code == 0

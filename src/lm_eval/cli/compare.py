@@ -15,7 +15,7 @@ from lm_eval.lab.comparing import Options
 from lm_eval.lab.comparing import compare as compared
 from lm_eval.lab.stored import open_runs
 
-FEWEST_RESAMPLES = 100
+FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 WRITTEN = (".json", ".md")
 
 
@@ -93,6 +93,11 @@ def _check(args: argparse.Namespace) -> None:
     if args.resamples < FEWEST_RESAMPLES:
         raise UsageError(
             f"--resamples {args.resamples} is too few for an interval. Give {FEWEST_RESAMPLES} or more."
+        )
+    if args.resamples > MOST_RESAMPLES:
+        raise UsageError(
+            f"--resamples {args.resamples} is too many. Give {MOST_RESAMPLES} or less: from 10000 on, "
+            "the digits shown hardly move."
         )
     if args.flips is not None and args.flips < 1:
         raise UsageError(f"--flips {args.flips}: give how many docs to list, from 1 up.")

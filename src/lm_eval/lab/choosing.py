@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.lab.grouped import comparable, groups_in, tasks_below
-from lm_eval.lab.measured import Measurement, measurement
-from lm_eval.lab.stored import StoredRun
-
-PLAIN = "plain"
-"""What a task without a format is called beside formats."""
+from lm_eval.lab.measured import Measurement, measurement, with_items
+from lm_eval.lab.stored import PLAIN, StoredRun
 
 MANY_MODELS = 4
 """Of more than these, results that are there twice are counted, not named."""
@@ -57,6 +55,11 @@ class _Result:
         date = self.run.results.get("date")
         return (float(date) if isinstance(date, int | float) else 0.0), self.run.path.name
 
+    def measured(self, metrics: Sequence[str]) -> Measurement:
+        """What it measured, in the first of these metrics that it has."""
+        run = self.run
+        return measurement(run.results, run.items, self.name, str(run.path), self.model, metrics)
+
 
 def chosen(
     runs: Sequence[StoredRun], choice: Choice | None = None
@@ -85,18 +88,8 @@ def chosen(
         choice.models, "--models", [name for one in results for name in (one.run.model, one.model)]
     )
     kept, older = _newest(wanted)
-    found = [
-        measurement(
-            one.run.results,
-            one.run.items,
-            one.name,
-            str(one.run.path),
-            one.model,
-            choice.metrics,
-        )
-        for one in kept
-    ]
-    return _with_groups(found, runs, choice.tasks), [*notes, *older]
+    found, without = with_items(partial(one.measured, choice.metrics) for one in kept)
+    return _with_groups(found, runs, choice.tasks), [*notes, *older, *without]
 
 
 def _with_groups(

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
-from lm_eval.lab.stored import StoredRun, open_runs
-
-PLAIN = "plain"
-"""What stands for the format of a task that was asked without one."""
+from lm_eval.lab.stored import PLAIN, StoredRun, open_runs
 
 
 def one_run(path: str) -> StoredRun:

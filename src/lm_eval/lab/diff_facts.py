@@ -15,10 +15,9 @@ import yaml
 from lm_eval.config.fields import shorten
 from lm_eval.errors import LmEvalError
 from lm_eval.formats.compile import compile_format
-from lm_eval.lab.chosen import PLAIN
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reader_spec import reader_words
-from lm_eval.lab.stored import StoredRun
+from lm_eval.lab.stored import PLAIN, StoredRun
 from lm_eval.reports.redact import redacted
 
 TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")

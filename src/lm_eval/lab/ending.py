@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.lab.compared import Comparison
 from lm_eval.lab.comparing import compare
 from lm_eval.lab.grouped import comparable, groups_in
-from lm_eval.lab.measured import measurement
+from lm_eval.lab.measured import measurement, with_items
 from lm_eval.lab.tables import print_comparison
 from lm_eval.reports.items import ItemColumns
 from lm_eval.runs import Outcome
@@ -53,12 +55,15 @@ def compared_formats(outcome: Outcome) -> Comparison:
         return columns[name, filter_name]
 
     model = str(results["model_name"])
-    found = [measurement(results, items, name, "", model) for name in _several(outcome)]
+    found, notes = with_items(
+        partial(measurement, results, items, name, "", model) for name in _several(outcome)
+    )
     groups = comparable(list(groups_in(results, found)))
     if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
         inside = {task for group in groups for task in group.members}
         found = [one for one in found if one.task not in inside]
-    return compare([*groups, *found])
+    compared = compare([*groups, *found])
+    return replace(compared, notes=(*notes, *compared.notes))
 
 
 def _several(outcome: Outcome) -> list[str]:

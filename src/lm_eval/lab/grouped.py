@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lm_eval.lab.chosen import PLAIN
 from lm_eval.lab.measured import Measurement
+from lm_eval.lab.stored import PLAIN
 from lm_eval.stats.numeric import Array, numpy
 
 

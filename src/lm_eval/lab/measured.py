@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
-from lm_eval.lab.stored import StoredRun, sweep_path
+from lm_eval.lab.stored import PLAIN, StoredRun, sweep_path
 from lm_eval.reports.items import ItemColumns
 from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.scoring.repeats import is_repeat_metric
@@ -124,7 +124,7 @@ def measurement(
         run=run,
         model=model,
         task=name.rpartition("@")[0] if known and "@" in name else name,
-        format=str(known["format"]) if known else "plain",
+        format=str(known["format"]) if known else PLAIN,
         name=name,
         metric=metric,
         higher_is_better=bool(results.get("higher_is_better", {}).get(name, {}).get(metric, True)),
@@ -159,6 +159,25 @@ def _usage(results: Mapping[str, Any], name: str) -> dict[str, float] | None:
         for key, value in found.items()
         if isinstance(value, int | float) and math.isfinite(value)
     }
+
+
+def with_items(
+    results: Iterable[Callable[[], Measurement]],
+) -> tuple[list[Measurement], list[str]]:
+    """The results that have a number for each item, and a note on each that has not; never none."""
+    found, errors = [], []
+    for result in results:
+        try:
+            found.append(result())
+        except _NotByItemError as error:
+            errors.append(error)
+    if errors and not found:
+        raise errors[0]
+    return found, [f"Left out: {error}" for error in errors]
+
+
+class _NotByItemError(ComparisonError):
+    """A metric is one number for a whole data set, such as the perplexity of a word."""
 
 
 def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Aligned:
@@ -338,7 +357,7 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Array:
     values = columns.metrics.get(metric)
     where = f"{run or 'This run'}, {columns.name}"
     if values is None:
-        raise ComparisonError(
+        raise _NotByItemError(
             f"{where}: metric {metric!r} has no number for each item, so it cannot be compared item by "
             f"item. Metrics that have: {listing(sorted(columns.metrics)) or 'none'}."
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.reports.names import safe_task_name
 
 _RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
+PLAIN = "plain"
+"""What stands for the format of a task that was asked without one."""
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
@@ -113,7 +116,11 @@ class StoredRun:
     def samples(self, name: str) -> Iterator[dict[str, Any]]:
         """The samples of a result, one after the other."""
         path = self.samples_path(name)
-        with path.open("rb") as file:
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise _unreadable(error, path) from None
+        with file:
             for number, line in enumerate(file, start=1):
                 try:
                     sample = json.loads(line)
@@ -149,11 +156,12 @@ class StoredRun:
         if not path.is_file():
             return {}
         found: dict[str, list[ItemColumns]] = {}
+        content = _bytes(path)
         try:
-            for values in _json(path).get("items", ()):
+            for values in json.loads(content).get("items", ()):
                 columns = _checked(ItemColumns.from_dict(values))
                 found.setdefault(columns.name, []).append(columns)
-        except (ComparisonError, LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             raise ComparisonError(
                 f"{path} is damaged: it does not hold what a run writes there. Delete it, and the "
                 "samples beside it are read instead."
@@ -211,8 +219,11 @@ def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
     """The runs at these places: results files, or folders with results files somewhere below."""
     found: dict[Path, StoredRun] = {}
     for path in paths:
-        for run in _open(Path(path).expanduser()):
-            found.setdefault(run.path.resolve(), run)
+        try:
+            for run in _open(Path(path).expanduser()):
+                found.setdefault(run.path.resolve(), run)
+        except OSError as error:
+            raise _unreadable(error, Path(path)) from None
     return list(found.values())
 
 
@@ -228,18 +239,25 @@ def _open(path: Path) -> list[StoredRun]:
             return list(reader.open(path))
     if path.is_file():
         return [_run(path)]
-    files = sorted(
-        file
-        for file in path.rglob("*.json")
-        if _RESULTS_NAME.search(file.name) and not file.name.startswith(_NOT_RESULTS)
-    )
-    runs = [_run(file) for file in files]
+    runs = [_run(file) for file in sorted(_results_files(path))]
     if not runs:
         raise ComparisonError(
             f"{str(path)!r} holds no results files (results_….json). Run something with "
             f"--output_path {path} first."
         )
     return runs
+
+
+def _results_files(folder: Path) -> Iterator[Path]:
+    """The results files below a folder; one that cannot be listed is an error."""
+
+    def stop(error: OSError) -> None:
+        raise error
+
+    for place, _, names in os.walk(folder, onerror=stop):
+        for name in names:
+            if _RESULTS_NAME.search(name) and not name.startswith(_NOT_RESULTS):
+                yield Path(place, name)
 
 
 def _run(path: Path) -> StoredRun:
@@ -280,9 +298,7 @@ def _flaw(content: Mapping[str, Any]) -> str | None:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ComparisonError(f"{path} cannot be read: {error.strerror}.") from None
+        content = json.loads(_bytes(path))
     except ValueError as error:
         raise ComparisonError(
             f"{path} is no JSON: {error}. It may be half written: run it again, or leave the file out."
@@ -290,3 +306,14 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ComparisonError(f"{path} is no results file: it holds no object.")
     return content
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(error, path) from None
+
+
+def _unreadable(error: OSError, path: Path) -> ComparisonError:
+    return ComparisonError(f"{error.filename or path} cannot be read: {error.strerror}.")

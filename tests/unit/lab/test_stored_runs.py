@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,20 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
         assert "line 1 is no JSON. The file is damaged" in refused(path)
     samples.unlink()
     assert "has no samples of 't'" in refused(path)
+
+
+def test_what_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    results = write_run(tmp_path, items_file="items.json")
+    items, samples = tmp_path / "items.json", tmp_path / f"samples_t_{STAMP}.jsonl"
+    items.write_text(json.dumps({"items": []}))
+    for closed in (tmp_path, results, items, samples):
+        closed.chmod(0o000)
+        if os.access(closed, os.R_OK):
+            pytest.skip("this user may read everything")
+        message = refused(tmp_path)
+        assert message.startswith(str(closed)), message
+        assert message.endswith(" cannot be read: Permission denied."), message
+        closed.chmod(0o700)
 
 
 ITEMS: dict[str, Any] = {
