@@ -23,6 +23,7 @@ from lm_eval.models.hf_options import (
     auto_batch,
     batch_rows,
     chat_arguments,
+    check_values,
     positive,
     read_seed,
     read_window,
@@ -160,6 +161,10 @@ class HFLM(StreamingLM):
         self._generator: Generator | None = None
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
+
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        check_values(model_args)
 
     def _choose_scorers(self) -> Sequence[PairScorer | PlainScorer | TreeScorer]:
         """The one that answers first, then the one it falls back to.
