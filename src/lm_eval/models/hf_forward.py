@@ -19,6 +19,7 @@ from lm_eval.models.spans import Span, chunks
 
 _LOOK_AHEAD = 512
 """Spans that are sorted by length together; answers wait for no more than these."""
+_PASSES_COMPARED = 4
 _TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
 _COARSE_TOLERANCE = 0.15
 
@@ -35,6 +36,7 @@ class PlainScorer:
         self._takes_positions = takes(model, "logits_to_keep")
         self._turn = find_turn(model.config)
         self._compared = 0
+        self._passes = 0
         self._largest_error = 0.0
 
     @property
@@ -94,13 +96,15 @@ class PlainScorer:
     def _sees_padding(self, groups: Sequence[list[Span]], scores: Sequence[SpanScores]) -> bool:
         """Whether scores of padded rows are not those they have alone.
 
-        Some rows are tried, again whenever texts get longer: padding may count from a length on.
+        Some rows of the first passes are tried, and again whenever texts get longer: padding may count
+        from a length on.
         """
         longest = _length(groups[0])
         short = [group for group in groups if _length(group) < longest]
-        if not short or longest <= self._compared:
+        if not short or (longest <= self._compared and self._passes >= _PASSES_COMPARED):
             return False
-        self._compared = longest
+        self._compared = max(longest, self._compared)
+        self._passes += 1
         found = {id(span): tokens for span, tokens in scores}
         tried = {id(short[at]): short[at] for at in (0, len(short) // 2, -1)}
         errors = [
