@@ -68,7 +68,23 @@ def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: b
 def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
     """What the model is called in file names and results."""
     for key in ("model", "pretrained", "path", "engine"):
-        if model_args.get(key):
-            value = str(model_args[key])
+        if value := str(_plain(model_args.get(key)) or ""):
             return Path(value).stem if key == "path" else value
     return EMBEDDED_MODEL if backend in (None, "gguf") else str(backend)
+
+
+def plain_arguments(model_args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as plain data: of a model or tokenizer that was made already, its name."""
+    return {name: _plain(value) for name, value in model_args.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return plain_arguments(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if not callable(value):  # such as a path
+        return str(value)
+    return str(getattr(value, "name_or_path", "") or type(value).__name__)

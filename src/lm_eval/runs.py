@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval.backends import model_parameters, name_of, opened_model
+from lm_eval.backends import model_parameters, name_of, opened_model, plain_arguments
 from lm_eval.config.yaml import PathLike
 from lm_eval.doc_scoring import SampleSink
 from lm_eval.errors import LmEvalWarning, UsageError
@@ -264,7 +264,7 @@ def run_info(
     return RunInfo(
         model=run.backend,
         model_name=run.model_name,
-        model_args=None if isinstance(run.model, LM) else model_args,
+        model_args=None if isinstance(run.model, LM) else plain_arguments(model_args),
         model_facts=model.describe(),
         batch_size=run.batch_size,
         device=run.device,

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lm_eval.backends import plain_arguments
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
@@ -132,7 +133,7 @@ def simple_evaluate(
     run = priced(run, prices)
     manager = task_manager
     if manager is None:
-        known = {key: value for key, value in arguments.items() if not is_secret_name(key)}
+        known = plain_arguments({k: v for k, v in arguments.items() if not is_secret_name(k)})
         manager = TaskManager(metadata={**known, **(metadata or {})}, parity=parity)
     elif metadata or (parity and not manager.parity):
         raise UsageError(

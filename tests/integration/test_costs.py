@@ -47,6 +47,34 @@ def test_a_dry_run_of_a_local_model_loads_no_weights(place: Workplace) -> None:
     assert rows(outcome)["t"][:2] == ["20", "80"]
 
 
+@pytest.mark.parametrize(
+    ("model", "arguments", "message"),
+    [
+        ("hf", "dtype=fp17", "no dtype 'fp17'. Did you mean 'fp16'?"),
+        ("hf", "batch_size=many", "batch_size must be a whole number above 0"),
+        ("hf", "kv_budget=1GB", "kv_budget must be a whole number of bytes above 0, not '1GB'"),
+        ("hf", "max_length=0", "max_length must be a whole number above 0"),
+        ("hf", "backend=casual", "Did you mean 'causal'?"),
+        ("hf", "prefix_cache=perhaps", "prefix_cache is true or false"),
+        ("hf", "chat_template_args=x", "is no JSON object"),
+        ("gguf", "n_threads=0", "n_threads must be a whole number above 0"),
+        ("gguf", "kv_budget=1GB", "kv_budget must be a whole number of bytes above 0, not '1GB'"),
+        ("gguf", "seed=x", "seed must be a whole number, not 'x'"),
+    ],
+)
+def test_a_dry_run_refuses_the_values_that_a_run_refuses(
+    place: Workplace, model: str, arguments: str, message: str
+) -> None:
+    """Whatever can be said without a model, which is nowhere here."""
+    where = {"hf": "pretrained=/nowhere", "gguf": "path=nowhere.gguf"}[model]
+    given = ("--tasks", place.task(), "--model_args", f"{where},{arguments}")
+    dry, real = place.run(*given, "--dry_run", model=model), place.run(*given, model=model)
+    assert message in " ".join(dry.err.split())
+    assert "Traceback" not in dry.err
+    assert (dry.code, dry.err) == (real.code, real.err)
+    assert dry.code != 0
+
+
 def test_a_dry_run_shows_the_range_of_the_cost(place: Workplace) -> None:
     path = place.task(formats="generate", doc_to_text="{{ 'x' * 360 }}")
     prices = place.write("prices.yaml", PRICES)

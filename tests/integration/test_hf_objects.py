@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,22 @@ def test_a_whole_run(folder: Path, model: Any, tokenizer: Any) -> None:
     ]
     assert runs[0]["results"] == runs[1]["results"]
     assert runs[1]["config"]["model_digest"].startswith("sha256:")
+
+
+def test_results_of_a_run_by_arguments_are_plain_data(
+    folder: Path, model: Any, tokenizer: Any
+) -> None:
+    nameless = type(model)(model.config)
+    nameless.config.name_or_path = nameless.name_or_path = ""
+    for given, name in ((model, str(folder)), (nameless, "LlamaForCausalLM")):
+        results = lm_eval.simple_evaluate(
+            model="hf",
+            model_args={"pretrained": given, "tokenizer": tokenizer},
+            tasks=["demo_mcq@mcqa"],
+            limit=2,
+        )
+        assert json.loads(json.dumps(results))["model_name"] == name
+        assert results["config"]["model_args"] == {"pretrained": name, "tokenizer": str(folder)}
 
 
 def test_its_weights_identify_it(model: Any, tokenizer: Any) -> None:

@@ -256,11 +256,17 @@ def test_offline_by_choice(tmp_path: Path) -> None:
 def test_the_command_line_shows_one_message(folder: Path, tmp_path: Path) -> None:
     work = Workplace(tmp_path)
     work.task()
-    done = work.run(
-        *("--include_path", str(tmp_path), "--tasks", "t"),
-        *("--model_args", f"pretrained={folder},dtype=fp17"),
-        model="hf",
+    given = (
+        "--include_path",
+        str(tmp_path),
+        "--tasks",
+        "t",
+        "--model_args",
+        f"pretrained={folder}",
     )
-    assert done.code != 0
-    assert "no dtype 'fp17'" in done.err
-    assert "Traceback" not in done.err
+    for flags in ((), ("--dry_run",)):
+        done = work.run(*given, "--device", "gpu", *flags, model="hf")
+        assert done.code != 0
+        assert "'gpu' is no device." in done.err
+        assert "Traceback" not in done.err
+    assert work.run(*given, "--device", "cuda:9", "--dry_run", model="hf").code == 0

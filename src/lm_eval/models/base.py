@@ -222,8 +222,8 @@ class LM:
 
     @classmethod
     def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
-        """Refuse arguments that the constructor does not take, a lack of those it needs, and switches
-        that are neither true nor false.
+        """Refuse arguments that the constructor does not take, a lack of those it needs, switches
+        that are neither true nor false, and what ``check_values`` refuses.
         """
         parameters = inspect.signature(cls.__init__).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -248,6 +248,11 @@ class LM:
                     f"Model {name!r}: {argument} is true or false, not {value!r}. Write "
                     f"{argument}=true or {argument}=false in --model_args."
                 )
+        cls.check_values(model_args)
+
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        """Refuse values that are wrong whatever the model: a dry run sees them without loading it."""
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:

@@ -7,7 +7,7 @@ the default weights (``embedded``) are used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from lm_eval.models.embedded import default_weights
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
 from lm_eval.models.gguf_scoring import Scorer
-from lm_eval.models.local_options import is_auto, positive, read_seed
+from lm_eval.models.local_options import check_each, is_auto, positive, read_seed
 from lm_eval.models.spans import (
     Span,
     check_continuation,
@@ -103,6 +103,10 @@ class GgufLM(StreamingLM):
         if self._engine is None:
             raise ModelError("This model was closed. Make a new GgufLM to go on.")
         return self._engine
+
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        check_each(model_args, _CHECKS)
 
     # -- what the model is -------------------------------------------------------------------
 
@@ -330,6 +334,17 @@ def _tokens_per_call(batch_size: int | str | None) -> int:
     if is_auto(batch_size):
         return _DEFAULT_BATCH
     return max(_SMALLEST_BATCH, _positive("batch_size", batch_size) or _DEFAULT_BATCH)
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "batch_size": _tokens_per_call,
+    "seed": partial(read_seed, model="gguf"),
+    "kv_budget": partial(_positive, "kv_budget", unit="bytes"),
+    **{
+        name: partial(_positive, name)
+        for name in ("n_ctx", "n_threads", "n_parallel", "max_gen_toks")
+    },
+}
 
 
 def file_digest(path: Path) -> str:

@@ -11,14 +11,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lm_eval.models.hf_forward import mask, padded, takes
+from lm_eval.models.hf_forward import mask, padded, takes, tolerance
 from lm_eval.models.hf_positions import find_turn
-from lm_eval.models.hf_tree import looks_everywhere, refusal, tolerance
+from lm_eval.models.hf_tree import looks_everywhere, refusal
 
 _WORTHWHILE = 16
 """Tokens below which a copy of keys and values is no gain."""
 _COMPARED = 50
-_GAP = 3
+GAP = 3
 
 
 class Beginning:
@@ -92,10 +92,11 @@ class Beginning:
     def _keys_and_values(self) -> Any:
         import torch
 
-        fewer = {"logits_to_keep": 1} if takes(self._model, "logits_to_keep") else {}
         with torch.inference_mode():
             ids = torch.tensor([self._tokens], device=self._device)
-            return self._model(input_ids=ids, use_cache=True, **fewer).past_key_values
+            return self._model(
+                input_ids=ids, use_cache=True, **_last_logits(self._model)
+            ).past_key_values
 
     def _copied(self, rows: int) -> Any:
         cache = copy.deepcopy(self._cache)
@@ -113,7 +114,7 @@ class Beginning:
 
 
 def error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: Any = None) -> float:
-    """By how much log-probs of likely next tokens change if padding stands before ``prompt[begun:]``.
+    """By how much padding before ``prompt[begun:]`` changes log-probs of likely next tokens, on average.
 
     ``cache`` has the keys and values of what comes before. 0 if by no more than rounding explains.
     """
@@ -122,20 +123,26 @@ def error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: Any
     rest = prompt[begun:]
     whole, ids, seen = (
         torch.tensor([row], device=model.device)
-        for row in (prompt, [0] * _GAP + rest, [1] * begun + [0] * _GAP + [1] * len(rest))
+        for row in (prompt, [0] * GAP + rest, [1] * begun + [0] * GAP + [1] * len(rest))
     )
     places = (seen.cumsum(-1) - 1).clamp(min=0)[:, begun:]
     at = {"position_ids": places} if takes(model, "position_ids") else {}
     go_on = {"past_key_values": cache} if cache is not None else {"use_cache": False}
+    fewer = _last_logits(model)
     with torch.inference_mode():
         results = (
-            model(input_ids=whole, use_cache=False),
-            model(input_ids=ids, attention_mask=seen, **at, **go_on),
+            model(input_ids=whole, use_cache=False, **fewer),
+            model(input_ids=ids, attention_mask=seen, **at, **go_on, **fewer),
         )
         expected, found = (one.logits[0, -1].float().log_softmax(-1) for one in results)
         likeliest = expected.topk(min(_COMPARED, len(expected))).indices
-        apart = float((expected - found)[likeliest].abs().max())
+        apart = float((expected - found)[likeliest].abs().mean())
     return 0.0 if apart <= tolerance(model) else apart
+
+
+def _last_logits(model: Any) -> dict[str, int]:
+    """The argument by which a model makes logits after the last token only, if it has one."""
+    return {"logits_to_keep": 1} if takes(model, "logits_to_keep") else {}
 
 
 def _obstacle(model: Any) -> str | None:

@@ -1,12 +1,14 @@
 """Log-probs of token spans by plain forward passes: no cache, nothing shared but equal inputs.
 
 What everything cleverer is measured against, and what it falls back to. Rows are padded on the right,
-where no earlier token of a causal model can see the padding; so any architecture will do.
+where no earlier token of a causal model can see the padding. Some models see it all the same: the first
+padded rows are compared with passes of their own, and on a difference texts go one at a time.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +19,9 @@ from lm_eval.models.spans import Span, chunks
 
 _LOOK_AHEAD = 512
 """Spans that are sorted by length together; answers wait for no more than these."""
+_PASSES_COMPARED = 4
+_TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
+_COARSE_TOLERANCE = 0.15
 
 
 class PlainScorer:
@@ -30,6 +35,19 @@ class PlainScorer:
         """Tokens that went through the model, padding included."""
         self._takes_positions = takes(model, "logits_to_keep")
         self._turn = find_turn(model.config)
+        self._compared = 0
+        self._passes = 0
+        self._largest_error = 0.0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results may want to know."""
+        if not self._largest_error:
+            return []
+        return [
+            "Texts went through the model one at a time, which is slower: beside longer ones, the score "
+            f"of one was off by {self._largest_error:.2g}."
+        ]
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
@@ -55,19 +73,47 @@ class PlainScorer:
             yield part
 
     def _run(self, groups: Sequence[list[Span]]) -> list[Span]:
-        """Score spans that are grouped by their inputs, in one pass."""
+        """Score spans that are grouped by their inputs, in one pass; the longest inputs come first."""
+        if not self._largest_error:
+            scores = self._scores(groups)
+            if not self._sees_padding(groups, scores):
+                return _fill(scores)
+        return [span for group in groups for span in _fill(self._scores([group]))]
+
+    def _scores(self, groups: Sequence[list[Span]]) -> list[SpanScores]:
         import torch
 
         rows = [group[0].inputs for group in groups]
         first = min(span.first_read for group in groups for span in group)
         with torch.inference_mode():
             logits = self._logits(padded(rows, self.device), first)
-            scores = [
+            return [
                 (span, score_rows(span.targets, logits[row, span.first_read - first :]))
                 for row, group in enumerate(groups)
                 for span in group
             ]
-        return _fill(scores)
+
+    def _sees_padding(self, groups: Sequence[list[Span]], scores: Sequence[SpanScores]) -> bool:
+        """Whether scores of padded rows are not those they have alone.
+
+        Some rows of the first passes are tried, and again whenever texts get longer: padding may count
+        from a length on.
+        """
+        longest = _length(groups[0])
+        short = [group for group in groups if _length(group) < longest]
+        if not short or (longest <= self._compared and self._passes >= _PASSES_COMPARED):
+            return False
+        self._compared = max(longest, self._compared)
+        self._passes += 1
+        found = {id(span): tokens for span, tokens in scores}
+        tried = {id(short[at]): short[at] for at in (0, len(short) // 2, -1)}
+        errors = [
+            score_error(self.model, _total(found[id(span)]), _total(alone), len(alone))
+            for group in tried.values()
+            for span, alone in self._scores([group])
+        ]
+        self._largest_error = max(errors)
+        return self._largest_error > 0
 
     def _logits(self, ids: Any, first: int) -> Any:
         """The logits of all rows from place ``first`` on."""
@@ -91,6 +137,7 @@ class PairScorer:
         self.device = device
         self.batch = batch_size if isinstance(batch_size, AutoBatch) else AutoBatch(batch_size)
         self.tokens_run = 0
+        self.notes: list[str] = []
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
@@ -119,6 +166,7 @@ class PairScorer:
 
 TokenScores = list[tuple[float, bool]]
 """For each target: its log-prob, and whether it is the likeliest."""
+SpanScores = tuple[Span, TokenScores]
 
 
 def score_rows(tokens: Sequence[int], logits: Any) -> TokenScores:
@@ -138,12 +186,27 @@ def score_rows(tokens: Sequence[int], logits: Any) -> TokenScores:
     return list(zip(chosen.tolist(), tops, strict=True))
 
 
-def _fill(scores: Sequence[tuple[Span, TokenScores]]) -> list[Span]:
+def _fill(scores: Sequence[SpanScores]) -> list[Span]:
     """The spans with their scores: only once all are known, because a pass may be repeated."""
     for span, tokens in scores:
         for logprob, is_top in tokens:
             span.add(logprob, is_top)
     return [span for span, _ in scores]
+
+
+def tolerance(model: Any) -> float:
+    """How far a log-prob may be from that of an ordinary pass: as far as rounding goes."""
+    return _TOLERANCES.get(str(model.dtype), _COARSE_TOLERANCE)
+
+
+def score_error(model: Any, found: float, expected: float, tokens: int) -> float:
+    """By how much a score of some tokens is off; 0 if by no more than rounding explains."""
+    if found == expected:
+        return 0.0
+    error = abs(found - expected)
+    if error <= tolerance(model) * max(1.0, tokens**0.5):
+        return 0.0
+    return math.inf if math.isnan(error) else error
 
 
 def padded(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -> Any:
@@ -175,6 +238,10 @@ def virtual_tokens(model: Any) -> int:
     """How many tokens of its own an adapter puts before each text (prompt and prefix tuning)."""
     adapter: Any = getattr(model, "active_peft_config", None)
     return int(adapter.num_virtual_tokens) if getattr(adapter, "is_prompt_learning", False) else 0
+
+
+def _total(scores: TokenScores) -> float:
+    return sum(logprob for logprob, _ in scores)
 
 
 def _length(group: list[Span]) -> int:

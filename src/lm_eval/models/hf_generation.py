@@ -7,6 +7,8 @@ they are found wherever tokens begin and end.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,7 +16,7 @@ from typing import Any, Literal
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.dummy import cut_at_stop
 from lm_eval.models.gguf_generation import Sample
-from lm_eval.models.hf_beginning import Beginning, error_behind_a_gap
+from lm_eval.models.hf_beginning import GAP, Beginning, error_behind_a_gap
 from lm_eval.models.hf_forward import virtual_tokens
 from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
@@ -24,7 +26,8 @@ from lm_eval.requests import Reply
 _LOOK_AHEAD = 128
 _TOKENS_PER_CHARACTER = 4  # a character can be four byte tokens
 _MARGIN = 8
-_TRIED = 16  # tokens with which it is tried whether padding changes anything
+_GROWTH = 256
+"""Generated tokens that are counted in where it is tried whether padding changes anything."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,8 @@ class Generator:
         self._batch = batch
         self._beginning = Beginning(model, device=device, is_used=prefix_cache)
         self._turn = find_turn(model.config)
-        self._sees_padding: bool | None = False if model.config.is_encoder_decoder else None
+        self._sees_padding = False
+        self._tried = math.inf if model.config.is_encoder_decoder else 0
 
     @property
     def notes(self) -> list[str]:
@@ -207,10 +211,18 @@ class Generator:
         by_length: dict[int, list[Job]] = {}
         for job in jobs:
             by_length.setdefault(len(job.prompt), []).append(job)
-        if len(by_length) > 1 and self._sees_padding is None:
-            some_tokens = jobs[0].prompt[:_TRIED]
-            self._sees_padding = error_behind_a_gap(self._model, some_tokens) > 0
+        if len(by_length) > 1 and not self._sees_padding:
+            self._try_padding(max(jobs, key=_tried_length))
         yield from by_length.values() if self._sees_padding else [jobs]
+
+    def _try_padding(self, longest: Job) -> None:
+        """See whether padding counts, again whenever texts get longer: it may from a length on."""
+        length = _tried_length(longest)
+        if length > self._tried:
+            self._tried = length
+            text = itertools.cycle(longest.prompt)
+            some_tokens = list(itertools.islice(text, max(1, length - GAP)))
+            self._sees_padding = error_behind_a_gap(self._model, some_tokens) > 0
 
     def _goes_alone(self, job: Job) -> bool:
         """Whether others beside it would change its text.
@@ -287,6 +299,10 @@ class _Choose(_OfRows):
 
 def _cells(job: Job) -> int:
     return len(job.prompt) + job.max_gen_toks
+
+
+def _tried_length(job: Job) -> int:
+    return len(job.prompt) + min(job.max_gen_toks, _GROWTH)
 
 
 _KEPT_SETTINGS = ("decoder_start_token_id", "forced_bos_token_id", "bos_token_id")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,8 @@ DTYPES = {
     "double": "float64",
 }
 
+_DEVICES = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "mtia", "xla", "meta")
+"""Kinds of devices that need no look into ``torch``."""
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 
 _POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
@@ -100,6 +103,34 @@ def chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
     return arguments
 
 
+def check_values(model_args: Mapping[str, Any]) -> None:
+    """Refuse values that are wrong whatever the model; ``torch`` is asked only about odd devices."""
+    given = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
+    local_options.check_each(given, _CHECKS)
+    chat_arguments(given.get("chat_template_args"), given.get("enable_thinking"))
+
+
+def _is_of_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _check_device(device: Any) -> None:
+    """Refuse what is no device; whether it is here, only the machine of the run can tell."""
+    if device is not None and not _is_named(device):
+        read_device(device)
+
+
+def _check_device_map(given: Any) -> None:
+    if not _is_named(given):
+        read_device_map(given)
+
+
+def _is_named(device: Any) -> bool:
+    """Whether this names a kind of device; so does everything where ``torch`` is not installed."""
+    kind = str(device).partition(":")[0]
+    return kind in _DEVICES or importlib.util.find_spec("torch") is None
+
+
 # -- of the model itself --------------------------------------------------------------------
 
 
@@ -109,13 +140,19 @@ def read_dtype(dtype: Any) -> Any:
 
     if isinstance(dtype, torch.dtype):
         return dtype
+    name = dtype_name(dtype)
+    return "auto" if name == "auto" else getattr(torch, name)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype in ``torch``, or ``auto``."""
     name = str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise UsageError(
             f"Model 'hf' has no dtype {dtype!r}.{did_you_mean(name, DTYPES)} "
             f"Valid: {listing(DTYPES)}."
         )
-    return "auto" if name == "auto" else getattr(torch, DTYPES[name])
+    return DTYPES[name]
 
 
 def read_device(device: Any) -> Any:
@@ -202,3 +239,15 @@ def read_backend(backend: str, config: Any) -> str:
     if backend != "default":
         return backend
     return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "backend": partial(read_backend, config=None),
+    "batch_size": batch_rows,
+    "device": _check_device,
+    "device_map": _check_device_map,
+    "dtype": dtype_name,
+    "kv_budget": partial(positive, "kv_budget", unit="bytes"),
+    "seed": read_seed,
+    **{name: partial(positive, name) for name in ("max_length", "max_gen_toks", "max_batch_size")},
+}

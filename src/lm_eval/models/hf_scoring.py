@@ -13,8 +13,9 @@ from typing import Any
 
 from lm_eval.models.auto_batch import is_out_of_memory
 from lm_eval.models.hf_cache import bytes_per_token, free_memory
+from lm_eval.models.hf_forward import score_error
 from lm_eval.models.hf_positions import find_turn, forget_lengths
-from lm_eval.models.hf_tree import TreeForward, refusal, tolerance, vocabulary_size
+from lm_eval.models.hf_tree import TreeForward, refusal, vocabulary_size
 from lm_eval.models.token_tree import (
     Chunk,
     Limits,
@@ -249,14 +250,7 @@ class TreeScorer:
             raise _TreeError
 
     def _error(self, span: Span, plain: Span) -> float:
-        """By how much a score is off; 0 if by no more than rounding explains."""
-        if span.logprob == plain.logprob:
-            return 0.0
-        most = tolerance(self._model)
-        error = abs(span.logprob - plain.logprob)
-        if error <= most * max(1.0, len(span.targets) ** 0.5):
-            return 0.0
-        return math.inf if math.isnan(error) else error
+        return score_error(self._model, span.logprob, plain.logprob, len(span.targets))
 
     def _mend(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans; those that came out as no number are scored again."""

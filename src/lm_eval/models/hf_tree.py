@@ -22,8 +22,6 @@ _ATTENTION_WITH_MASKS = ("sdpa", "eager")
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _BIASED = ("bloom", "mpt")
 _ROWS_AT_ONCE = 32
-_TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
-_COARSE_TOLERANCE = 0.15
 
 
 def refusal(model: Any) -> str | None:
@@ -51,11 +49,6 @@ def refusal(model: Any) -> str | None:
 def looks_everywhere(model: Any) -> bool:
     """Whether every layer sees all earlier tokens, however far back."""
     return _layer_kinds(model.config.get_text_config()) == {_FULL}
-
-
-def tolerance(model: Any) -> float:
-    """How far a log-prob may be from that of an ordinary pass: as far as rounding goes."""
-    return _TOLERANCES.get(str(model.dtype), _COARSE_TOLERANCE)
 
 
 def vocabulary_size(model: Any) -> int:

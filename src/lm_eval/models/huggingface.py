@@ -23,6 +23,7 @@ from lm_eval.models.hf_options import (
     auto_batch,
     batch_rows,
     chat_arguments,
+    check_values,
     positive,
     read_seed,
     read_window,
@@ -155,21 +156,29 @@ class HFLM(StreamingLM):
             )
         self._dropped = drop_settings(loaded.model)
         self._scoring = auto_batch(rows, most_rows, loaded.device)
-        self._scorer = self._choose_scorer()
+        self._scorers = self._choose_scorers()
         self._generating = auto_batch(rows, most_rows, loaded.device)
         self._generator: Generator | None = None
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
 
-    def _choose_scorer(self) -> PairScorer | PlainScorer | TreeScorer:
-        """One for the model's life: what it finds out about the model holds for all tasks."""
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        check_values(model_args)
+
+    def _choose_scorers(self) -> Sequence[PairScorer | PlainScorer | TreeScorer]:
+        """The one that answers first, then the one it falls back to.
+
+        For the model's life: what they find out about the model holds for all tasks.
+        """
         model, device = self.model, self.loaded.device
         if self.backend == "seq2seq":
-            return PairScorer(model, device=device, batch_size=self._scoring)
+            return [PairScorer(model, device=device, batch_size=self._scoring)]
         plain = PlainScorer(model, device=device, batch_size=self._scoring)
         if not self.prefix_cache:
-            return plain
-        return TreeScorer(model, device=device, plain=plain.score, kv_budget=self.kv_budget)
+            return [plain]
+        tree = TreeScorer(model, device=device, plain=plain.score, kv_budget=self.kv_budget)
+        return [tree, plain]
 
     # -- what the model is -------------------------------------------------------------------
 
@@ -228,8 +237,8 @@ class HFLM(StreamingLM):
                 f"Memory ran out {shrunk} times and smaller batches were taken; scores are the "
                 "same. A smaller batch_size saves the time."
             )
-        if isinstance(self._scorer, TreeScorer):
-            notes += self._scorer.notes
+        for scorer in self._scorers:
+            notes += scorer.notes
         if self._generator is not None:
             notes += self._generator.notes
         return notes
@@ -263,9 +272,10 @@ class HFLM(StreamingLM):
 
         facts = self.identity()
         template = facts.pop("chat_template")
-        if isinstance(self._scorer, TreeScorer):
-            facts["tokens_needed"] = self._scorer.tokens_needed
-            facts["tokens_pushed"] = self._scorer.tokens_pushed
+        scorer = self._scorers[0]
+        if isinstance(scorer, TreeScorer):
+            facts["tokens_needed"] = scorer.tokens_needed
+            facts["tokens_pushed"] = scorer.tokens_pushed
         return facts | {
             "class": type(self.model).__name__,
             "revision": self.loaded.source.revision,
@@ -328,7 +338,7 @@ class HFLM(StreamingLM):
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, by the best way this model allows."""
-        return self._scorer.score(spans)
+        return self._scorers[0].score(spans)
 
     def _stream_scores(
         self, requests: Iterable[LoglikelihoodRequest]

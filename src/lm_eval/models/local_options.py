@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lm_eval.errors import UsageError
@@ -30,3 +31,12 @@ def read_seed(value: Any, *, model: str) -> int:
 def is_auto(batch_size: Any) -> bool:
     """Whether the backend chooses; ``auto:4`` of the harness is ``auto``."""
     return batch_size is None or str(batch_size).partition(":")[0] == "auto"
+
+
+def check_each(
+    model_args: Mapping[str, Any], checks: Mapping[str, Callable[[Any], object]]
+) -> None:
+    """Let the check of each argument that is given refuse its value."""
+    for name, check in checks.items():
+        if name in model_args:
+            check(model_args[name])
