@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from math import exp
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
@@ -210,6 +212,21 @@ def test_graded_scores_of_a_plain_task_have_student_s_interval(
     assert (scores["grade,none"], scores["grade_stderr,none"]) == pytest.approx((0.375, error))
     ends = [0.375 - 2.093024 * error, 0.375 + 2.093024 * error]  # t with 19 degrees of freedom
     assert (scores["grade_ci95,none"], method) == (pytest.approx(ends), "t over items, small n")
+
+
+def test_the_interval_of_a_perplexity_is_that_of_its_logarithm(place: Workplace) -> None:
+    """A perplexity is above 0, and so is its interval, however few items there are."""
+    whole = {"output_type": "loglikelihood", "doc_to_target": "question"}
+    task = place.task(doc_to_text="", doc_to_choice=..., formats=..., **whole)
+    assert place.run("--tasks", task).code == 0
+    logs = [sample["perplexity"] for sample in place.samples("t")]
+    half = 2.093024 * stdev(logs) / 20**0.5
+    results = place.results()
+    scores, methods = results["results"]["t"], results["interval_methods"]["t"]
+    assert scores["perplexity,none"] == pytest.approx(exp(-fmean(logs)))
+    ends = [exp(-fmean(logs) - half), exp(-fmean(logs) + half)]
+    assert scores["perplexity_ci95,none"] == pytest.approx(ends, rel=1e-5)
+    assert methods["perplexity,none"] == "t over items, small n"
 
 
 def test_the_shape_of_a_scored_sample(place: Workplace) -> None:

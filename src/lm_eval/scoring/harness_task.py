@@ -19,7 +19,7 @@ from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.clusters import Clusters
 from lm_eval.scoring.columns import Column
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
-from lm_eval.scoring.harness_aggregation import mean
+from lm_eval.scoring.harness_aggregation import mean, perplexity
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
     resolve_gold,
@@ -354,7 +354,7 @@ class HarnessScorer:
                 f"{called} ({type(error).__name__}: {error}). The first value is {values[0]!r}. "
                 "Give the metric another `aggregation` in metric_list."
             ) from error
-        return _with_interval(value, stderr, values, is_mean=aggregation is mean)
+        return _with_interval(value, stderr, values, aggregation)
 
     def _aggregation_of(self, name: str) -> Callable[..., float]:
         return self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
@@ -379,18 +379,32 @@ class HarnessScorer:
 
 
 def _with_interval(
-    value: float, stderr: float | None, values: Sequence[Any], *, is_mean: bool
+    value: float, stderr: float | None, values: Sequence[Any], aggregation: Callable[..., float]
 ) -> Estimate:
-    """The harness's score and error with an interval: that of a mean, else value ± 1.96 errors."""
+    """The harness's score and error with an interval: that of a mean, else value ± 1.96 errors.
+
+    A perplexity is the power of a mean, so its interval is that of the mean, taken to the same power:
+    it is never below 0, and longer above the value than below it.
+    """
     is_share = all(isinstance(one, int | float) and one in (0, 1) for one in values)
-    if is_share or (is_mean and all(math.isfinite(one) for one in values)):
+    if is_share or (aggregation in (mean, perplexity) and all(map(math.isfinite, values))):
         found = mean_estimate([float(one) for one in values])
+        if aggregation is perplexity and not is_share:
+            found = replace(found, value=value, low=_power(found.high), high=_power(found.low))
         if math.isclose(found.value, value):
             return replace(found, value=value, stderr=stderr)
     if stderr is None:
         return Estimate(value, None, None, None, len(values), "none")
     half = NormalDist().inv_cdf(0.975) * stderr
     return Estimate(value, stderr, value - half, value + half, len(values), "normal")
+
+
+def _power(mean_log: float | None) -> float | None:
+    """The perplexity of a mean log-likelihood; None beyond the largest number."""
+    try:
+        return None if mean_log is None else math.exp(-mean_log)
+    except OverflowError:
+        return None
 
 
 def _gold(doc: DocRequests) -> Any:
