@@ -650,14 +650,16 @@ def _help_of(program: str, whole: argparse.ArgumentParser) -> str:
         given = [a for a in parser._actions if a.help is not argparse.SUPPRESS]
         given = [a for a in given if not isinstance(a, argparse._HelpAction)]
         positional = [_metavar(a) for a in given if not a.option_strings]
-        usage = " ".join([program, name, *positional, "[options]"])
+        options = ["[options]"] if len(given) > len(positional) else []
+        usage = " ".join([program, name, *positional, *options])
         described = parser.description or about
         parts.append(f"### `{program} {name}`\n\n{described}\n\n{fenced(usage)}\n")
         rows = [
             (_flags(a), cell((a.help or _choices(a)).replace("%%", "%")).replace("*", "\\*"))
             for a in given
         ]
-        parts.append(table(("Argument", "Meaning"), rows) + "\n")
+        if rows:
+            parts.append(table(("Argument", "Meaning"), rows) + "\n")
     return "".join(parts)
 
 

@@ -154,14 +154,15 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines that hold anything, with their numbers, without their line ends."""
     number = 0
     try:
-        # newline="\n": a text in JSON may hold U+2028 and other breaks as they are.
-        with open(path, encoding="utf-8-sig", newline="\n") as file:
-            for number, line in enumerate(file, start=1):
+        # In bytes, lines end at "\n" alone: a text in JSON may hold U+2028 and other breaks as they are.
+        with open(path, "rb") as file:
+            for number, content in enumerate(file, start=1):
+                line = content.decode("utf-8-sig" if number == 1 else "utf-8")
                 if not line.isspace():
                     yield number, line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path}, after line {number}: not UTF-8 ({error.reason}). Save the file as UTF-8."
+            f"{path}, line {number}: not UTF-8 ({error.reason}). Save the file as UTF-8."
         ) from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Check the path.") from None

@@ -289,8 +289,8 @@ def test_a_failed_judgement_is_a_missing_label(value: Any, tmp_path: Path) -> No
 def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing\.jsonl cannot be read: No such file"):
         list(runs.read_topics(tmp_path / "nothing.jsonl"))
-    (tmp_path / "latin.jsonl").write_bytes(b'{"qid": "\xe9"}\n')
-    with pytest.raises(DataError, match="not UTF-8"):
+    (tmp_path / "latin.jsonl").write_bytes(b'\n{"qid": "\xe9"}\n')
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
         list(runs.read_topics(tmp_path / "latin.jsonl"))
     path = written(tmp_path / "metrics.jsonl", '{"qid": "1", "vital_score": 1.5}')
     with pytest.raises(DataError, match="'vital_score' must be a number from 0 to 1"):
