@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from label_formats import PIECES, SHAPES, THOUGHTS, WRITERS
 
@@ -54,6 +54,7 @@ def test_any_text_is_read_or_says_why(text: str, count: int, case_sensitive: boo
         assert has_label(text, str(label))
 
 
+@example("0: \nsupport", 1, None)
 @given(odd_text, st.integers(1, 5), st.sampled_from([None, "adaptive", *WRITERS]))
 def test_the_rich_reading_points_into_the_reply(text: str, count: int, asked: str | None) -> None:
     reading = read_labels(text, count, format_type=asked)

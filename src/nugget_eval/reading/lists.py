@@ -145,7 +145,8 @@ class _Collector:
         last = self.run.slots[-1]
         is_new = last.label is None
         label = line.label if is_new or last.label == line.label else None
-        self.run.slots[-1] = Slot(label, last.index, last.span, explained=True)
+        start = (last.span or line.span)[0]
+        self.run.slots[-1] = Slot(label, last.index, (start, line.span[1]), explained=True)
         self.run.lines.append(line)
 
     def _row(self, line: Line) -> None:
