@@ -1,0 +1,55 @@
+"""``scripts/house.py``: its figures of a small source tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "house.py"
+TREE = {
+    "lm_eval/__init__.py": "",
+    "lm_eval/__main__.py": "from lm_eval.cli import main\n",
+    "lm_eval/cli.py": "def main():\n    from lm_eval.engine import Engine\n",
+    "lm_eval/engine.py": "from lm_eval.parts import Wheel\nclass Engine: ...\nclass _Row: ...\n",
+    "lm_eval/parts.py": "class Wheel: ...\n",
+    "lm_eval/tasks/library/demo/utils.py": "class Wheel: ...\n",
+    "lm_eval/stats/numeric.py": "from typing import Any\nArray = Any\n",
+    "lm_eval/stats/spread.py": (
+        "from lm_eval.stats.numeric import Array\n"
+        "def spread(scores: list[Array]) -> float: ...\n"
+        "def mean(scores: list[float]) -> float: ...\n"
+    ),
+    "nugget_eval/judge.py": (
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from lm_eval.parts import Wheel\n"
+        "class Engine: ...\nclass _Row: ...\n"
+    ),
+}
+
+
+def test_figures(write: Callable[..., Path], tmp_path: Path) -> None:
+    for name, text in TREE.items():
+        write(f"src/{name}", text)
+    command = [sys.executable, str(SCRIPT), "--list", "--src", str(tmp_path / "src")]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True)
+    table, _, lists = done.stdout.partition("\n\n")
+    figures = dict(line.split("  ", 1) for line in table.splitlines())
+    assert {name: value.strip() for name, value in figures.items()} == {
+        "modules": "8",
+        "lines": "17",
+        "modules in the largest folder": "lm_eval: 4",
+        "folders with more than 15 modules": "0",
+        "modules with one importer": "2",
+        "public class names in several modules": "1",
+        "class names in several modules": "2",
+        "longest function, in lines": "lm_eval.cli.main: 2",
+        "signatures with Any in lm_eval.stats": "50% (1 of 2)",
+        "modules under 100 lines": "8",
+        "modules over 450 lines": "0",
+    }
+    assert "  lm_eval.engine ← lm_eval.cli\n" in lists
+    assert "  lm_eval.stats.numeric ← lm_eval.stats.spread\n" in lists
+    assert "  lm_eval.stats.spread.spread\n" in lists
+    assert "  Engine: lm_eval.engine, nugget_eval.judge\n" in lists
