@@ -157,6 +157,16 @@ def test_an_old_cache_of_a_server_needs_no_server() -> None:
     assert found["results"]["quiz@cot"]["replies"] == {"total": DOCS, "read": DOCS}
 
 
+def test_an_old_cache_of_a_local_model_answers_everything() -> None:
+    pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+    arguments = "pretrained=model,device=cpu,dtype=float32,attn_implementation=eager"
+    model = ("--model", "hf", "--model_args", arguments, "--gen_kwargs", "max_gen_toks=4")
+    shared = ("--use_cache", "answers/hf.sqlite", "--output_path", "now")
+    call("lm-eval", "run", "--tasks", *QUIZ[:2], *model, *shared)
+    total = DOCS * (4 + 1)
+    assert results("now")["accounting"]["answers"] == {"total": total, "reused": total}
+
+
 @pytest.mark.parametrize(
     ("backend", "name"),
     [
