@@ -19,6 +19,7 @@ LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "registry": set(),
     "user_cache": set(),
+    "reports.redact": set(),  # what is secret is one rule for all
     "config.fields": set(),
     "config.pairs": {"config.fields"},
     "config": {"config.fields"},
@@ -96,7 +97,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "models": {
         *("models.*", "requests", "usage", "formats.*", "config.fields", "config.pairs"),
-        "user_cache",
+        *("user_cache", "reports.redact"),
     },
     "stats": set(),
     "scoring": {
@@ -105,16 +106,16 @@ LAYERS: dict[str, set[str]] = {
     },
     "reports": {
         *("scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"),
-        *("usage", "prices"),
+        *("usage", "prices", "reports.redact"),
     },
     "request_keys": {"requests", "formats.*"},
     "salvage": set(),
-    "store": {"requests", "usage", "reports", "salvage"},
+    "store": {"requests", "usage", "reports.redact", "salvage"},
     "preparing": {"requests", "reordering", "scoring", "stats", "tasks.*"},
     "token_borders": {
         *("config.fields", "formats.*", "models", "models.*", "preparing", "requests", "tasks.*"),
     },
-    "backends": {"models", "models.*", "reports"},
+    "backends": {"models", "models.*", "reports.redact"},
     "capable": {"*"},
     "asking": {"*"},
     "resuming": {"*"},

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
-from lm_eval.models import api_settings as settings
 from lm_eval.models.api_generation import GenerationJob
 from lm_eval.models.api_probe import probe
 from lm_eval.models.api_replies import NextTokens, choices_of, finish_of, shown
 from lm_eval.models.api_scoring import Ability, Group, Score, Scorer, Span
 from lm_eval.models.api_sending import Sender
 from lm_eval.models.dummy import cut_at_stop
+from lm_eval.reports.redact import shown_address
 from lm_eval.requests import Reply
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Caller(Sender):
             return parse(outputs=outputs, **more)
         except _SHAPE as error:
             said = str(error) if isinstance(error, LmEvalError) else repr(error)
-            where = settings.shown_address(self._model.base_url)
+            where = shown_address(self._model.base_url)
             raise RequestError(
                 self.redact(
                     f"The reply of {where} has a shape that {type(self._model).__name__}.{name} "
@@ -61,7 +61,7 @@ class Caller(Sender):
 
     def _check_count(self, found: int, asked: int) -> None:
         if found != asked:
-            where = settings.shown_address(self._model.base_url)
+            where = shown_address(self._model.base_url)
             raise RequestError(
                 f"{where} gave {found} answers to {asked} prompts in one request "
                 f"(batch_size={self._model.batch_size}). If the server takes one prompt at a time, set "
@@ -128,7 +128,7 @@ class Caller(Sender):
             )
         if found.echo and not found.batch and model.batch_size > 1:
             raise RequestError(
-                f"{settings.shown_address(model.base_url)} takes one prompt in a request, but "
+                f"{shown_address(model.base_url)} takes one prompt in a request, but "
                 f"batch_size is {model.batch_size}. Set batch_size=1; num_concurrent sends several "
                 "requests at a time.",
                 stops_run=True,
@@ -142,7 +142,7 @@ class _Prober:
     def __init__(self, caller: Caller, model: TemplateAPI) -> None:
         self._caller = caller
         self._model = model
-        self.where = settings.shown_address(model.base_url)
+        self.where = shown_address(model.base_url)
         self.sends_tokens = model.tokenized_requests
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from lm_eval.models import api_settings as settings
 from lm_eval.models.api_tokens import ServerTokens
+from lm_eval.reports.redact import shown_address
 
 _HOW_FAST = (
     *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
@@ -33,12 +34,12 @@ class ServerFacts(ServerTokens):
         own = {
             name: value
             for name, value in self._given.items()
-            if name not in _HOW_FAST and not settings.is_secret(name)
+            if name not in _HOW_FAST and not settings.may_hold_secrets(name)
         }
         return {
             **own,
             "backend": f"{type(self).__module__}.{type(self).__qualname__}",
-            "base_url": settings.shown_address(self.base_url),
+            "base_url": shown_address(self.base_url),
             "model": self.model,
             "tokenizer": self.tokenizer_argument or self.model,
             "tokenizer_backend": self.tokenizer_backend,
@@ -80,5 +81,5 @@ class ServerFacts(ServerTokens):
         return notes
 
     def __repr__(self) -> str:
-        address = settings.shown_address(self.base_url)
+        address = shown_address(self.base_url)
         return f"{type(self).__name__}(model={self.model!r}, base_url={address!r})"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.models.api_sending import decoded, encoded
-from lm_eval.models.api_settings import server_root, shown_address
+from lm_eval.models.api_settings import server_root
 from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
 from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, Tokenizer
+from lm_eval.reports.redact import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI

@@ -20,6 +20,7 @@ from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestEr
 from lm_eval.models import api_settings as settings
 from lm_eval.models.api_replies import shown, tokens_used
 from lm_eval.models.api_tokenizers import INSTALL_EXTRA, valid_text
+from lm_eval.reports import redact
 from lm_eval.usage import Usage
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
 _MOST_THREADS = 64
+_SHORTEST_KEY = 4
+"""Shorter values are searched for in no text, even of the server they were sent to."""
 
 
 def encoded(payload: Any) -> bytes:
@@ -113,17 +116,18 @@ class Sender:
             raise
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ModelError(str(error) or type(error).__name__) from error
-        self._secrets.update(settings.secrets_in_header(header))
+        self._secrets.update(redact.secrets_in_headers(header))
         header.setdefault("Content-Type", "application/json")
         self._known_header = (found, header)
         return header
 
     def redact(self, text: str) -> str:
         """The text without keys."""
-        known = self._secrets | set(settings.secrets_in_address(self._model.base_url))
+        known = self._secrets | set(redact.secrets_in_address(self._model.base_url))
         for secret in sorted(known, key=len, reverse=True):
-            text = text.replace(secret, settings.HIDDEN)
-        return text
+            if len(secret) >= _SHORTEST_KEY:
+                text = text.replace(secret, redact.HIDDEN)
+        return redact.redacted_text(text)
 
     def ask_beside(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a request to another endpoint of the server; a refused key is explained."""

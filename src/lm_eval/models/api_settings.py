@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.reports.redact import is_header_name, is_secret_name, shown_address
 
-HIDDEN = "***"
 LOCAL_ONLY = ("device", "max_batch_size")
 """Flags for models in this process, which runs pass to every backend."""
 
@@ -86,11 +85,16 @@ def check_arguments(cls: type, model_args: Mapping[str, Any], name: str) -> None
         return
     for argument in model_args:
         if argument not in valid:
-            keys = " Keys come from the environment alone." if is_secret(argument) else ""
+            keys = " Keys come from the environment alone." if may_hold_secrets(argument) else ""
             raise UsageError(
                 f"Model {name!r} has no argument {argument!r}.{did_you_mean(argument, valid)}{keys} "
                 f"Its arguments: {listing(valid, len(valid))}."
             )
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether an argument of this name is a secret, or headers with secrets in them."""
+    return is_secret_name(name) or is_header_name(name)
 
 
 # Addresses
@@ -112,14 +116,6 @@ def check_address(owner: str, base_url: Any, example: str) -> str:
     return str(base_url)
 
 
-def shown_address(base_url: str) -> str:
-    """The address without a user, a password or the values of its query."""
-    parts = urlsplit(base_url)
-    host = parts.netloc.rpartition("@")[2]
-    query = re.sub(r"=[^&]*", f"={HIDDEN}", parts.query)
-    return urlunsplit((parts.scheme, host, parts.path, query, ""))
-
-
 def server_root(base_url: str) -> str:
     """Where a server keeps what stands beside its API: the address before ``/v1``, else the host."""
     parts = urlsplit(base_url)
@@ -135,28 +131,3 @@ def full_address(base_url: str, endpoint: str) -> str | None:
         return None
     path = f"{path.removesuffix('/v1')}{endpoint}"
     return shown_address(urlunsplit((parts.scheme, parts.netloc, path, parts.query, "")))
-
-
-def secrets_in_address(base_url: str) -> list[str]:
-    """A password in an address, and the values of its query."""
-    parts = urlsplit(base_url)
-    values = [value for _, value in parse_qsl(parts.query)]
-    return [secret for secret in (parts.password, *values) if secret and len(secret) > 3]
-
-
-def is_secret(name: str) -> bool:
-    """Whether an argument of this name may hold a secret."""
-    return bool(re.search(r"key|secret|passw|auth|credential|header|cookie|(?:^|_)token$", name))
-
-
-def secrets_in_header(header: Mapping[str, str]) -> list[str]:
-    """The values of a header that may be keys: all but the everyday ones, with and without scheme."""
-    found: list[str] = []
-    for name, value in header.items():
-        text = str(value)
-        if name.lower() not in _EVERYDAY and len(text) > 3:
-            found += [text, text.rpartition(" ")[2]]
-    return found
-
-
-_EVERYDAY = ("content-type", "accept", "accept-encoding", "user-agent", "connection", "host")

@@ -1,5 +1,8 @@
-"""Keys and passwords never reach a file: hidden by the name of their field, by their look, and by
-being the value of an environment variable that holds a secret.
+"""The one rule for what is secret. Keys and passwords reach no file, error or key of kept answers.
+
+A value is secret by the name of its field (``is_secret_name``), by its place (a header that is not an
+everyday one, the user and the query of an address), by its look, and by being the value of an
+environment variable whose name says that it is secret.
 """
 
 from __future__ import annotations
@@ -8,40 +11,64 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 HIDDEN = "***"
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORD = re.compile(
-    "(?:api)?keys?|secrets?|password|passwd|pwd|passphrase|credentials?|auth|authorization|bearer"
-    "|cookie|signature"
+    "[a-z]*keys?|key(?:file|path|pair|ring|store|chain|string)s?"
+    "|[a-z]*(?:secret|passw|credential|cookie)[a-z]*|pwds?|passphrases?|bearer|signatures?"
+    "|[a-z]*auth(?!or(?!i[sz]))[a-z]*|(?:access|api|hf|refresh|session)tokens?"
 )
+_HARMLESS_WORD = re.compile("(?:mon|don|tur|whis|hoc|joc|hot)keys?")
 # ``token`` is a secret in auth_token and a vocabulary entry in add_bos_token.
 _VOCABULARY_WORD = re.compile(
     "bos|eos|eot|pad|unk|mask|sep|cls|special|prefix|suffix|stop|start|end|begin|think|image|add"
     "|first|last|max|min|new|num|next|skip"
 )
+_EVERYDAY_HEADERS = frozenset(
+    ("content-type", "accept", "accept-encoding", "user-agent", "connection", "host")
+)
 _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk)-[\w-]{16,}|\bhf_\w{16,}|\bgh[opsu]_\w{16,}|\bAKIA[0-9A-Z]{12,}"
     r"|\bAIza[\w-]{20,}|(?i:\bbearer\s+)[\w.~+/=-]{8,}"
 )
-_IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_USER_OF_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_QUERY_OF_ADDRESS = re.compile(
+    r"""(://[^\s?"'`<>]*\?)((?:(?!,[\w.-]+=)[^\s#"'`<>])+)"""  # up to the next argument
+)
+_QUERY_VALUE = re.compile(r"=[^&]*")
 _ASSIGNED = re.compile(
     r"""((?:^|[?&;,{(\s])([\w.-]+)\s{0,8}={1,2}\s{0,8})"""
     r"""("(?:[^"\\\n]|\\.)+"|'(?:[^'\\\n]|\\.)+'|["']?[^&;,\s"']+)"""
 )
 _IN_JSON = re.compile(r"""(["']([\w.-]+)["']\s*:\s*["'])([^"']+)""")
 _MIN_SECRET = 12
-"""Shorter values of environment variables are not searched for: they would match ordinary text."""
+"""Shorter values that are not secret by name are not searched for: they would match ordinary text."""
 
 
 def is_secret_name(name: str) -> bool:
     """Whether a field of this name holds a secret: ``api_key``, ``hfToken``; not ``tokenizer``."""
     words = [word.lower() for word in _WORDS.findall(name)]
-    if any(map(_SECRET_WORD.fullmatch, words)):
+    if any(map(_is_secret_word, words)):
         return True
     is_token = bool(words) and words[-1] == "token"
     return is_token and not any(map(_VOCABULARY_WORD.fullmatch, words))
+
+
+def _is_secret_word(word: str) -> bool:
+    return bool(_SECRET_WORD.fullmatch(word)) and not _HARMLESS_WORD.fullmatch(word)
+
+
+def is_header_name(name: str) -> bool:
+    """Whether a field of this name holds HTTP headers, some of which may be secret."""
+    return "header" in name.lower()
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether the value of this HTTP header may be a key: of all but the everyday ones."""
+    return name.lower() not in _EVERYDAY_HEADERS
 
 
 def redacted(value: Any, name: str = "") -> Any:
@@ -51,6 +78,8 @@ def redacted(value: Any, name: str = "") -> Any:
     if isinstance(value, str):
         return redacted_text(value)
     if isinstance(value, Mapping):
+        if is_header_name(name):
+            return {k: HIDDEN if is_secret_header(str(k)) else v for k, v in value.items()}
         return {key: redacted(item, str(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [redacted(item) for item in value]
@@ -58,20 +87,53 @@ def redacted(value: Any, name: str = "") -> Any:
 
 
 def redacted_text(text: str) -> str:
-    """A string without keys, also in addresses (``https://user:key@…``, ``?api_key=…``), argument
+    """A string without keys, also in addresses (``https://user:key@…?code=…``), argument
     strings (``api_key=…,model=…``, ``token = "…"``) and JSON (``{"api_key": "…"}``).
     """
     text = _LOOKS_SECRET.sub(HIDDEN, text)
-    text = _IN_ADDRESS.sub(HIDDEN, text)
+    text = _USER_OF_ADDRESS.sub(HIDDEN, text)
+    text = _QUERY_OF_ADDRESS.sub(lambda match: match[1] + _without_values(match[2]), text)
     for pattern in (_ASSIGNED, _IN_JSON):
         text = pattern.sub(_without_secret, text)
     return text
 
 
+def shown_address(address: str) -> str:
+    """The address without a user, a password or the values of its query."""
+    parts = urlsplit(address)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, _without_values(parts.query), ""))
+
+
+def secrets_in_address(address: str) -> list[str]:
+    """The password in an address, or a user without one, and the values of its query."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return []
+    values = [value for _, value in parse_qsl(parts.query)]
+    return [secret for secret in (parts.password or parts.username, *values) if secret]
+
+
+def secrets_in_headers(headers: Mapping[str, Any]) -> list[str]:
+    """The values of headers that may be keys, with and without their scheme (``Bearer``)."""
+    values = [str(value) for name, value in headers.items() if is_secret_header(str(name))]
+    return [part for value in values for part in (value, value.rpartition(" ")[2])]
+
+
+def is_searchable(secret: str) -> bool:
+    """Whether a secret is long enough to be searched for in any text."""
+    return len(secret) >= _MIN_SECRET
+
+
 def environment_secrets() -> tuple[str, ...]:
     """The values of environment variables whose names say that they are secret, longest first."""
-    found = {v for k, v in os.environ.items() if len(v) >= _MIN_SECRET and is_secret_name(k)}
+    found = {v for k, v in os.environ.items() if is_searchable(v) and is_secret_name(k)}
     return tuple(sorted((v for v in found if not v.startswith("/")), key=len, reverse=True))
+
+
+def _without_values(query: str) -> str:
+    return _QUERY_VALUE.sub(f"={HIDDEN}", query)
 
 
 def _without_secret(match: re.Match[str]) -> str:

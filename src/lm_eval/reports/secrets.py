@@ -1,4 +1,4 @@
-"""Secrets of a run's arguments: found by the names of their fields, kept out of texts and errors."""
+"""Secrets of a run's arguments: found by the rule of ``redact``, kept out of texts and errors."""
 
 from __future__ import annotations
 
@@ -8,22 +8,34 @@ from contextlib import contextmanager
 from typing import Any
 
 from lm_eval.errors import LmEvalError, UsageError
-from lm_eval.reports.redact import HIDDEN, is_secret_name
+from lm_eval.reports.redact import (
+    HIDDEN,
+    is_header_name,
+    is_searchable,
+    is_secret_name,
+    secrets_in_address,
+    secrets_in_headers,
+)
 
 
-def secrets_in(value: Any, *, is_secret: bool = False) -> list[str]:
-    """The values below a field whose name says that it holds a secret, longest first."""
+def secrets_in(value: Any) -> list[str]:
+    """The values that are secret by their name, or by their place and long enough; longest first."""
+    return sorted(set(_secrets(value, "", is_secret=False)), key=len, reverse=True)
+
+
+def _secrets(value: Any, name: str, *, is_secret: bool) -> Iterator[str]:
     if isinstance(value, Mapping):
-        found = [
-            one
-            for key, item in value.items()
-            for one in secrets_in(item, is_secret=is_secret or is_secret_name(str(key)))
-        ]
+        for key, item in value.items():
+            yield from _secrets(item, str(key), is_secret=is_secret or is_secret_name(str(key)))
+        if is_header_name(name):
+            yield from filter(is_searchable, secrets_in_headers(value))
     elif isinstance(value, list | tuple):
-        found = [one for item in value for one in secrets_in(item, is_secret=is_secret)]
-    else:
-        found = [str(value)] if is_secret and str(value) else []
-    return sorted(set(found), key=len, reverse=True)
+        for item in value:
+            yield from _secrets(item, "", is_secret=is_secret)
+    elif is_secret:
+        yield from filter(None, [str(value)])
+    elif isinstance(value, str) and "://" in value:
+        yield from filter(is_searchable, secrets_in_address(value))
 
 
 def hidden(text: str, secrets: Sequence[str]) -> str:
