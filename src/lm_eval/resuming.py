@@ -23,7 +23,7 @@ from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.reports.redact import redacted
 from lm_eval.request_keys import SPEED_ONLY, RequestKeys, digest_of
-from lm_eval.store import AnswerStore, StoreInUseError, remove
+from lm_eval.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
 from lm_eval.user_cache import cache_folder
 
 FORGOTTEN_AFTER_S = 30 * 24 * 3600
@@ -197,8 +197,16 @@ def _free_store(folder: Path, key: str, secrets: Sequence[str]) -> AnswerStore |
     start = f".unfinished-{key}"
     known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
     for path in known:
-        with suppress(StoreError):  # in use, or damaged beyond use
+        try:
             return AnswerStore(path, alone=True, secrets=secrets)
+        except DamagedStoreError as error:
+            warnings.warn(
+                f"{error.damage} This run asks for them again; delete the file.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+        except StoreError:  # in use, or of another release
+            continue
     for path in _new_names(folder, start, known):
         try:
             return AnswerStore(path, alone=True, secrets=secrets)

@@ -1,7 +1,8 @@
 """Answers on disk: one SQLite file, in which an answer stands before it counts as given.
 
-In: a request's key and the model's answer. Out: the same answer, after a crash too. A file that was cut
-off in the middle of a write opens with what can be read; a file that is something else is never touched.
+In: a request's key and the model's answer. Out: the same answer, after a crash too: SQLite itself
+repairs the file of a run that was killed. A file that lost a part is an error that says so, and a file
+that is something else is never touched.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ import json
 import os
 import sqlite3
 import uuid
-import warnings
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lm_eval.errors import LmEvalWarning, StoreError
+from lm_eval.errors import StoreError
 from lm_eval.reports.redact import HIDDEN, environment_secrets
 from lm_eval.requests import Answer, Reply, Score
-from lm_eval.salvage import checksum, is_whole, salvage
 from lm_eval.usage import Usage
 
 APPLICATION_ID = 0x6C6D6576
@@ -44,6 +44,18 @@ class StoreInUseError(StoreError):
     """Another process holds this store for itself."""
 
     retryable = True
+
+
+class DamagedStoreError(StoreError):
+    """A store that lost a part; ``damage`` says so without advice."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage = (
+            f"{path} is damaged: a part of it is missing, as after a full disk or an incomplete copy, "
+            "so its answers cannot be used."
+        )
+        super().__init__(f"{self.damage} Delete it or name another file, and run again.")
 
 
 class AnswerStore:
@@ -131,14 +143,8 @@ class AnswerStore:
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             check_is_store(self.path)
-            if not is_whole(self.path, 0.0 if alone else BUSY_S):
-                kept = salvage(self.path, _SCHEMA, _stamp)
-                warnings.warn(
-                    f"{self.path} was cut off in the middle of a write. {kept:,} answers in it "
-                    "could be read and are kept; the others are asked again.",
-                    LmEvalWarning,
-                    stacklevel=4,
-                )
+            if not _is_whole(self.path, 0.0 if alone else BUSY_S):
+                raise DamagedStoreError(self.path)
             return self._connected(alone)
 
     def _connected(self, alone: bool) -> sqlite3.Connection:
@@ -206,6 +212,8 @@ class AnswerStore:
                 f"Answers cannot be kept in {self.path}: another process holds it. Wait until that "
                 "one has ended, or name another file."
             )
+        if any(word in reason for word in _DAMAGE):
+            return DamagedStoreError(self.path)
         advice = next((text for word, text in _ADVICE.items() if word in reason), _OTHER_ADVICE)
         return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
 
@@ -220,8 +228,8 @@ _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _ADVICE = {
     "full": "Free some space; what is there already stays, and the same command goes on from it.",
-    "malformed": "Move the file away, and run again.",
 }
+_DAMAGE = ("malformed", "not a database")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."
 
 
@@ -249,6 +257,39 @@ def _not_a_store(path: Path, why: str) -> StoreError:
         f"{path} holds no kept answers: {why}. It is left as it is. Name another file: one that "
         "does not exist is made."
     )
+
+
+def _is_whole(path: Path, wait_s: float) -> bool:
+    """Whether no part of a store is missing, as far as SQLite would not say so by itself.
+
+    A file that is missing is whole, and one that is empty, if it has no log. SQLite notices where whole
+    pages are missing, unless there is a log: then every page is read, and nothing is written.
+    """
+    if not path.exists():
+        return True
+    log = Path(f"{path}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    size = path.stat().st_size
+    if size == 0:
+        return not has_log
+    return size % _page_size(path) == 0 and (not has_log or _is_readable(path, wait_s))
+
+
+def _page_size(path: Path) -> int:
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(18)[16:], "big")
+    return 65536 if size <= 1 else size
+
+
+def _is_readable(path: Path, wait_s: float) -> bool:
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=wait_s)) as db:
+            return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+    except sqlite3.OperationalError:  # such as a lock: whoever opens it to write is told
+        return True
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _stamp(db: sqlite3.Connection) -> None:
@@ -284,6 +325,12 @@ def decode(text: str) -> Answer:
     if isinstance(value, dict):
         return Reply(value["text"], finish=value.get("finish"), reasoning=value.get("reasoning"))
     return tuple(value) if isinstance(value, list) else value
+
+
+def checksum(key: bytes, answer: Any) -> int:
+    """Tells an answer that is whole from one that lost a part."""
+    text = answer if isinstance(answer, str) else ""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"), zlib.crc32(key))
 
 
 def _is_plain(answer: Any) -> bool:

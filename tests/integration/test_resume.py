@@ -332,6 +332,33 @@ def test_a_folder_or_a_foreign_file(place: Workplace) -> None:
     assert "docs.jsonl holds no kept answers" in outcome.err
 
 
+def test_a_damaged_store_is_named_with_what_to_do(place: Workplace) -> None:
+    assert run(place, "--use_cache", "answers.db").code == 0
+    path = place.folder / "answers.db"
+    path.write_bytes(path.read_bytes()[:-5000])
+    outcome = run(place, "--use_cache", "answers.db")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "answers.db is damaged: a part of it is missing" in outcome.err
+    assert outcome.err.endswith("Delete it or name another file, and run again.\n")
+    assert "Traceback" not in outcome.err
+    path.unlink()
+    assert run(place, "--use_cache", "answers.db").code == 0
+
+
+def test_a_damaged_store_of_a_dead_run_is_named_and_the_run_begins_anew(place: Workplace) -> None:
+    run(place, fails="17")
+    (path,) = stores(place)
+    path.write_bytes(path.read_bytes()[:-5000])
+    asked(place)
+    again = run(place)
+    assert again.code == 0
+    assert f"{path.name} is damaged: a part of it is missing" in again.err
+    assert "This run asks for them again; delete the file." in again.err
+    assert "resuming" not in again.err
+    assert len(asked(place)) == TOTAL
+    assert stores(place) == [path]
+
+
 def test_from_python(place: Workplace) -> None:
     task = str(place.folder / "t.yaml@cot")
     model = logged_model.LoggedLM(log=str(place.folder / "asked.log"))

@@ -109,8 +109,7 @@ LAYERS: dict[str, set[str]] = {
         *("usage", "prices", "reports.redact"),
     },
     "request_keys": {"requests", "formats.*"},
-    "salvage": set(),
-    "store": {"requests", "usage", "reports.redact", "salvage"},
+    "store": {"requests", "usage", "reports.redact"},
     "preparing": {"requests", "reordering", "scoring", "stats", "tasks.*"},
     "token_borders": {
         *("config.fields", "formats.*", "models", "models.*", "preparing", "requests", "tasks.*"),
