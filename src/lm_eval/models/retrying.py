@@ -19,13 +19,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
-from lm_eval.errors import MissingExtraError
 from lm_eval.models.failures import Failure
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 T = TypeVar("T")
 
@@ -109,37 +105,13 @@ async def send_again(
     sleep: Callable[[float], Awaitable[None]],
 ) -> tuple[T | Failure, int]:
     """What comes of sending until the schedule gives up, and how many sendings it took in all."""
-    tenacity = _import_tenacity()
-    sendings = 0
-    wait_s: float | None = None
-
-    async def attempt() -> T | Failure:
-        nonlocal sendings
+    outcome: T | Failure = first
+    sendings = 1
+    while isinstance(outcome, Failure):
+        wait_s = schedule.next_wait(outcome)
+        if wait_s is None:
+            break
+        await sleep(wait_s)
+        outcome = await send()
         sendings += 1
-        return first if sendings == 1 else await send()
-
-    def choose_wait(state: RetryCallState) -> float:  # asked before ``stop``
-        nonlocal wait_s
-        assert state.outcome is not None
-        wait_s = schedule.next_wait(state.outcome.result())
-        return wait_s or 0.0
-
-    retrying = tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_result(lambda outcome: isinstance(outcome, Failure)),
-        wait=choose_wait,
-        stop=lambda _: wait_s is None,
-        sleep=sleep,
-        retry_error_callback=lambda state: state.outcome.result(),
-    )
-    return await retrying(attempt), sendings
-
-
-def _import_tenacity() -> Any:
-    try:
-        import tenacity
-    except ImportError:
-        raise MissingExtraError(
-            "Models over HTTP need the package tenacity.",
-            install="pip install 'lm-eval-formats[api]'",
-        ) from None
-    return tenacity
+    return outcome, sendings
