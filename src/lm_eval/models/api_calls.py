@@ -15,7 +15,7 @@ from lm_eval.models.api_probe import probe
 from lm_eval.models.api_replies import NextTokens, choices_of, finish_of, shown
 from lm_eval.models.api_scoring import Ability, Group, Score, Scorer, Span
 from lm_eval.models.api_sending import Sender
-from lm_eval.models.dummy import cut_at_stop
+from lm_eval.models.sampling import cut_at_stop
 from lm_eval.reports.redact import shown_address
 from lm_eval.requests import Reply
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ModelError, UsageError
 from lm_eval.models.base import GenerationOptions
+from lm_eval.models.sampling import repeat_number
 from lm_eval.requests import GenerateRequest
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class GenerationJobs:
     def _asked(self, place: int, request: GenerateRequest, prompt: Any) -> _Asked:
         options, seed = self._options(request)
         if options.temperature or self._model.always_samples:
-            seed += request.index % max(request.repeats, 1)
+            seed += repeat_number(request)
         return _Asked(place, request, options, seed, prompt)
 
     def _options(self, request: GenerateRequest) -> tuple[GenerationOptions, int]:

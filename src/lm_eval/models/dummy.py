@@ -6,13 +6,14 @@ models write, among them text that no reader can read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
+from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -107,14 +108,6 @@ class DummyLM(StreamingLM):
     def _hash(self, text: str) -> blake2b:
         data = f"{self.seed}\0{text}".encode("utf-8", "surrogatepass")
         return blake2b(data, digest_size=8)
-
-
-def cut_at_stop(text: str, until: Sequence[str]) -> str:
-    """``text`` before the first of the stop strings."""
-    for stop in until:
-        if stop:
-            text = text.partition(stop)[0]
-    return text
 
 
 def _pseudo_reply(number: int) -> str:

@@ -6,7 +6,6 @@ the default weights (``embedded``) are used.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,14 +17,14 @@ from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, pe
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.embedded import default_weights
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
-from lm_eval.models.gguf_generation import Generator, Job, Sample, sampler
+from lm_eval.models.gguf_generation import Generator, Job
 from lm_eval.models.gguf_scoring import Scorer
-from lm_eval.models.local_options import check_each, is_auto, positive, read_seed
+from lm_eval.models.local_options import check_each, file_digest, is_auto, positive, read_seed
+from lm_eval.models.sampling import request_sampler
 from lm_eval.models.spans import (
     Span,
     check_continuation,
     continuation_span,
-    request_seed,
     rolling_spans,
     sum_by_place,
 )
@@ -253,6 +252,7 @@ class GgufLM(StreamingLM):
                 f"but the window is {self.n_ctx}. Lower max_gen_toks with --gen_kwargs, or "
                 "raise n_ctx in --model_args."
             )
+        _check_options(request, options)
         prompt = self.encode(self._text(request.context)) or [self.prefix_token]
         self.truncated += len(prompt) > room
         return Job(
@@ -260,25 +260,7 @@ class GgufLM(StreamingLM):
             prompt[-room:],
             until=options.until,
             max_gen_toks=options.max_gen_toks,
-            sample=self._sampler(request, options),
-        )
-
-    def _sampler(self, request: GenerateRequest, options: GenerationOptions) -> Sample | None:
-        for name in options.extra:
-            if name not in _SAMPLING_OPTIONS:
-                raise UsageError(
-                    f"Model 'gguf' has no generation argument {name!r} (task {request.task!r})."
-                    f"{did_you_mean(name, _GENERATION_OPTIONS)} "
-                    f"Valid: {listing(_GENERATION_OPTIONS)}."
-                )
-        if not options.temperature:
-            return None
-        seed = options.extra.get("seed", self.seed)
-        return sampler(
-            request_seed(seed, request),
-            temperature=options.temperature,
-            top_p=float(options.extra.get("top_p") or 1.0),
-            top_k=int(options.extra.get("top_k") or 0),
+            sample=request_sampler(request, options, self.seed),
         )
 
     # -- text to tokens ----------------------------------------------------------------------
@@ -347,18 +329,11 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 }
 
 
-def file_digest(path: Path) -> str:
-    """Identifies a file: its SHA-256, or for a large one that of 16 blocks spread over it."""
-    size = path.stat().st_size
-    block = 2**20
-    with path.open("rb") as file:
-        if size <= 256 * block:
-            digest = hashlib.sha256()
-            while data := file.read(block):
-                digest.update(data)
-            return f"sha256:{digest.hexdigest()}"
-        digest = hashlib.sha256(str(size).encode())
-        for part in range(16):
-            file.seek((size - block) * part // 15)
-            digest.update(file.read(block))
-    return f"sha256-of-16-blocks:{digest.hexdigest()}"
+def _check_options(request: GenerateRequest, options: GenerationOptions) -> None:
+    for name in options.extra:
+        if name not in _SAMPLING_OPTIONS:
+            raise UsageError(
+                f"Model 'gguf' has no generation argument {name!r} (task {request.task!r})."
+                f"{did_you_mean(name, _GENERATION_OPTIONS)} "
+                f"Valid: {listing(_GENERATION_OPTIONS)}."
+            )

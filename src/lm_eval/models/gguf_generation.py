@@ -8,25 +8,20 @@ cache is shared, not evaluated again.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, Entry
+from lm_eval.models.sampling import Sample
 from lm_eval.models.token_tree import common_length
 from lm_eval.requests import Reply
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 _WORTH_SHARING = 8
 _WORTH_WAITING = 64
 _LOOK_AHEAD = 64
 _FEWEST_CELLS = 4096
-
-Sample = Callable[["npt.NDArray[np.float64]"], int]
 
 
 @dataclass(frozen=True)
@@ -228,29 +223,3 @@ class Generator:
             return "stop"
         sequence.waiting = [token]
         return "length" if is_last else None
-
-
-def sampler(seed: int, *, temperature: float, top_p: float, top_k: int) -> Sample:
-    """Draws tokens with a random stream of its own, so that other requests change nothing.
-
-    ``top_k`` 0 and ``top_p`` 1 keep all tokens. Temperature first, then top-k, then top-p, the
-    order of ``transformers``.
-    """
-    import numpy as np
-
-    stream = np.random.default_rng(seed)
-
-    def sample(logits: npt.NDArray[np.float64]) -> int:
-        kept = np.argsort(-logits, kind="stable")
-        if top_k:
-            kept = kept[:top_k]
-        scaled = (logits[kept] - logits[kept[0]]) / temperature
-        weights = np.exp(scaled)
-        sums = np.cumsum(weights)
-        if top_p < 1:
-            kept_mass = int(np.searchsorted(sums, top_p * sums[-1])) + 1
-            sums = sums[:kept_mass]
-        drawn = int(np.searchsorted(sums, stream.random() * sums[-1], side="right"))
-        return int(kept[min(drawn, len(sums) - 1)])
-
-    return sample

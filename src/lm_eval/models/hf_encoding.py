@@ -11,16 +11,15 @@ from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.borders import Border
-from lm_eval.models.gguf_generation import Sample, sampler
 from lm_eval.models.hf_generation import Endings, Job
 from lm_eval.models.hf_options import PENALTIES, check_options
 from lm_eval.models.hf_tokens import Tokens
+from lm_eval.models.sampling import request_sampler
 from lm_eval.models.spans import (
     Span,
     check_continuation,
     chunks,
     continuation_span,
-    request_seed,
     rolling_spans,
 )
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
@@ -110,20 +109,10 @@ class Encoding:
             until=self._endings.stops(options.until),
             max_gen_toks=options.max_gen_toks,
             stop_tokens=self._endings.stop_tokens(options.until),
-            sample=self._sampler(request, options),
+            sample=request_sampler(request, options, self._seed),
             penalties=tuple(
                 (name, options.extra[name]) for name in PENALTIES if name in options.extra
             ),
-        )
-
-    def _sampler(self, request: GenerateRequest, options: GenerationOptions) -> Sample | None:
-        if not options.temperature:
-            return None
-        return sampler(
-            request_seed(options.extra.get("seed", self._seed), request),
-            temperature=options.temperature,
-            top_p=float(options.extra.get("top_p") or 1.0),
-            top_k=int(options.extra.get("top_k") or 0),
         )
 
     def _text(self, context: Context) -> str:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lm_eval.models.auto_batch import AutoBatch
-from lm_eval.models.dummy import cut_at_stop
-from lm_eval.models.gguf_generation import Sample
 from lm_eval.models.hf_beginning import GAP, Beginning, error_behind_a_gap
 from lm_eval.models.hf_forward import virtual_tokens
 from lm_eval.models.hf_positions import find_turn, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
+from lm_eval.models.sampling import Sample, cut_at_stop
 from lm_eval.models.spans import chunks
 from lm_eval.requests import Reply
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval.models.gguf import file_digest
 from lm_eval.models.hf_sources import Source
+from lm_eval.models.local_options import file_digest
 from lm_eval.user_cache import cache_folder
 
 LARGEST_KEPT = 2**30

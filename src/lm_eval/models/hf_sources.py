@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.gguf import file_digest
 from lm_eval.models.hf_hub import find_on_hub
+from lm_eval.models.local_options import file_digest
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")
 ADAPTER_FOLDER = "adapter_config.json"

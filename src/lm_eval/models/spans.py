@@ -6,14 +6,13 @@ the model is the scorer's business.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lm_eval.errors import ModelError
 from lm_eval.models.token_tree import Span
-from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
+from lm_eval.requests import LoglikelihoodRequest
 
 T = TypeVar("T")
 
@@ -80,12 +79,6 @@ def check_continuation(
         )
 
 
-def request_seed(seed: Any, request: GenerateRequest) -> int:
-    """A seed for this request alone, whatever else is generated beside it."""
-    name = f"{seed}\0{request.task}\0{request.doc_id}\0{request.index}"
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
-
-
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """The items in lists of at most ``size``, read as they are asked for."""
     iterator = iter(items)
@@ -98,7 +91,6 @@ __all__ = [
     "check_continuation",
     "chunks",
     "continuation_span",
-    "request_seed",
     "rolling_spans",
     "sum_by_place",
 ]
