@@ -1,6 +1,6 @@
 """Requests of all tasks → the model → answers, doc by doc, each kept before the next is taken.
 
-In: prepared tasks, and for each a ``Taker`` that scores its docs. The requests of one kind go to the
+In: prepared tasks, and for each a ``DocSink`` that scores its docs. The requests of one kind go to the
 model as one stream over all tasks, made as the model reads them. A doc is held only until its last
 answer is there.
 """
@@ -37,8 +37,8 @@ KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)
 
 
 @dataclass
-class Kept:
-    """Where a run keeps its answers, and under which keys."""
+class AnswerCache:
+    """The store of a run's answers and the keys they have in it."""
 
     store: AnswerStore
     keys: RequestKeys
@@ -74,8 +74,8 @@ class Askable(Protocol):
         """Every doc with its requests, the same ones on every call."""
 
 
-class Taker(Protocol):
-    """What becomes of the docs of one task."""
+class DocSink(Protocol):
+    """Receives each doc of one task once all its answers are in."""
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
         """The doc at ``place`` has all its answers. Docs come in any order."""
@@ -144,19 +144,19 @@ class Costs:
 
 def ask_all(
     prepared: Sequence[Askable],
-    takers: Sequence[Taker],
+    sinks: Sequence[DocSink],
     model: LM,
     *,
-    kept: Kept | None = None,
+    kept: AnswerCache | None = None,
     max_failed: str | int = 0,
     shows_progress: bool = True,
 ) -> dict[str, Usage]:
-    """Ask everything; ``takers`` get the docs. Task → what it cost, earlier processes included."""
+    """Ask everything; ``sinks`` get the docs. Task → what it cost, earlier processes included."""
     total = sum(one.num_requests for one in prepared)
     name = prepared[0].task.name if prepared else ""
     with Progress(name, total, enabled=shows_progress) as progress:
         asking = _Asking(
-            prepared, takers, model, kept, allowed_failures(max_failed, total), progress
+            prepared, sinks, model, kept, allowed_failures(max_failed, total), progress
         )
         for kind in KINDS:
             asking.ask(kind)
@@ -173,14 +173,14 @@ class _Asking:
     def __init__(
         self,
         prepared: Sequence[Askable],
-        takers: Sequence[Taker],
+        sinks: Sequence[DocSink],
         model: LM,
-        kept: Kept | None,
+        kept: AnswerCache | None,
         allowed: int,
         progress: Progress,
     ) -> None:
         self._prepared = prepared
-        self._takers = takers
+        self._sinks = sinks
         self._model = model
         self._kept = kept
         self._looks_up = kept is not None and (kept.is_shared or len(kept.store) > 0)
@@ -323,11 +323,11 @@ class _Asking:
 
     def _complete(self, opened: _OpenDoc) -> None:
         self._mixed.pop((opened.task, opened.place), None)
-        taker = self._takers[opened.task]
+        sink = self._sinks[opened.task]
         if opened.why is None:
-            taker.take(opened.place, opened.doc, opened.answers)
+            sink.take(opened.place, opened.doc, opened.answers)
         else:
-            taker.miss(opened.place, opened.doc, opened.answers, opened.why)
+            sink.miss(opened.place, opened.doc, opened.answers, opened.why)
 
     def _miscounted(self, what: str) -> ModelError:
         return ModelError(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lm_eval.asking import Kept, ask_all
+from lm_eval.asking import AnswerCache, ask_all
 from lm_eval.capable import check_capable
 from lm_eval.doc_scoring import SampleSink, scoring
 from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
@@ -95,7 +95,7 @@ def run_all(
     options: RunOptions,
     *,
     on_sample: SampleSink | None = None,
-    kept: Kept | None = None,
+    kept: AnswerCache | None = None,
 ) -> list[TaskResult]:
     """Ask the model about all tasks, and score them. A harness task has a result for each filter.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lm_eval.asking import Kept
+from lm_eval.asking import AnswerCache
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions
@@ -76,10 +76,10 @@ def run_key(
 
 
 @dataclass
-class Keeper:
-    """Holds the store of a run open; an error on the way out says what is kept."""
+class RunStore:
+    """Opens, resumes and closes the store of a run; an error on the way out says what is kept."""
 
-    kept: Kept | None
+    kept: AnswerCache | None
     total: int | None
     """How many answers there will be; None where that follows from the answers."""
 
@@ -104,7 +104,7 @@ class Keeper:
         if self.kept is not None and self.is_own and is_complete:
             self.kept.store.delete()
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> RunStore:
         if self.kept is not None and self.is_own and len(self.kept.store):
             print(
                 f"lm-eval: resuming: {len(self.kept.store):,}{self._of_total} answered",
@@ -161,7 +161,7 @@ def _tell(error: BaseException, text: str) -> None:
 
 def opened_cache(
     path: str, identity: Mapping[str, Any] | None, model: LM, secrets: Sequence[str]
-) -> Kept:
+) -> AnswerCache:
     """The store that ``--use_cache`` names: a file, or a folder for one."""
     if identity is None:
         raise UsageError(
@@ -173,12 +173,12 @@ def opened_cache(
     if path.endswith(("/", "\\")) or file.is_dir():
         file /= "answers.sqlite"
     store = AnswerStore(file, secrets=secrets)
-    return Kept(store, RequestKeys(identity, by_place=False), is_shared=True)
+    return AnswerCache(store, RequestKeys(identity, by_place=False), is_shared=True)
 
 
 def opened_run_store(
     folder: Path | None, key: str, identity: Mapping[str, Any], secrets: Sequence[str]
-) -> Kept | None:
+) -> AnswerCache | None:
     """This run's own store, with the answers of a run that died if there was one.
 
     In ``folder``, beside the results; without one, in the user's cache.
@@ -189,7 +189,7 @@ def opened_run_store(
     store = _free_store(folder, key, secrets)
     if store is None:
         return None
-    return Kept(store, RequestKeys(identity, by_place=True), is_shared=False)
+    return AnswerCache(store, RequestKeys(identity, by_place=True), is_shared=False)
 
 
 def _free_store(folder: Path, key: str, secrets: Sequence[str]) -> AnswerStore | None:

@@ -29,7 +29,7 @@ from lm_eval.reports.items import RunItems
 from lm_eval.reports.samples import written_sample
 from lm_eval.reports.secrets import hidden, hiding, secrets_in
 from lm_eval.resuming import (
-    Keeper,
+    RunStore,
     model_identity,
     opened_cache,
     opened_run_store,
@@ -168,19 +168,19 @@ def _keeper(
     model: LM,
     model_args: Mapping[str, Any],
     writer: ResultWriter | None,
-) -> Keeper:
+) -> RunStore:
     """Where the answers of a run are kept."""
     total = sum(one.num_requests for one in prepared)
     backend = None if isinstance(run.model, LM) else run.backend
     identity = model_identity(model, backend, model_args)
     secrets = secrets_in(model_args)
     if run.use_cache is not None:
-        return Keeper(opened_cache(run.use_cache, identity, model, secrets), total)
+        return RunStore(opened_cache(run.use_cache, identity, model, secrets), total)
     if identity is None or not model.keeps_answers:
-        return Keeper(None, total)
+        return RunStore(None, total)
     folder = None if writer is None else writer.folder
     key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
-    keeper = Keeper(opened_run_store(folder, key, identity, secrets), total)
+    keeper = RunStore(opened_run_store(folder, key, identity, secrets), total)
     if writer is not None:
         keeper.note(PARTIAL_FILES, writer.time)
     return keeper

@@ -22,7 +22,7 @@ from lm_eval.prices import Prices, read_prices
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.request_keys import digest_of
-from lm_eval.resuming import Keeper, model_identity, opened_cache, opened_run_store
+from lm_eval.resuming import RunStore, model_identity, opened_cache, opened_run_store
 from nugget_eval.agreement import (
     Agreement,
     RaterAgreement,
@@ -178,7 +178,7 @@ def evaluating(
     loaded = load_items(config.data) if loaded is None else loaded
     specs = judge_specs(config) if specs is None else specs
     prices = prices_of(config, specs)
-    keepers: list[tuple[Keeper, Judged]] = []
+    keepers: list[tuple[RunStore, Judged]] = []
     judged: list[Judged] = []
     prompts: dict[str, PromptInfo] = {}
     with ExitStack() as stack:
@@ -283,15 +283,15 @@ def _prompt_infos(config: Config, judge: Judge) -> dict[str, PromptInfo]:
 
 def _keeper(
     config: Config, spec: JudgeSpec, model: LM, items: Sequence[Item], label: str | None
-) -> Keeper:
+) -> RunStore:
     """Where the replies of a judge are kept."""
     backend = spec.backend or ("gguf" if spec.model is None else None)
     identity = model_identity(model, backend, spec.model_args)
     secrets = secrets_in(spec.model_args)
     if config.evaluation.use_cache is not None:
-        return Keeper(opened_cache(config.evaluation.use_cache, identity, model, secrets), None)
+        return RunStore(opened_cache(config.evaluation.use_cache, identity, model, secrets), None)
     if identity is None or not model.keeps_answers:
-        return Keeper(None, None)
+        return RunStore(None, None)
     asked = {
         name: value
         for name, value in config.to_dict()["model"].items()
@@ -307,7 +307,9 @@ def _keeper(
         }
     )
     folder = config.logging.output_path
-    return Keeper(opened_run_store(Path(folder) if folder else None, key, identity, secrets), None)
+    return RunStore(
+        opened_run_store(Path(folder) if folder else None, key, identity, secrets), None
+    )
 
 
 def _digest(items: Sequence[Item]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lm_eval.asking import Kept, ask_all
+from lm_eval.asking import AnswerCache, ask_all
 from lm_eval.errors import LmEvalWarning, RequestError
 from lm_eval.formats.assemble import Turn
 from lm_eval.models.base import LM
@@ -101,7 +101,7 @@ class Judge:
         config: Config,
         *,
         name: str,
-        kept: Kept | None = None,
+        kept: AnswerCache | None = None,
     ) -> None:
         self.name = name
         self._model = model
@@ -232,17 +232,17 @@ class Judge:
 
     def _streamed(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
         wave = _Wave(f"{self.name}, {stage}", calls, self._caller)
-        taker = _Replies(self, calls)
+        sink = _Replies(self, calls)
         usage = ask_all(
             [wave],
-            [taker],
+            [sink],
             self._model,
             kept=self._kept,
             max_failed=self._config.evaluation.max_failed,
             shows_progress=self._config.logging.progress,
         )
         self._usage += usage.values()
-        return [taker.found[place] for place in range(len(calls))]
+        return [sink.found[place] for place in range(len(calls))]
 
     # Reading
 

@@ -14,7 +14,7 @@ from lm_eval.formats.assemble import Prompt
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.hf_forward import PlainScorer
 from lm_eval.models.hf_generation import Endings, Generator, Job
-from lm_eval.models.hf_positions import find_turn
+from lm_eval.models.hf_positions import find_rope_switch
 from lm_eval.models.hf_scoring import TreeScorer
 from lm_eval.models.hf_tree import refusal
 from lm_eval.models.huggingface import HFLM
@@ -244,7 +244,7 @@ def test_replies_are_the_same_behind_a_shared_beginning(kind: str) -> None:
     sees_padding = kind.startswith("bart") or kind.endswith("some tokens")
     assert any("padding" in note for note in notes) == sees_padding
     is_said = any("share a beginning" in note for note in notes)
-    is_said |= refusal(model) is not None or find_turn(model.config) is not None
+    is_said |= refusal(model) is not None or find_rope_switch(model.config) is not None
     assert is_said == (tokens >= all_tokens)
     if not is_said:
         assert tokens < 0.5 * all_tokens

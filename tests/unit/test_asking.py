@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.asking import Kept, allowed_failures
+from lm_eval.asking import AnswerCache, allowed_failures
 from lm_eval.errors import ConfigError, ModelError, UsageError
 from lm_eval.evaluator import RunOptions, prepare, run_all
 from lm_eval.instances import Instance
@@ -77,7 +77,9 @@ class Watched(DummyLM):
         return place, self._answer(request)
 
 
-def told(folder: Path, model: DummyLM, *, held_docs: int = 10**6, kept: Kept | None = None) -> Any:
+def told(
+    folder: Path, model: DummyLM, *, held_docs: int = 10**6, kept: AnswerCache | None = None
+) -> Any:
     samples: dict[str, list[Any]] = {}
     prepared = [prepare(task, OPTIONS, held_docs=held_docs) for task in tasks(folder)]
     results = run_all(
@@ -170,7 +172,7 @@ def test_a_shared_store_changes_no_result(tmp_path: Path) -> None:
         model = Watched(5)
         store = AnswerStore(tmp_path / "s.db")
         # The dummy's replies differ by place, so only a store that keeps places apart is exact.
-        kept = Kept(store, RequestKeys(model.identity(), by_place=True), is_shared=True)
+        kept = AnswerCache(store, RequestKeys(model.identity(), by_place=True), is_shared=True)
         found.append(told(tmp_path, model, kept=kept))
         store.close()
     assert found[0] == found[1] == told(tmp_path, DummyLM())
@@ -189,7 +191,7 @@ def test_what_goes_wrong_with_kept_answers_is_said_in_its_own_words(tmp_path: Pa
         keys = {"output_type": "generate_until", "process_results": process_results}
         task = ConfigurableTask(config(tmp_path, **keys))
         store = AnswerStore(tmp_path / "s.db")
-        kept = Kept(store, RequestKeys({}, by_place=False), is_shared=True)
+        kept = AnswerCache(store, RequestKeys({}, by_place=False), is_shared=True)
         try:
             if process_results is broken:
                 with pytest.raises(ConfigError, match=r"doc 9: process_results failed: KeyError"):

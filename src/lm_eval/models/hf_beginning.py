@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lm_eval.models.hf_forward import mask, padded, takes, tolerance
-from lm_eval.models.hf_positions import find_turn
+from lm_eval.models.hf_positions import find_rope_switch
 from lm_eval.models.hf_tree import looks_everywhere, refusal
 
 _WORTHWHILE = 16
@@ -21,8 +21,8 @@ _COMPARED = 50
 GAP = 3
 
 
-class Beginning:
-    """The shared beginning of some prompts; none where the model, or the prompts, have no use for it."""
+class SharedPrefix:
+    """The tokens that some prompts begin with; none where model or prompts have no use for them."""
 
     def __init__(self, model: Any, *, device: Any, is_used: bool = True) -> None:
         self._model = model
@@ -149,7 +149,7 @@ def _obstacle(model: Any) -> str | None:
     """What keeps a model's replies from going on behind a kept beginning, if anything does."""
     if not looks_everywhere(model):
         return "some layers see only so far back, and gaps in a batch would count"
-    if find_turn(model.config) is not None:
+    if find_rope_switch(model.config) is not None:
         return "positions of long texts are encoded otherwise than those of short ones"
     return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.models.auto_batch import AutoBatch
-from lm_eval.models.hf_positions import find_turn, forget_lengths
+from lm_eval.models.hf_positions import find_rope_switch, forget_lengths
 from lm_eval.models.spans import Span, chunks
 
 _LOOK_AHEAD = 512
@@ -34,7 +34,7 @@ class PlainScorer:
         self.tokens_run = 0
         """Tokens that went through the model, padding included."""
         self._takes_positions = takes(model, "logits_to_keep")
-        self._turn = find_turn(model.config)
+        self._switch = find_rope_switch(model.config)
         self._compared = 0
         self._passes = 0
         self._largest_error = 0.0
@@ -64,11 +64,11 @@ class PlainScorer:
 
     def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
         """The groups in lists whose texts do not change each other's scores."""
-        if self._turn is None:
+        if self._switch is None:
             yield groups
             return
-        for part in self._turn.apart(groups, _length):
-            if self._turn.grows:
+        for part in self._switch.apart(groups, _length):
+            if self._switch.grows:
                 forget_lengths(self.model)
             yield part
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lm_eval.models.auto_batch import AutoBatch
-from lm_eval.models.hf_beginning import GAP, Beginning, error_behind_a_gap
+from lm_eval.models.hf_beginning import GAP, SharedPrefix, error_behind_a_gap
 from lm_eval.models.hf_forward import virtual_tokens
-from lm_eval.models.hf_positions import find_turn, forget_lengths
+from lm_eval.models.hf_positions import find_rope_switch, forget_lengths
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.sampling import Sample, cut_at_stop
 from lm_eval.models.spans import chunks
@@ -174,15 +174,15 @@ class Generator:
         self._tokens = tokens
         self._endings = endings
         self._batch = batch
-        self._beginning = Beginning(model, device=device, is_used=prefix_cache)
-        self._turn = find_turn(model.config)
+        self._prefix = SharedPrefix(model, device=device, is_used=prefix_cache)
+        self._switch = find_rope_switch(model.config)
         self._sees_padding = False
         self._tried = math.inf if model.config.is_encoder_decoder else 0
 
     @property
     def notes(self) -> list[str]:
         """What a reader of the results may want to know."""
-        notes = [self._beginning.note] if self._beginning.note else []
+        notes = [self._prefix.note] if self._prefix.note else []
         if self._sees_padding:
             notes.append(
                 "Only prompts of equal length were answered together: padding would change the "
@@ -195,7 +195,7 @@ class Generator:
         for some in chunks(jobs, _LOOK_AHEAD):
             alone = [job for job in some if self._goes_alone(job)]
             together = [job for job in some if not self._goes_alone(job)]
-            for places in self._beginning.groups([job.prompt for job in together]):
+            for places in self._prefix.groups([job.prompt for job in together]):
                 yield from self._answered([together[place] for place in places])
             for job in alone:
                 yield from self._answered([job])
@@ -229,17 +229,17 @@ class Generator:
         Penalties count padding as well, an adapter's own tokens would stand before it, and models that
         carry a state mix up those of a batch (RWKV does).
         """
-        is_beyond = self._turn is not None and _cells(job) > self._turn.length
+        is_beyond = self._switch is not None and _cells(job) > self._switch.length
         has_state = getattr(self._model, "_is_stateful", False)
         return bool(job.penalties) or is_beyond or has_state or virtual_tokens(self._model) > 0
 
     def _run(self, jobs: Sequence[Job]) -> list[tuple[Job, Reply]]:
         import torch
 
-        if self._turn and self._turn.grows:
+        if self._switch and self._switch.grows:
             forget_lengths(self._model)
         rows = [Row(job, self._tokens, self._endings) for job in jobs]
-        inputs = self._beginning.inputs([job.prompt for job in jobs])
+        inputs = self._prefix.inputs([job.prompt for job in jobs])
         with torch.inference_mode():
             self._model.generate(
                 **inputs,

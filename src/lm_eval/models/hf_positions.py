@@ -1,7 +1,7 @@
 """Models that encode the positions of a long text otherwise than those of a short one.
 
 Their code looks at the longest text of a pass and encodes all texts in it alike. So that each is scored
-as if it were alone, texts on both sides of the turn must not go together, nor share a beginning.
+as if it were alone, texts on both sides of the switch must not go together, nor share a beginning.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_TURNING = ("longrope", "dynamic")
+_SWITCHING = ("longrope", "dynamic")
 
 
 @dataclass(frozen=True)
-class Turn:
+class RopeSwitch:
     """Up to ``length`` tokens all texts are encoded alike; ``grows``: beyond it by their length."""
 
     length: int
@@ -29,11 +29,13 @@ class Turn:
         yield from [[item] for item in beyond] if self.grows else [beyond]
 
 
-def find_turn(config: Any) -> Turn | None:
-    """Where a model's encoding of positions turns, or None if it never does."""
+def find_rope_switch(config: Any) -> RopeSwitch | None:
+    """Where a model switches its encoding of positions; None if it never does."""
     text = config.get_text_config(decoder=True)
-    turns = [_turn_of(rope, text) for rope in _ropes(getattr(text, "rope_parameters", None))]
-    return min((turn for turn in turns if turn), key=lambda turn: turn.length, default=None)
+    switches = [_switch_of(rope, text) for rope in _ropes(getattr(text, "rope_parameters", None))]
+    return min(
+        (switch for switch in switches if switch), key=lambda switch: switch.length, default=None
+    )
 
 
 def _ropes(given: Any) -> list[Mapping[str, Any]]:
@@ -45,13 +47,13 @@ def _ropes(given: Any) -> list[Mapping[str, Any]]:
     return [rope for rope in given.values() if isinstance(rope, Mapping)]
 
 
-def _turn_of(rope: Mapping[str, Any], text: Any) -> Turn | None:
+def _switch_of(rope: Mapping[str, Any], text: Any) -> RopeSwitch | None:
     kind = str(rope.get("rope_type"))
-    if not any(name in kind for name in _TURNING):
+    if not any(name in kind for name in _SWITCHING):
         return None
     grows = "dynamic" in kind
     trained = rope.get("original_max_position_embeddings")
-    return Turn(int(text.max_position_embeddings if grows or not trained else trained), grows)
+    return RopeSwitch(int(text.max_position_embeddings if grows or not trained else trained), grows)
 
 
 def forget_lengths(model: Any) -> None:

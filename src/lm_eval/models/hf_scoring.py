@@ -14,7 +14,7 @@ from typing import Any
 from lm_eval.models.auto_batch import is_out_of_memory
 from lm_eval.models.hf_cache import bytes_per_token, free_memory
 from lm_eval.models.hf_forward import score_error
-from lm_eval.models.hf_positions import find_turn, forget_lengths
+from lm_eval.models.hf_positions import find_rope_switch, forget_lengths
 from lm_eval.models.hf_tree import TreeForward, refusal, vocabulary_size
 from lm_eval.models.token_tree import (
     Chunk,
@@ -62,11 +62,11 @@ class TreeScorer:
         self._check_docs = max(1, check_docs)
         self._tokens_at_once = tokens_at_once
         self._checked = 0
-        self._turn = find_turn(model.config)
-        self._too_long: float = self._turn.length + 1 if self._turn else math.inf
+        self._switch = find_rope_switch(model.config)
+        self._too_long: float = self._switch.length + 1 if self._switch else math.inf
         self._largest_error = 0.0
         self._lacking_memory = 0
-        self._beyond_turn = 0
+        self._beyond_switch = 0
         self._refusal = refusal(model) if prefix_cache else ""
         self.tokens_needed = 0
         """Distinct beginnings over all spans, in tokens: the least there is to do."""
@@ -91,9 +91,9 @@ class TreeScorer:
                 f"Texts of {self._too_long} tokens and more went through the model as a whole: with "
                 f"the prefix cache, the score of one was off by {self._largest_error:.2g}."
             )
-        elif self._beyond_turn:
+        elif self._beyond_switch:
             notes.append(
-                f"{self._beyond_turn} texts went through the model as a whole: beyond "
+                f"{self._beyond_switch} texts went through the model as a whole: beyond "
                 f"{self._too_long - 1} tokens it encodes positions otherwise, so that they share no "
                 "beginning with shorter ones."
             )
@@ -141,7 +141,7 @@ class TreeScorer:
         if fits < self._too_long - 1:
             self._lacking_memory += count
         elif not self._largest_error:
-            self._beyond_turn += count
+            self._beyond_switch += count
         return TokenTree(span for span in spans if len(span.inputs) <= most), others
 
     def _kv_tokens(self) -> int:
@@ -155,7 +155,7 @@ class TreeScorer:
         """Evaluate a tree. Nothing is given away before the first scores are checked."""
         for span in tree.spans():
             span.reset()
-        if self._turn and self._turn.grows:
+        if self._switch and self._switch.grows:
             forget_lengths(self._model)
         at_once = min(self._tokens_at_once, self._kv_tokens() - tree.longest)
         forward = TreeForward(
@@ -170,12 +170,12 @@ class TreeScorer:
                     continue
                 self._check(held, trial)
                 self._checked = tree.longest
-            yield from self._mend(held)
+            yield from self._rescore_non_finite(held)
             held = []
         if held:
             self._check(held, trial)
             self._checked = tree.longest
-            yield from self._mend(held)
+            yield from self._rescore_non_finite(held)
 
     def _begin(self, forward: TreeForward, tree: TokenTree) -> _Trial | None:
         """Evaluate the longest text as a whole: to compare with, and to continue its beginning.
@@ -190,7 +190,7 @@ class TreeScorer:
         try:
             forward.begin(trial.plain, keep=opening.end)
         except Exception as error:  # as below
-            self._give_way(error)
+            self._back_off(error)
             raise _TreeError from error
         self.tokens_pushed += trial.text.end
         self.tokens_checked += trial.text.end - opening.end
@@ -207,13 +207,13 @@ class TreeScorer:
         try:
             scores = forward.scores(chunk)
         except Exception as error:  # whatever a model's code makes of what it was not written for
-            self._give_way(error)
+            self._back_off(error)
             raise _TreeError from error
         self.tokens_pushed += len(chunk.tokens)
         spans = [span for _, reads in chunk.reads for span, _ in reads]
         return [span for span, score in zip(spans, scores, strict=True) if span.add(*score)]
 
-    def _give_way(self, error: Exception) -> None:
+    def _back_off(self, error: Exception) -> None:
         """After a failed pass: fewer tokens at once if memory ran out, else no more trees."""
         if not is_out_of_memory(error):
             reason = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
@@ -252,8 +252,8 @@ class TreeScorer:
     def _error(self, span: Span, plain: Span) -> float:
         return score_error(self._model, span.logprob, plain.logprob, len(span.targets))
 
-    def _mend(self, spans: Sequence[Span]) -> Iterator[Span]:
-        """The spans; those that came out as no number are scored again."""
+    def _rescore_non_finite(self, spans: Sequence[Span]) -> Iterator[Span]:
+        """The spans; those whose log-prob is not finite are scored again, by ordinary forwards."""
         yield from (span for span in spans if math.isfinite(span.logprob))
         yield from self._score_plainly([s for s in spans if not math.isfinite(s.logprob)])
 
