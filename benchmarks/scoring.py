@@ -198,9 +198,9 @@ def default_model() -> str:
     """The folder of SmolLM2, converted where it is not yet."""
     sys.path.insert(0, str(SOURCE))
     from lm_eval.models.embedded import default_weights
-    from lm_eval.models.hf_loading import Wanted, load
+    from lm_eval.models.hf_loading import LoadOptions, load
 
-    return load(Wanted(str(default_weights()), device="cpu")).source.at
+    return load(LoadOptions(str(default_weights()), device="cpu")).source.at
 
 
 def compare(args: argparse.Namespace, prompts_file: str) -> Iterator[tuple[str, dict[str, float]]]:

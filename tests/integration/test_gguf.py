@@ -14,7 +14,7 @@ import pytest
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.gguf import GgufLM
-from lm_eval.models.gguf_engine import Engine, Entry
+from lm_eval.models.gguf_engine import BatchEntry, Engine
 from lm_eval.models.gguf_scoring import Scorer
 from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
@@ -63,7 +63,7 @@ def _rows(engine: Engine, tokens: list[int], last: int = 1) -> list[list[float]]
     for start in range(0, len(tokens), engine.n_batch):
         part = tokens[start : start + engine.n_batch]
         wanted = [start + i >= len(tokens) - last for i in range(len(part))]
-        engine.decode([Entry(t, start + i, [0], wanted[i]) for i, t in enumerate(part)])
+        engine.decode([BatchEntry(t, start + i, [0], wanted[i]) for i, t in enumerate(part)])
         rows += [engine.logits(i).tolist() for i in range(len(part)) if wanted[i]]
     return rows
 

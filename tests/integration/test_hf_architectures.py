@@ -13,7 +13,7 @@ import tiny_models
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.auto_batch import AutoBatch
 from lm_eval.models.hf_forward import PlainScorer
-from lm_eval.models.hf_generation import Endings, Generator, Job
+from lm_eval.models.hf_generation import BatchGenerator, BatchJob, Endings
 from lm_eval.models.hf_positions import find_rope_switch
 from lm_eval.models.hf_scoring import TreeScorer
 from lm_eval.models.hf_tree import refusal
@@ -215,7 +215,7 @@ def replies(
         pushed.append((given.get("input_ids") if not args else args[0]).numel())
 
     hook = model.register_forward_pre_hook(count, with_kwargs=True)
-    generator = Generator(
+    generator = BatchGenerator(
         model,
         _Numbers(),  # type: ignore[arg-type]
         Endings(frozenset({0, 1, 2}), {}, None, None),
@@ -223,7 +223,7 @@ def replies(
         batch=AutoBatch(rows),
         prefix_cache=prefix_cache,
     )
-    jobs = (Job(n, ids, (), 6) for n, ids in enumerate(prompts))
+    jobs = (BatchJob(n, ids, (), 6) for n, ids in enumerate(prompts))
     found = {job.place: str(reply) for job, reply in generator.generate(jobs)}
     hook.remove()
     return [found[n] for n in range(len(prompts))], sum(pushed), generator.notes

@@ -14,7 +14,7 @@ import numpy as np
 from toy_openai import ToyServer
 
 from lm_eval.models.gguf import GgufLM
-from lm_eval.models.gguf_engine import Entry
+from lm_eval.models.gguf_engine import BatchEntry
 
 
 class GgufScored:
@@ -56,7 +56,7 @@ class GgufScored:
         found = []
         for start in range(0, len(tokens), size):
             part = tokens[start : start + size]
-            self._engine.decode([Entry(t, start + n, [0], True) for n, t in enumerate(part)])
+            self._engine.decode([BatchEntry(t, start + n, [0], True) for n, t in enumerate(part)])
             found += [_normalised(self._engine.logits(n)) for n in range(len(part))]
         return found
 

@@ -1,7 +1,8 @@
 """From prompts to answers: what is asked of a server, and its replies read with the model's parsers.
 
-``Caller`` belongs to one ``TemplateAPI``. Each of its methods makes one request (``api_sending``) and
-turns what comes into replies, scores or likeliest tokens; another shape is a failed request.
+``ServerCaller`` belongs to one ``TemplateAPI``. Each of its methods makes one request
+(``api_sending``) and turns what comes into replies, scores or likeliest tokens; another shape is a
+failed request.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from lm_eval.errors import LmEvalError, ModelError, RequestError
 from lm_eval.models.api_generation import GenerationJob
 from lm_eval.models.api_probe import probe
 from lm_eval.models.api_replies import NextTokens, choices_of, finish_of, shown
-from lm_eval.models.api_scoring import Ability, Group, Score, Scorer, Span
+from lm_eval.models.api_scoring import Ability, PromptSpan, Score, ServerScorer, SpanGroup
 from lm_eval.models.api_sending import Sender
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.reports.redact import shown_address
@@ -26,7 +27,7 @@ T = TypeVar("T")
 _SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)
 
 
-class Caller(Sender):
+class ServerCaller(Sender):
     """Asks for one model."""
 
     # -- generated text --------------------------------------------------------------------------
@@ -71,14 +72,14 @@ class Caller(Sender):
 
     # -- scores ----------------------------------------------------------------------------------
 
-    def scoring(self, scorer: Scorer) -> Callable[[Sequence[Group]], Awaitable[Any]]:
-        async def work(pack: Sequence[Group]) -> list[tuple[int, Score]]:
+    def scoring(self, scorer: ServerScorer) -> Callable[[Sequence[SpanGroup]], Awaitable[Any]]:
+        async def work(pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
             with self.counting(pack[0].task):
                 return await scorer.score(pack)
 
         return work
 
-    async def echo(self, spans: Sequence[Span]) -> list[Score]:
+    async def echo(self, spans: Sequence[PromptSpan]) -> list[Score]:
         """The scores of spans, in one request."""
         prompts = [span.tokens if span.text is None else span.text for span in spans]
         tokens, ctxlens = [span.tokens for span in spans], [span.ctxlen for span in spans]
@@ -100,7 +101,7 @@ class Caller(Sender):
             ctxlens=[length + lead for length in ctxlens],
         )
 
-    async def top(self, groups: Sequence[Group]) -> list[NextTokens | None]:
+    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]:
         """The likeliest tokens after each group's context, in one request."""
         prompts = [
             group.context if group.context_text is None else group.context_text for group in groups
@@ -139,7 +140,7 @@ class Caller(Sender):
 class _Prober:
     """The probe's hands: plain calls, each one request."""
 
-    def __init__(self, caller: Caller, model: TemplateAPI) -> None:
+    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
         self._caller = caller
         self._model = model
         self.where = shown_address(model.base_url)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Prompt
 from lm_eval.models.api_generation import GenerationJob, GenerationJobs
-from lm_eval.models.api_scoring import CHOICES_PER_REQUEST, Ability, Group, packed
+from lm_eval.models.api_scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
 from lm_eval.models.estimating import estimated, guess_tokens
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from lm_eval.usage import Estimated, Usage
@@ -92,7 +92,7 @@ class _Estimator:
         for pack in packed(groups, best, model.batch_size):
             yield self._together(pack, best), self._apart(pack)
 
-    def _together(self, pack: list[Group], ability: Ability) -> Usage:
+    def _together(self, pack: list[SpanGroup], ability: Ability) -> Usage:
         """From a server that takes batches and tells the likeliest next tokens."""
         size = self._model.batch_size
         contexts = [len(group.context) for group in pack if group.uses_top(ability)]
@@ -110,7 +110,7 @@ class _Estimator:
             tokens_out=len(contexts) + len(texts),
         )
 
-    def _apart(self, pack: list[Group]) -> Usage:
+    def _apart(self, pack: list[SpanGroup]) -> Usage:
         """From a server that takes one prompt at a time, or, where more were asked for, these."""
         size = self._model.batch_size
         texts = [len(s.tokens) for group in pack for s in group.spans if not s.is_empty]

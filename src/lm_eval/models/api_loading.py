@@ -15,7 +15,7 @@ from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.models.api_sending import decoded, encoded
 from lm_eval.models.api_settings import server_root
 from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
-from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, Tokenizer
+from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, ServerTokenizer
 from lm_eval.reports.redact import shown_address
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class TokenizerLoader:
 
     def __init__(self, model: TemplateAPI) -> None:
         self._model = model
-        self._loaded: Tokenizer | None = None
+        self._loaded: ServerTokenizer | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -59,12 +59,12 @@ class TokenizerLoader:
         return self._model.tokenizer_argument or self._model.model
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> ServerTokenizer:
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
 
-    def _load(self) -> Tokenizer:
+    def _load(self) -> ServerTokenizer:
         backend = self._model.tokenizer_backend
         if backend is None:
             raise ModelError(
@@ -80,7 +80,7 @@ class TokenizerLoader:
             return self._server_or_files()
         return self._files()
 
-    def _server_or_files(self) -> Tokenizer:
+    def _server_or_files(self) -> ServerTokenizer:
         try:
             return self._remote()
         except ModelError as error:
@@ -92,12 +92,12 @@ class TokenizerLoader:
         except ModelError as error:
             raise ModelError(f"{error} The server was asked as well: {no_server}") from error
 
-    def _files(self) -> Tokenizer:
+    def _files(self) -> ServerTokenizer:
         given = self._model.tokenizer_argument
         why = "from tokenizer=…" if given else "the model's name, because no tokenizer=… was given"
         return load_files(self._name, why=why, **self._model.tokenizer_files)
 
-    def _remote(self) -> Tokenizer:
+    def _remote(self) -> ServerTokenizer:
         link = _Link(self._model)
         try:
             found = link.tokenize(["a b"])

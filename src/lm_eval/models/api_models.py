@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models import api_settings as settings
-from lm_eval.models.api_calls import Caller
+from lm_eval.models.api_calls import ServerCaller
 from lm_eval.models.api_estimating import estimated_for_server
 from lm_eval.models.api_facts import ServerFacts
 from lm_eval.models.api_loading import TokenizerLoader
 from lm_eval.models.api_replies import NextTokens
-from lm_eval.models.api_scoring import Ability, Group
+from lm_eval.models.api_scoring import Ability, SpanGroup
 from lm_eval.models.api_sending import decoded, encoded
 from lm_eval.models.api_streams import Streams
 from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
@@ -145,7 +145,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
             "trust_remote_code": trust_remote_code,
         }
         self.tokenizer_argument = tokenizer
-        self._calls = Caller(self)
+        self._calls = ServerCaller(self)
         self._streams = Streams(self, self._calls)
         self._loader = TokenizerLoader(self)
         self._ability: Ability | None = None
@@ -403,7 +403,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
         ability = self._probed("")
         spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
         scores: dict[int, Any] = {}
-        for part in self._streams.scored([Group("", (span,)) for span in spans], ability):
+        for part in self._streams.scored([SpanGroup("", (span,)) for span in spans], ability):
             scores.update(part)
         failed = next((s for s in scores.values() if isinstance(s, FailedRequest)), None)
         if failed is not None:

@@ -1,7 +1,7 @@
 """Scoring plans: log-likelihood requests → what is sent, in as few requests as the server allows.
 
-Requests that share one context form a ``Group``. Where every continuation is one token, one request for
-the likeliest next tokens scores them all; what is not among those, and everything else, is sent as
+Requests that share one context form a ``SpanGroup``. Where every continuation is one token, one request
+for the likeliest next tokens scores them all; what is not among those, and everything else, is sent as
 context and continuation together and read from the log-probs of the prompt (``echo``).
 """
 
@@ -37,7 +37,7 @@ class Ability:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PromptSpan:
     """One text to score: ``tokens`` from ``ctxlen`` on. ``text`` is sent in their place, if given."""
 
     place: int
@@ -51,11 +51,11 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SpanGroup:
     """Spans of one task with one context. ``context_text`` is sent in its place, if given."""
 
     task: str
-    spans: tuple[Span, ...]
+    spans: tuple[PromptSpan, ...]
     context_text: str | None = None
     labels: tuple[str | None, ...] = ()
     """The text of each span's only token; empty where a continuation has several tokens."""
@@ -92,7 +92,7 @@ class Planner:
 
     def groups(
         self, requests: Iterable[LoglikelihoodRequest], render: Callable[[Context], str]
-    ) -> Iterator[Group]:
+    ) -> Iterator[SpanGroup]:
         """The groups of the requests, in order; tokens are made for a few dozen docs at a time."""
         runs = _by_context(enumerate(requests))
         while ahead := list(islice(runs, _DOCS_AHEAD)):
@@ -102,7 +102,7 @@ class Planner:
         self,
         runs: list[list[tuple[int, LoglikelihoodRequest]]],
         render: Callable[[Context], str],
-    ) -> Iterator[Group]:
+    ) -> Iterator[SpanGroup]:
         texts: list[str] = []
         bare: list[str] = []
         split: list[tuple[str, list[str]]] = []
@@ -138,7 +138,7 @@ class Planner:
         after: list[list[int]],
         context: str | None,
         endings: list[str],
-    ) -> Group:
+    ) -> SpanGroup:
         spans = []
         for (place, request), tokens, ending in zip(run, after, endings, strict=True):
             cut = self._cut(len(before) + len(tokens), len(tokens), request)
@@ -146,18 +146,20 @@ class Planner:
             spans.append(self._span(place, before[cut:] + tokens, len(before) - cut, known))
         is_single = all(len(tokens) == 1 for tokens in after)
         labels = tuple(self._label(tokens[0]) for tokens in after) if is_single else ()
-        group = Group(run[0][1].task, tuple(spans), labels=labels)
+        group = SpanGroup(run[0][1].task, tuple(spans), labels=labels)
         if self.decode is None or not labels:
             return group
         is_whole = context is not None and len(group.context) == len(before)
         return replace(group, context_text=context if is_whole else self.decode(group.context))
 
-    def _span(self, place: int, tokens: list[int], ctxlen: int, text: str | None = None) -> Span:
+    def _span(
+        self, place: int, tokens: list[int], ctxlen: int, text: str | None = None
+    ) -> PromptSpan:
         if self.decode is None:
-            return Span(place, tokens, ctxlen)
-        return Span(place, tokens, ctxlen, self.decode(tokens) if text is None else text)
+            return PromptSpan(place, tokens, ctxlen)
+        return PromptSpan(place, tokens, ctxlen, self.decode(tokens) if text is None else text)
 
-    def span(self, place: int, before: list[int], after: list[int]) -> Span:
+    def span(self, place: int, before: list[int], after: list[int]) -> PromptSpan:
         """A pair of token lists, cut to the window from the front."""
         tokens = (before + after)[-self.window :]
         return self._span(place, tokens, len(tokens) - len(after))
@@ -187,16 +189,16 @@ class Planner:
             )
         return self.cut_prompt(length, self.window)
 
-    def windows(self, requests: Iterable[RollingRequest]) -> Iterator[Group]:
+    def windows(self, requests: Iterable[RollingRequest]) -> Iterator[SpanGroup]:
         """For each text, spans that score every token of it once, with as much before it as fits."""
         numbered = enumerate(requests)
         while ahead := list(islice(numbered, _DOCS_AHEAD)):
             found = self.encode_bare([request.text for _, request in ahead])
             for (place, request), tokens in zip(ahead, found, strict=True):
                 spans = list(self._windows(place, [self.prefix(), *tokens]))
-                yield Group(request.task, tuple(spans))
+                yield SpanGroup(request.task, tuple(spans))
 
-    def _windows(self, place: int, tokens: list[int]) -> Iterator[Span]:
+    def _windows(self, place: int, tokens: list[int]) -> Iterator[PromptSpan]:
         last = len(tokens) - 1
         size = self.window - 1
         if last == 0:
@@ -224,9 +226,11 @@ def _without(tokens: list[int], prefix: int) -> list[int]:
     return tokens[1:] if tokens[:1] == [prefix] else tokens
 
 
-def packed(groups: Iterable[Group], ability: Ability, batch_size: int) -> Iterator[list[Group]]:
+def packed(
+    groups: Iterable[SpanGroup], ability: Ability, batch_size: int
+) -> Iterator[list[SpanGroup]]:
     """Groups of one task whose prompts fill ``batch_size``; each at least one group."""
-    pack: list[Group] = []
+    pack: list[SpanGroup] = []
     size = 0
     for group in groups:
         prompts = group.prompts(ability)
@@ -239,26 +243,26 @@ def packed(groups: Iterable[Group], ability: Ability, batch_size: int) -> Iterat
         yield pack
 
 
-class Asker(Protocol):
-    """Who sends prompts and reads the replies."""
+class PromptSender(Protocol):
+    """Sends prompts to a server and reads its replies."""
 
-    async def echo(self, spans: Sequence[Span]) -> list[Score]: ...
+    async def echo(self, spans: Sequence[PromptSpan]) -> list[Score]: ...
 
-    async def top(self, groups: Sequence[Group]) -> list[NextTokens | None]: ...
+    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]: ...
 
 
 @dataclass(frozen=True)
-class Scorer:
+class ServerScorer:
     """Scores packs of groups by what the server can do."""
 
-    asker: Asker
+    asker: PromptSender
     ability: Ability
     batch_size: int
 
-    async def score(self, pack: Sequence[Group]) -> list[tuple[int, Score]]:
+    async def score(self, pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
         """``(place, score)`` of every span of the pack."""
         done: list[tuple[int, Score]] = []
-        left: list[Span] = []
+        left: list[PromptSpan] = []
         by_top = [group for group in pack if group.uses_top(self.ability)]
         for group, found in zip(by_top, await self._likeliest(by_top), strict=True):
             for span, label in zip(group.spans, group.labels, strict=True):
@@ -274,12 +278,12 @@ class Scorer:
         counts = {s.place: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
         return [(place, Counted(*score, tokens=counts[place])) for place, score in done]
 
-    async def _likeliest(self, groups: Sequence[Group]) -> list[NextTokens | None]:
+    async def _likeliest(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]:
         size = max(self.batch_size, 1) if self.ability.batch else 1
         parts = [groups[at : at + size] for at in range(0, len(groups), size)]
         return [found for part in parts for found in await self.asker.top(part)]
 
-    async def _echoed(self, spans: list[Span]) -> list[Score]:
+    async def _echoed(self, spans: list[PromptSpan]) -> list[Score]:
         if spans and not self.ability.echo:
             raise ModelError(self.ability.why_no_echo)
         size = max(self.batch_size, CHOICES_PER_REQUEST) if self.ability.batch else 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.models.api_calls import Caller
+from lm_eval.models.api_calls import ServerCaller
 from lm_eval.models.api_generation import GenerationJobs
-from lm_eval.models.api_scoring import Ability, Scorer, packed
+from lm_eval.models.api_scoring import Ability, ServerScorer, packed
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, RollingRequest
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Streams:
     """The streams of one model, one for each kind of request."""
 
-    def __init__(self, model: TemplateAPI, caller: Caller) -> None:
+    def __init__(self, model: TemplateAPI, caller: ServerCaller) -> None:
         self._model = model
         self._caller = caller
 
@@ -53,7 +53,7 @@ class Streams:
 
     def scored(self, groups: Iterable[Any], ability: Ability) -> Iterator[list[tuple[int, Any]]]:
         packs = packed(groups, ability, self._model.batch_size)
-        work = self._caller.scoring(Scorer(self._caller, ability, self._model.batch_size))
+        work = self._caller.scoring(ServerScorer(self._caller, ability, self._model.batch_size))
         for pack, scores in self._model.transport.window(packs, work):
             if isinstance(scores, list):
                 yield scores

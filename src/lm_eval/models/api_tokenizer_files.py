@@ -15,8 +15,8 @@ from lm_eval.errors import ModelError
 from lm_eval.models.api_tokenizers import (
     HOW_ELSE,
     FileTokenizer,
+    ServerTokenizer,
     TiktokenTokenizer,
-    Tokenizer,
     TransformersTokenizer,
     import_package,
 )
@@ -26,7 +26,7 @@ _HUB_PATIENCE_S = 5.0
 
 def load_files(
     name: str, *, revision: str, use_fast: bool, trust_remote_code: bool, why: str
-) -> Tokenizer:
+) -> ServerTokenizer:
     """The tokenizer in a folder, a tokenizer.json, or a repository of the hub."""
     path = Path(name).expanduser()
     tried: list[str] = []
@@ -44,7 +44,7 @@ def load_files(
     )
 
 
-def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> Tokenizer:
+def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> ServerTokenizer:
     """From a folder, a file, or else the hub; without a tokenizer.json, a LookupError."""
 
     def fetch(file: str) -> Path | None:
@@ -57,7 +57,7 @@ def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> Tok
     return FileTokenizer(name, source, _config(fetch))
 
 
-def load_tiktoken(name: str) -> Tokenizer:
+def load_tiktoken(name: str) -> ServerTokenizer:
     """The tiktoken encoding of a model, or the encoding of that name."""
     tiktoken = import_package("tiktoken", "tokenizer_backend=tiktoken")
     try:
@@ -138,7 +138,7 @@ def is_hub_reachable() -> bool:
 
 def _from_transformers(
     name: str, revision: str, trust_remote_code: bool, use_fast: bool
-) -> Tokenizer:
+) -> ServerTokenizer:
     try:
         import transformers
     except ImportError:

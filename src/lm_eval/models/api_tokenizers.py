@@ -1,6 +1,6 @@
 """Text to tokens for models behind a server: files of a tokenizer, tiktoken, or the server itself.
 
-Every backend is a ``Tokenizer``. None of them adds special tokens: what stands before a prompt is
+Every backend is a ``ServerTokenizer``. None of them adds special tokens: what stands before a prompt is
 decided in one place, by ``TemplateAPI``.
 """
 
@@ -24,7 +24,7 @@ HOW_ELSE = (
 )
 
 
-class Tokenizer(ABC):
+class ServerTokenizer(ABC):
     """What turns text into the model's tokens and back."""
 
     name: str
@@ -46,7 +46,7 @@ class Tokenizer(ABC):
         """The text of a token, or None where another token has the same text."""
 
 
-class FileTokenizer(Tokenizer):
+class FileTokenizer(ServerTokenizer):
     """``tokenizer.json`` through the ``tokenizers`` package; ``config`` is tokenizer_config.json."""
 
     def __init__(self, name: str, source: Path, config: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ class FileTokenizer(Tokenizer):
         return Counter(self._tokenizer.decode_batch(singles, skip_special_tokens=False))
 
 
-class TransformersTokenizer(Tokenizer):
+class TransformersTokenizer(ServerTokenizer):
     """A tokenizer of ``transformers``, for models that have no tokenizer.json."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
@@ -116,7 +116,7 @@ class TransformersTokenizer(Tokenizer):
         return Counter(self.decode([token]) for token in self._tokenizer.get_vocab().values())
 
 
-class TiktokenTokenizer(Tokenizer):
+class TiktokenTokenizer(ServerTokenizer):
     """An encoding of OpenAI's ``tiktoken``. It has an end-of-text token and no chat template."""
 
     def __init__(self, name: str, encoding: Any) -> None:
@@ -152,7 +152,7 @@ class Server:
     config: Mapping[str, Any]
 
 
-class RemoteTokenizer(Tokenizer):
+class RemoteTokenizer(ServerTokenizer):
     """The server's ``/tokenize`` and ``/detokenize``; names of tokens come from ``/tokenizer_info``."""
 
     def __init__(self, server: Server) -> None:

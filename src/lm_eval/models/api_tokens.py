@@ -15,7 +15,7 @@ from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.api_loading import TokenizerLoader
 from lm_eval.models.api_scoring import Planner
-from lm_eval.models.api_tokenizers import Tokenizer
+from lm_eval.models.api_tokenizers import ServerTokenizer
 from lm_eval.models.template_lm import TemplateLM
 
 
@@ -36,7 +36,7 @@ class ServerTokens(TemplateLM, ABC):
     _last: tuple[Context, str] | None = None
 
     @property
-    def tokenizer(self) -> Tokenizer | None:
+    def tokenizer(self) -> ServerTokenizer | None:
         return None if self.tokenizer_backend is None else self._loader.tokenizer
 
     @property

@@ -36,7 +36,7 @@ _CACHE_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BatchEntry:
     """One token to evaluate: where it stands, in which sequences, whether its logits are read."""
 
     token: int
@@ -240,7 +240,7 @@ class Engine:
 
     # -- evaluation --------------------------------------------------------------------------
 
-    def decode(self, entries: Sequence[Entry]) -> None:
+    def decode(self, entries: Sequence[BatchEntry]) -> None:
         """Evaluate at most ``n_batch`` tokens in one go; their logits stay until the next call."""
         self._batch.clear()
         for entry in entries:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
-from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, Entry
+from lm_eval.models.gguf_engine import MAX_SEQUENCES, BatchEntry, Engine
 from lm_eval.models.sampling import Sample
 from lm_eval.models.token_tree import common_length
 from lm_eval.requests import Reply
@@ -188,9 +188,9 @@ class Generator:
                 done.append((sequence.job, Reply(sequence.text.text, finish=finish)))
         yield from done
 
-    def _fill_batch(self) -> tuple[list[Entry], list[tuple[int, _Sequence]]]:
+    def _fill_batch(self) -> tuple[list[BatchEntry], list[tuple[int, _Sequence]]]:
         """The tokens of the next call, and which sequence reads the logits of which of them."""
-        entries: list[Entry] = []
+        entries: list[BatchEntry] = []
         readers: list[tuple[int, _Sequence]] = []
         # Running sequences wait for one token, new ones for many: the shortest goes first.
         for sequence in sorted(self._running(), key=lambda sequence: len(sequence.waiting)):
@@ -199,11 +199,11 @@ class Generator:
             if not now:
                 continue
             for token in now:
-                entries.append(Entry(token, len(sequence.tokens), [sequence.number], False))
+                entries.append(BatchEntry(token, len(sequence.tokens), [sequence.number], False))
                 sequence.tokens.append(token)
             if not sequence.waiting:
                 last = entries[-1]
-                entries[-1] = Entry(last.token, last.position, last.sequences, True)
+                entries[-1] = BatchEntry(last.token, last.position, last.sequences, True)
                 readers.append((len(entries) - 1, sequence))
         return entries, readers
 

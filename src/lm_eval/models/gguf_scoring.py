@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from lm_eval.models.gguf_engine import MAX_SEQUENCES, Engine, Entry
+from lm_eval.models.gguf_engine import MAX_SEQUENCES, BatchEntry, Engine
 from lm_eval.models.token_tree import (
     Chunk,
     Limits,
@@ -66,7 +66,7 @@ class Scorer:
         is_read = {index for index, _ in chunk.reads}
         self._engine.decode(
             [
-                Entry(token, chunk.positions[index], list(through[index]), index in is_read)
+                BatchEntry(token, chunk.positions[index], list(through[index]), index in is_read)
                 for index, token in enumerate(chunk.tokens)
             ]
         )

@@ -11,7 +11,7 @@ from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.borders import Border
-from lm_eval.models.hf_generation import Endings, Job
+from lm_eval.models.hf_generation import BatchJob, Endings
 from lm_eval.models.hf_options import PENALTIES, check_options
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.sampling import request_sampler
@@ -83,14 +83,14 @@ class Encoding:
                     list(rolling_spans(place, self._tokens.prefix, text, window=self._window)),
                 )
 
-    def jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[Job]:
+    def jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[BatchJob]:
         """Each prompt to continue, and where to stop."""
         for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
             prompts = self._tokens.encode([self._text(request.context) for _, request in some])
             for (place, request), prompt in zip(some, prompts, strict=True):
                 yield self._job(place, request, prompt or [self._tokens.prefix])
 
-    def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> Job:
+    def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> BatchJob:
         options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self._max_gen_toks)
         check_options(request, options)
         room = self._window
@@ -103,7 +103,7 @@ class Encoding:
                 "raise max_length in --model_args."
             )
         self.truncated += len(prompt) > room
-        return Job(
+        return BatchJob(
             place,
             prompt[-room:],
             until=self._endings.stops(options.until),

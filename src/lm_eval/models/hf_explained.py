@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lm_eval.errors import LmEvalError, ModelError
 from lm_eval.models.auto_batch import is_out_of_memory
-from lm_eval.models.hf_sources import Source
+from lm_eval.models.hf_sources import ModelSource
 
 _POINTER = b"version https://git-lfs"
 _FILES = "Check that its files are complete, or update transformers for a new architecture."
@@ -28,7 +28,7 @@ _MEANINGS = {
 
 
 @contextmanager
-def explained(source: Source, what: str) -> Iterator[None]:
+def explained(source: ModelSource, what: str) -> Iterator[None]:
     """Errors while the configuration, weights or tokenizer are loaded, as one message."""
     try:
         yield
@@ -44,7 +44,7 @@ def explained(source: Source, what: str) -> Iterator[None]:
         ) from error
 
 
-def _reason(source: Source, error: Exception) -> str:
+def _reason(source: ModelSource, error: Exception) -> str:
     text = str(error)
     if is_out_of_memory(error):
         return (

@@ -30,7 +30,7 @@ _GROWTH = 256
 
 
 @dataclass(frozen=True)
-class Job:
+class BatchJob:
     """One prompt to continue. ``sample`` picks a token from logits; None means the likeliest."""
 
     place: int
@@ -81,10 +81,10 @@ class Endings:
 
 
 @dataclass(eq=False)
-class Row:
+class GrowingRow:
     """One text as it grows."""
 
-    job: Job
+    job: BatchJob
     tokens: Tokens
     endings: Endings
     ids: list[int] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Row:
         return None, text
 
 
-class Generator:
+class BatchGenerator:
     """Generates on one model, as many texts at a time as ``batch`` allows.
 
     With ``prefix_cache``, the beginning that prompts share goes through the model once.
@@ -190,7 +190,7 @@ class Generator:
             )
         return notes
 
-    def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+    def generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         """``(job, reply)`` as batches are complete."""
         for some in chunks(jobs, _LOOK_AHEAD):
             alone = [job for job in some if self._goes_alone(job)]
@@ -200,21 +200,21 @@ class Generator:
             for job in alone:
                 yield from self._answered([job])
 
-    def _answered(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Reply]]:
+    def _answered(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         for part in self._unpadded(jobs):
             for _, done in self._batch.passes(part, _cells, self._run):
                 yield from done
 
-    def _unpadded(self, jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
+    def _unpadded(self, jobs: Sequence[BatchJob]) -> Iterator[Sequence[BatchJob]]:
         """The jobs; where padding would change a reply, in parts that need none."""
-        by_length: dict[int, list[Job]] = {}
+        by_length: dict[int, list[BatchJob]] = {}
         for job in jobs:
             by_length.setdefault(len(job.prompt), []).append(job)
         if len(by_length) > 1 and not self._sees_padding:
             self._try_padding(max(jobs, key=_tried_length))
         yield from by_length.values() if self._sees_padding else [jobs]
 
-    def _try_padding(self, longest: Job) -> None:
+    def _try_padding(self, longest: BatchJob) -> None:
         """See whether padding counts, again whenever texts get longer: it may from a length on."""
         length = _tried_length(longest)
         if length > self._tried:
@@ -223,7 +223,7 @@ class Generator:
             some_tokens = list(itertools.islice(text, max(1, length - GAP)))
             self._sees_padding = error_behind_a_gap(self._model, some_tokens) > 0
 
-    def _goes_alone(self, job: Job) -> bool:
+    def _goes_alone(self, job: BatchJob) -> bool:
         """Whether others beside it would change its text.
 
         Penalties count padding as well, an adapter's own tokens would stand before it, and models that
@@ -233,12 +233,12 @@ class Generator:
         has_state = getattr(self._model, "_is_stateful", False)
         return bool(job.penalties) or is_beyond or has_state or virtual_tokens(self._model) > 0
 
-    def _run(self, jobs: Sequence[Job]) -> list[tuple[Job, Reply]]:
+    def _run(self, jobs: Sequence[BatchJob]) -> list[tuple[BatchJob, Reply]]:
         import torch
 
         if self._switch and self._switch.grows:
             forget_lengths(self._model)
-        rows = [Row(job, self._tokens, self._endings) for job in jobs]
+        rows = [GrowingRow(job, self._tokens, self._endings) for job in jobs]
         inputs = self._prefix.inputs([job.prompt for job in jobs])
         with torch.inference_mode():
             self._model.generate(
@@ -249,7 +249,7 @@ class Generator:
             )
         return [(row.job, row.reply()) for row in rows]
 
-    def _settings(self, jobs: Sequence[Job]) -> Any:
+    def _settings(self, jobs: Sequence[BatchJob]) -> Any:
         from transformers import GenerationConfig
 
         return GenerationConfig(
@@ -263,7 +263,7 @@ class Generator:
 class _OfRows:
     """Something that ``generate`` calls for each new token of some rows."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[GrowingRow]) -> None:
         self._rows = rows
 
     def __deepcopy__(self, memo: Any) -> _OfRows:
@@ -296,11 +296,11 @@ class _Choose(_OfRows):
         return scores
 
 
-def _cells(job: Job) -> int:
+def _cells(job: BatchJob) -> int:
     return len(job.prompt) + job.max_gen_toks
 
 
-def _tried_length(job: Job) -> int:
+def _tried_length(job: BatchJob) -> int:
     return len(job.prompt) + min(job.max_gen_toks, _GROWTH)
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval.models.hf_sources import Source
+from lm_eval.models.hf_sources import ModelSource
 from lm_eval.models.local_options import file_digest
 from lm_eval.user_cache import cache_folder
 
@@ -23,7 +23,7 @@ LARGEST_KEPT = 2**30
 """Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""
 
 
-def converted(source: Source, load: Callable[[Source], tuple[Any, Any]]) -> Source:
+def converted(source: ModelSource, load: Callable[[ModelSource], tuple[Any, Any]]) -> ModelSource:
     """The file's model as a folder; ``load`` gives ``(model, tokenizer)`` where it is not there yet.
 
     A file that is too large to keep twice, or a cache that cannot be written, leaves it as it is.
@@ -42,7 +42,7 @@ def converted(source: Source, load: Callable[[Source], tuple[Any, Any]]) -> Sour
     return replace(source, at=str(folder), gguf_file=None, made_from=str(file))
 
 
-def if_converted(source: Source) -> Source:
+def if_converted(source: ModelSource) -> ModelSource:
     """The file's model as a folder where it was converted before, else the file."""
     if source.gguf_file is None:
         return source

@@ -24,13 +24,13 @@ from lm_eval.models.hf_objects import (
     source_of_tokenizer,
 )
 from lm_eval.models.hf_options import read_backend, read_device, read_device_map, read_dtype
-from lm_eval.models.hf_sources import ADAPTER_FOLDER, TOKENIZER_FOLDER, Source, find_source
+from lm_eval.models.hf_sources import ADAPTER_FOLDER, TOKENIZER_FOLDER, ModelSource, find_source
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LoadOptions:
     """What to load, as the arguments of ``hf`` say it."""
 
     pretrained: Any
@@ -46,7 +46,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     """A model with its tokenizer, on its device."""
 
     model: Any
@@ -54,9 +54,9 @@ class Loaded:
     config: Any
     backend: str
     device: Any
-    source: Source
-    tokenizer_source: Source
-    adapter: Source | None = None
+    source: ModelSource
+    tokenizer_source: ModelSource
+    adapter: ModelSource | None = None
 
     @property
     def vocabulary(self) -> int:
@@ -64,7 +64,7 @@ class Loaded:
         return int(self.model.get_input_embeddings().weight.shape[0])
 
 
-def load(wanted: Wanted) -> Loaded:
+def load(wanted: LoadOptions) -> LoadedModel:
     """Everything that is wanted; whatever can be checked without the weights is checked first."""
     import_torch()
     if is_object(wanted.pretrained):
@@ -92,7 +92,7 @@ def load(wanted: Wanted) -> Loaded:
         model = load_adapter(model, adapter)
     if device is not None:
         model.to(device)
-    loaded = Loaded(
+    loaded = LoadedModel(
         model,
         tokenizer,
         config,
@@ -106,7 +106,7 @@ def load(wanted: Wanted) -> Loaded:
     return loaded
 
 
-def _adopt(wanted: Wanted) -> Loaded:
+def _adopt(wanted: LoadOptions) -> LoadedModel:
     """A model that is loaded already, on the device where it is; it is set to evaluation."""
     decided = ("revision", "dtype", "device_map", "peft", "attn_implementation")
     check_model(wanted.pretrained, {name: getattr(wanted, name) for name in decided})
@@ -116,7 +116,7 @@ def _adopt(wanted: Wanted) -> Loaded:
         wanted = replace(wanted, tokenizer=named_tokenizer(model))
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
     backend = read_backend(wanted.backend, model.config)
-    loaded = Loaded(
+    loaded = LoadedModel(
         own_settings(model),
         tokenizer,
         model.config,
@@ -129,7 +129,7 @@ def _adopt(wanted: Wanted) -> Loaded:
     return loaded
 
 
-def _tokenizer(wanted: Wanted, model: Source) -> tuple[Any, Source]:
+def _tokenizer(wanted: LoadOptions, model: ModelSource) -> tuple[Any, ModelSource]:
     """The tokenizer and where it is from: an object as it is, else as ``find_tokenizer`` says."""
     if is_object(wanted.tokenizer):
         return wanted.tokenizer, source_of_tokenizer(wanted.tokenizer)
@@ -144,7 +144,7 @@ def _without_wrapper(adapted: Any) -> Any:
     return adapted.get_base_model()
 
 
-def _load_gguf(source: Source) -> tuple[Any, Any]:
+def _load_gguf(source: ModelSource) -> tuple[Any, Any]:
     model = load_model(source, backend="causal", dtype="auto", trust_remote_code=False)
     return model, load_tokenizer(source, trust_remote_code=False)
 
@@ -164,7 +164,7 @@ def import_torch() -> tuple[Any, Any]:
     return torch, transformers
 
 
-def load_config(source: Source, *, trust_remote_code: bool) -> Any:
+def load_config(source: ModelSource, *, trust_remote_code: bool) -> Any:
     """The model's configuration."""
     _, transformers = import_torch()
     with explained(source, "configuration"), quiet():
@@ -174,7 +174,7 @@ def load_config(source: Source, *, trust_remote_code: bool) -> Any:
 
 
 def load_model(
-    source: Source,
+    source: ModelSource,
     *,
     backend: str,
     dtype: Any,
@@ -204,14 +204,14 @@ def load_model(
     return model.eval()
 
 
-def find_tokenizer(given: str | None, model: Source) -> Source:
+def find_tokenizer(given: str | None, model: ModelSource) -> ModelSource:
     """Where the tokenizer is: as given, else with the model."""
     if given is None:
         return model
     return if_converted(find_source(str(given), argument="tokenizer", holds=TOKENIZER_FOLDER))
 
 
-def load_tokenizer(source: Source, *, trust_remote_code: bool) -> Any:
+def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
     """The tokenizer, the fast one where there is one."""
     _, transformers = import_torch()
     with explained(source, "tokenizer"), quiet():
@@ -224,14 +224,14 @@ def load_tokenizer(source: Source, *, trust_remote_code: bool) -> Any:
     return tokenizer
 
 
-def find_adapter(given: str | None) -> Source | None:
+def find_adapter(given: str | None) -> ModelSource | None:
     """Where the adapter is; an error before the model is loaded if there is none."""
     if given is None:
         return None
     return find_source(given, argument="peft", holds=ADAPTER_FOLDER)
 
 
-def load_adapter(model: Any, source: Source) -> Any:
+def load_adapter(model: Any, source: ModelSource) -> Any:
     """The model with a PEFT adapter on it, unmerged."""
     given = source.given
     try:
@@ -252,7 +252,7 @@ def load_adapter(model: Any, source: Source) -> Any:
     return _without_wrapper(adapted).eval()
 
 
-def _check_adapter_weights(adapted: Any, source: Source) -> None:
+def _check_adapter_weights(adapted: Any, source: ModelSource) -> None:
     """Refuse an adapter of which only a part found its place: PEFT would leave out the rest."""
     from peft.utils import get_peft_model_state_dict, load_peft_weights
 
@@ -285,7 +285,7 @@ def quiet() -> Iterator[None]:
 # -- arguments -------------------------------------------------------------------------------
 
 
-def check_vocabulary(loaded: Loaded) -> None:
+def check_vocabulary(loaded: LoadedModel) -> None:
     """Refuse a tokenizer whose tokens the model does not have."""
     own = int(loaded.tokenizer.vocab_size)
     if own > loaded.vocabulary:
@@ -298,7 +298,7 @@ def check_vocabulary(loaded: Loaded) -> None:
         _compare_with_own(loaded)
 
 
-def _compare_with_own(loaded: Loaded) -> None:
+def _compare_with_own(loaded: LoadedModel) -> None:
     """Refuse a tokenizer that numbers its tokens otherwise than the model's own does."""
     try:
         own = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()

@@ -9,7 +9,7 @@ import uuid
 from typing import Any
 
 from lm_eval.errors import UsageError, listing
-from lm_eval.models.hf_sources import Source
+from lm_eval.models.hf_sources import ModelSource
 
 _NEEDED = ("config", "generate", "get_input_embeddings", "device")
 
@@ -39,18 +39,18 @@ def own_settings(model: Any) -> Any:
     return copy.copy(model)
 
 
-def source_of_model(model: Any) -> Source:
+def source_of_model(model: Any) -> ModelSource:
     """What identifies a model: its name, if it has one, and its weights."""
     name = getattr(model, "name_or_path", "") or type(model).__name__
-    return Source(name, name, in_memory=_weights_digest(model))
+    return ModelSource(name, name, in_memory=_weights_digest(model))
 
 
-def source_of_tokenizer(tokenizer: Any) -> Source:
+def source_of_tokenizer(tokenizer: Any) -> ModelSource:
     """What identifies a tokenizer: its name, if it has one, and all that decides its tokens."""
     name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
     backend = getattr(tokenizer, "backend_tokenizer", None)
     rules = backend.to_str() if backend else json.dumps(tokenizer.get_vocab(), sort_keys=True)
-    return Source(name, name, in_memory=f"sha256:{hashlib.sha256(rules.encode()).hexdigest()}")
+    return ModelSource(name, name, in_memory=f"sha256:{hashlib.sha256(rules.encode()).hexdigest()}")
 
 
 def named_tokenizer(model: Any) -> str:

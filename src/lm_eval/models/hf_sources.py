@@ -20,7 +20,7 @@ _TOKENIZER_FILES = ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """Where a model's files are: a folder (with ``gguf_file``, that file in it) or a hub name."""
 
     given: str
@@ -54,7 +54,7 @@ def find_source(
     *,
     argument: str = "pretrained",
     holds: str = "config.json",
-) -> Source:
+) -> ModelSource:
     """Where the files of ``given`` are; an error, which names the argument, if there are none.
 
     A folder must hold one of the files that ``holds`` names, with ``|`` between them.
@@ -70,7 +70,7 @@ def find_source(
         return _gguf_source(given, path, argument)
     if path.is_dir():
         _check_folder(path, argument, holds.split("|"))
-        return Source(given, str(path))
+        return ModelSource(given, str(path))
     if path.is_file():
         raise ModelError(
             f"{path} is a file. Give {argument}= the folder that holds {_either(holds)}, or a file "
@@ -82,7 +82,7 @@ def find_source(
             "file, or a hub name such as gpt2 or organisation/model."
         )
     commit, is_cached = find_on_hub(given, revision or "main", argument, holds.split("|"))
-    return Source(
+    return ModelSource(
         given, given, revision=revision, is_local=False, only_cache=is_cached, commit=commit
     )
 
@@ -91,7 +91,7 @@ def _either(files: str) -> str:
     return " or ".join(files.split("|"))
 
 
-def _gguf_source(given: str, path: Path, argument: str) -> Source:
+def _gguf_source(given: str, path: Path, argument: str) -> ModelSource:
     if not path.is_file():
         raise ModelError(f"There is no file {path}. Check the path given with {argument}=….")
     with path.open("rb") as file:
@@ -106,7 +106,7 @@ def _gguf_source(given: str, path: Path, argument: str) -> Source:
             "without, and quantised.",
             install="pip install gguf",
         ) from error
-    return Source(given, str(path.parent), gguf_file=path.name)
+    return ModelSource(given, str(path.parent), gguf_file=path.name)
 
 
 def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
@@ -137,22 +137,22 @@ def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
 # -- identity --------------------------------------------------------------------------------
 
 
-def digest_of(source: Source) -> str:
+def digest_of(source: ModelSource) -> str:
     """Identifies a model's files: the hub's commit, or a hash over the folder's files."""
     return _digest(source, ("config.json", *_WEIGHTS))
 
 
-def tokenizer_digest(source: Source) -> str:
+def tokenizer_digest(source: ModelSource) -> str:
     """Identifies a tokenizer's files."""
     return _digest(source, _TOKENIZER_FILES)
 
 
-def adapter_digest(source: Source) -> str:
+def adapter_digest(source: ModelSource) -> str:
     """Identifies an adapter's files."""
     return _digest(source, (ADAPTER_FOLDER, *_WEIGHTS))
 
 
-def _digest(source: Source, patterns: tuple[str, ...]) -> str:
+def _digest(source: ModelSource, patterns: tuple[str, ...]) -> str:
     if source.in_memory is not None:
         return source.in_memory
     if not source.is_local:

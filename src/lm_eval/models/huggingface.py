@@ -16,8 +16,8 @@ from lm_eval.errors import UsageError
 from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
 from lm_eval.models.hf_encoding import Encoding
 from lm_eval.models.hf_forward import PairScorer, PlainScorer, virtual_tokens
-from lm_eval.models.hf_generation import Endings, Generator, drop_settings
-from lm_eval.models.hf_loading import Wanted, load
+from lm_eval.models.hf_generation import BatchGenerator, Endings, drop_settings
+from lm_eval.models.hf_loading import LoadOptions, load
 from lm_eval.models.hf_objects import is_object
 from lm_eval.models.hf_options import (
     auto_batch,
@@ -110,7 +110,7 @@ class HFLM(StreamingLM):
         is_spread = parallelize or device_map is not None
         self._unused_device = device if is_spread or is_object(pretrained) else None
         loaded = load(
-            Wanted(
+            LoadOptions(
                 _object_or_name(pretrained),
                 revision=revision,
                 tokenizer=_object_or_name(tokenizer),
@@ -158,7 +158,7 @@ class HFLM(StreamingLM):
         self._scoring = auto_batch(rows, most_rows, loaded.device)
         self._scorers = self._choose_scorers()
         self._generating = auto_batch(rows, most_rows, loaded.device)
-        self._generator: Generator | None = None
+        self._generator: BatchGenerator | None = None
         self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
 
@@ -350,7 +350,7 @@ class HFLM(StreamingLM):
         yield from sum_by_place(self._encoding.texts(requests), self._score)
 
     def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
-        self._generator = Generator(
+        self._generator = BatchGenerator(
             self.model,
             self.tokens,
             self._endings,

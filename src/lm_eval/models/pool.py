@@ -1,4 +1,4 @@
-"""One keep-alive pool of connections: a request goes in, a ``Reply`` or a ``Failure`` comes out.
+"""One keep-alive pool of connections: a request goes in, a ``HttpReply`` or a ``Failure`` comes out.
 
 The only module that knows aiohttp. Cookies are not kept, redirects not followed, and no more of a
 body is read than the limit allows.
@@ -29,7 +29,7 @@ _LATER_CONNECT_S = 15.0
 _CHECK_ADDRESS = "Check the address, and that the server runs."
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """What a server answered, whatever the status."""
 
     status: int
@@ -87,7 +87,7 @@ class Pool:
 
     async def exchange(
         self, method: str, target: Target, body: bytes | None, headers: Mapping[str, str]
-    ) -> Reply | Failure:
+    ) -> HttpReply | Failure:
         """Send once. Everything that can happen on the way is a ``Failure``."""
         session = self.sessions[0] if self.sessions else self._open()
         timeout = session.timeout if self.was_answered else self._first_timeout
@@ -108,7 +108,7 @@ class Pool:
             return self._failure(target, error)
         if content is None:
             return too_large(target.shown, self._limit)
-        return Reply(status, raw, content)
+        return HttpReply(status, raw, content)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
         """The body, or None when it is larger than the limit."""

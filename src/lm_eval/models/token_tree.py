@@ -273,7 +273,7 @@ def chunks(tree: TokenTree, limits: Limits, after: Node | None = None) -> Iterat
     ``after`` is the tree's ``opening`` if that is evaluated and kept already.
     """
     _note_readers(tree)
-    line = _Line(limits, past=after.end if after else 0)
+    line = _Queue(limits, past=after.end if after else 0)
     for node in tree.nodes():
         if after is not None:  # the nodes on the way to it come first
             after = None if node is after else after
@@ -319,7 +319,7 @@ def _note_readers(tree: TokenTree) -> None:
             above = above.parent
 
 
-class _Line:
+class _Queue:
     """The next tokens of a tree in order of evaluation, from which chunks are cut."""
 
     def __init__(self, limits: Limits, past: int = 0) -> None:

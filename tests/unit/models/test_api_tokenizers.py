@@ -10,12 +10,12 @@ from toy_openai import CHAT_TEMPLATE, toy_tokenizer, write_tokenizer
 
 from lm_eval.errors import ModelError
 from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
-from lm_eval.models.api_tokenizers import FileTokenizer, TiktokenTokenizer, Tokenizer
+from lm_eval.models.api_tokenizers import FileTokenizer, ServerTokenizer, TiktokenTokenizer
 
 TEXTS = ["", "Answer: A", "naïve 🦙 中文", "<s>x</s>", "half \ud800 pair"]
 
 
-def load(name: Path, *, use_fast: bool = True) -> Tokenizer:
+def load(name: Path, *, use_fast: bool = True) -> ServerTokenizer:
     return load_files(
         str(name), revision="main", use_fast=use_fast, trust_remote_code=False, why="in a test"
     )

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-fo
 
 import tiny_models
 from lm_eval.errors import ModelError
-from lm_eval.models.hf_generation import Endings, Job, Row
+from lm_eval.models.hf_generation import BatchJob, Endings, GrowingRow
 from lm_eval.models.hf_tokens import Tokens
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.models.spans import continuation_span, rolling_spans
@@ -27,14 +27,14 @@ def make_tokens(tokenizer: Any = TOKENIZER, **options: Any) -> Tokens:
 
 def grow(
     ids: list[int], *until: str, limit: int = 10**6, think_end: str | int | None = None
-) -> Row:
+) -> GrowingRow:
     """A text that was given these tokens one by one, until it ended."""
     special = {text: TOKENIZER.convert_tokens_to_ids(text) for text in TOKENIZER.all_special_tokens}
     if isinstance(think_end, str):
         think_end = special.get(think_end, think_end)
     endings = Endings(frozenset({1}), special, "</s>", think_end)
-    job = Job(0, [5], endings.stops(until), limit, stop_tokens=endings.stop_tokens(until))
-    row = Row(job, make_tokens(), endings)
+    job = BatchJob(0, [5], endings.stops(until), limit, stop_tokens=endings.stop_tokens(until))
+    row = GrowingRow(job, make_tokens(), endings)
     for token in ids:
         if row.add(token):
             break
