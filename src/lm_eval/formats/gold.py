@@ -17,9 +17,9 @@ def resolve_gold(target: Any, choices: Sequence[str]) -> int:
     """The place of the right choice.
 
     ``target`` may be a 0-based index, the choice's own text, a letter, or digits for an index, tried
-    in that order. No match, or a text that stands twice among the choices, is a ``GoldError``.
+    in that order. No match, or a text that occurs twice among the choices, is a ``GoldError``.
     """
-    for attempt in (_as_index, _as_text, _as_letter, _as_digits):
+    for attempt in (exact_place, _as_text, _as_letter, _as_digits):
         place = attempt(target, choices)
         if place is not None:
             _check_unique(place, choices)
@@ -31,15 +31,19 @@ def resolve_gold(target: Any, choices: Sequence[str]) -> int:
     )
 
 
-def _as_index(target: Any, choices: Sequence[str]) -> int | None:
+def exact_place(target: Any, choices: Sequence[str]) -> int | None:
+    """The place of the choice that ``target`` is the 0-based index or the exact text of."""
     if isinstance(target, float) and target.is_integer():
         target = int(target)
     if isinstance(target, int) and 0 <= target < len(choices):
         return int(target)
+    if isinstance(target, str) and target in choices:
+        return list(choices).index(target)
     return None
 
 
 def _as_text(target: Any, choices: Sequence[str]) -> int | None:
+    """The place of the text, whatever blanks are around it; a number may be a choice's text too."""
     text = str(target)
     if text in choices:
         return list(choices).index(text)

@@ -12,12 +12,15 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lm_eval.errors import GoldError, LmEvalWarning, ModelError
+from lm_eval.errors import GoldError, LmEvalWarning
+from lm_eval.formats.gold import exact_place
+from lm_eval.registry import METRICS
 from lm_eval.scoring.metric_list import MetricSpec
-from lm_eval.scoring.outcomes import NO_TOKEN_COUNTS
+from lm_eval.scoring.metrics import count_bytes
+from lm_eval.scoring.outcomes import ChoiceOutcome
 
 NO_GOLD = -100
-"""Stands for a gold that is none of the choices: never right."""
+"""The place of a gold that is none of the choices: never right."""
 
 
 # Choices
@@ -42,47 +45,47 @@ def score_multiple_choice(
     text's index. ``tokens`` counts those of each continuation. ``strict`` makes a gold outside the
     choices an error; otherwise it is a wrong answer, with a warning.
     """
-    right = resolve_gold(gold, choices, strict=strict, where=where)
-    golds = right if isinstance(right, list) else [right]
-    picked = _argmax(lls)
-
-    def is_right(place: int) -> float:
-        return 1.0 if place in golds else 0.0
-
-    values: dict[str, Any] = {}
-    if "acc" in metrics:
-        values["acc"] = is_right(picked)
-    for name in ("f1", "mcc"):
-        if name in metrics:
-            values[name] = (right, picked)
-    if "acc_norm" in metrics:
-        values["acc_norm"] = is_right(_argmax(_per(lls, [len(text) for text in choices])))
-    if "acc_bytes" in metrics:
-        values["acc_bytes"] = is_right(_argmax(_per(lls, [count_bytes(t) for t in choices])))
-    if "acc_tokens" in metrics:
-        values["acc_tokens"] = is_right(_argmax(_per(lls, _counted(tokens, len(lls)))))
-    if "exact_match" in metrics:
-        values["exact_match"] = int(any(_at(is_greedy, place) for place in golds))
-    if "brier_score" in metrics:
-        values["brier_score"] = (right, softmax(lls))
-    if "likelihood" in metrics:
-        values["likelihood"] = (right, tuple(lls))
-    if "acc_mutual_info" in metrics:
-        if unconditional_lls is None:
-            raise ValueError("acc_mutual_info needs the log-likelihoods without the context.")
-        gains = [ll - alone for ll, alone in zip(lls, unconditional_lls, strict=True)]
-        values["acc_mutual_info"] = is_right(_argmax(gains))
-    return values
-
-
-def resolve_gold(
-    gold: Any, choices: Sequence[str], *, strict: bool = False, where: str = ""
-) -> Any:
-    """The place of the gold, or the list of places; ``NO_GOLD`` for what is no choice."""
-    found = (
-        [_place(one, choices) for one in gold] if isinstance(gold, list) else _place(gold, choices)
+    if "acc_mutual_info" in metrics and unconditional_lls is None:
+        raise ValueError("acc_mutual_info needs the log-likelihoods without the context.")
+    right = gold_places(gold, choices, strict=strict, where=where)
+    outcome = ChoiceOutcome(
+        tuple(lls),
+        tuple(is_greedy),
+        tuple(choices),
+        tuple(right) if isinstance(right, list) else (right,),
+        tokens=tuple(tokens),
+        alone=tuple(unconditional_lls or ()),
+        divides_as_arrays=True,
     )
-    places = found if isinstance(found, list) else [found]
+    return {name: _choice_value(name, outcome, right) for name in _OF_CHOICES if name in metrics}
+
+
+_OF_CHOICES = (
+    *("acc", "f1", "mcc", "acc_norm", "acc_bytes", "acc_tokens", "exact_match", "brier_score"),
+    *("likelihood", "acc_mutual_info"),
+)
+"""What can be made from scored choices, in the order of the harness's results."""
+
+
+def _choice_value(name: str, outcome: ChoiceOutcome, right: Any) -> Any:
+    """The doc's value as under a format, or the pair with the gold that the aggregation takes."""
+    if name in ("f1", "mcc"):
+        return right, outcome.picked()
+    if name == "brier_score":
+        return right, softmax(outcome.logprobs)
+    if name == "likelihood":
+        return right, outcome.logprobs
+    value = METRICS.get(name).value(outcome)
+    return int(value) if name == "exact_match" else value  # so it is in the harness's samples files
+
+
+def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, where: str = "") -> Any:
+    """The place of the gold, or the list of places; ``NO_GOLD`` for what is not a choice.
+
+    Only the index and the exact text of a choice count, as in EleutherAI's harness; formats also take
+    letters, digits and texts with other blanks around them (``formats.gold.resolve_gold``).
+    """
+    places = [_place(each, choices) for each in (gold if isinstance(gold, list) else [gold])]
     if NO_GOLD in places or (strict and any(_is_before_first(place) for place in places)):
         start = f"{where}: " if where else ""
         message = f"{start}the target {gold!r} is none of the {len(choices)} choices."
@@ -92,7 +95,7 @@ def resolve_gold(
                 "wrong."
             )
         warnings.warn(f"{message} The doc counts as wrong.", LmEvalWarning, stacklevel=3)
-    return found
+    return places if isinstance(gold, list) else places[0]
 
 
 def _is_before_first(place: Any) -> bool:
@@ -101,37 +104,10 @@ def _is_before_first(place: Any) -> bool:
 
 
 def _place(gold: Any, choices: Sequence[str]) -> Any:
-    if isinstance(gold, str):
-        return list(choices).index(gold) if gold in choices else NO_GOLD
-    if isinstance(gold, int):
-        return gold if gold < len(choices) else NO_GOLD
-    return gold
-
-
-def _per(lls: Sequence[float], lengths: Sequence[int]) -> list[float]:
-    """Log-likelihood for each unit of length, with the infinities of arrays for an empty choice."""
-    return [
-        ll / length if length else ll * math.inf for ll, length in zip(lls, lengths, strict=True)
-    ]
-
-
-def _counted(tokens: Sequence[int | None], count: int) -> list[int]:
-    known = [one for one in tokens if one is not None]
-    if len(known) != count:
-        raise ModelError(NO_TOKEN_COUNTS)
-    return known
-
-
-def _argmax(values: Sequence[float]) -> int:
-    """The place of the first largest value, where NaN is larger than any number."""
-    for place, value in enumerate(values):
-        if math.isnan(value):
-            return place
-    return max(range(len(values)), key=values.__getitem__)
-
-
-def _at(flags: Sequence[bool], place: Any) -> bool:
-    return isinstance(place, int) and -len(flags) <= place < len(flags) and bool(flags[place])
+    if not isinstance(gold, str | int) or _is_before_first(gold):
+        return gold
+    place = exact_place(gold, choices)
+    return NO_GOLD if place is None else place
 
 
 def softmax(lls: Sequence[float]) -> tuple[float, ...]:
@@ -172,10 +148,6 @@ def score_rolling(
 def count_words(text: str) -> int:
     """Pieces between runs of white space; blanks at the ends make an empty piece each."""
     return len(re.split(r"\s+", text))
-
-
-def count_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
 
 
 # Generated text

@@ -22,7 +22,7 @@ from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.scoring.harness_aggregation import mean, perplexity
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
 from lm_eval.scoring.harness_metrics import (
-    resolve_gold,
+    gold_places,
     score_generation,
     score_loglikelihood,
     score_multiple_choice,
@@ -138,7 +138,7 @@ class HarnessScorer:
         if self.task.output_type != "multiple_choice" or self.task.own_process_results is not None:
             return
         if not self.task.parity:
-            resolve_gold(
+            gold_places(
                 _gold(doc), doc.asked.choices, strict=True, where=self._place(doc).rstrip(": ")
             )
 

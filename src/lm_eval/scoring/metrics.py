@@ -89,8 +89,12 @@ def _acc_norm(outcome: ChoiceOutcome) -> float:
 
 
 def _acc_bytes(outcome: ChoiceOutcome) -> float:
-    lengths = [len(text.encode("utf-8", "surrogatepass")) for text in outcome.texts]
-    return float(outcome.picked(lengths) in outcome.gold)
+    return float(outcome.picked([count_bytes(text) for text in outcome.texts]) in outcome.gold)
+
+
+def count_bytes(text: str) -> int:
+    """How long a text is in UTF-8; half a surrogate pair has a length too."""
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _acc_tokens(outcome: ChoiceOutcome) -> float:
@@ -123,7 +127,16 @@ def _exact_text(outcome: TextOutcome) -> float:
 
 
 def _greedy_gold(outcome: ChoiceOutcome) -> float:
-    return float(any(outcome.greedy[place] for place in outcome.gold))
+    """Whether greedy decoding gives a right continuation.
+
+    Only plain tasks under ``--parity`` have a gold outside the choices: a negative one counts from the
+    end, as in EleutherAI's harness.
+    """
+    flags = outcome.greedy
+    inside = range(-len(flags), len(flags))
+    return float(
+        any(flags[gold] for gold in outcome.gold if isinstance(gold, int) and gold in inside)
+    )
 
 
 def _pair_of_choice(outcome: ChoiceOutcome) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ Two kinds: choices that were scored (``ChoiceOutcome``) and text that was read (
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,16 +37,21 @@ class ChoiceOutcome:
     """The log-likelihoods without the question, where they were asked for."""
     content_free: tuple[tuple[float, ...], ...] = ()
     """The log-likelihoods after each question without content, where they were asked for."""
+    divides_as_arrays: bool = False
+    """Whether division by zero and ∞ − ∞ go as in the arrays of EleutherAI's harness: an empty choice
+    is infinitely unlikely per unit of length, and the first NaN is the highest score. Under a format
+    an empty choice counts as one unit long, and NaN (impossible with and without the question) is the
+    lowest score, so that the place of a choice does not matter."""
 
     def picked(self, lengths: Sequence[int] | None = None) -> int:
         """The place of the best continuation, per unit of length if given; the first wins ties."""
         if lengths is None:
-            return _best(self.logprobs)
-        return _best([ll / max(n, 1) for ll, n in zip(self.logprobs, lengths, strict=True)])
+            return self._best(self.logprobs)
+        return self._best([self._per(ll, n) for ll, n in zip(self.logprobs, lengths, strict=True)])
 
     def picked_by_gain(self) -> int:
         """The place of the continuation that the question makes more likely than any other."""
-        return _best([ll - alone for ll, alone in zip(self.logprobs, self.alone, strict=True)])
+        return self._best([ll - alone for ll, alone in zip(self.logprobs, self.alone, strict=True)])
 
     def picked_calibrated(self) -> int:
         """The place of the continuation that gains most over questions without content.
@@ -53,7 +59,7 @@ class ChoiceOutcome:
         Probabilities are those among the continuations, and are averaged over these questions.
         """
         prior = mean_prior([probabilities(row) for row in self.content_free])
-        return _best(without_prior(self.logprobs, prior))
+        return self._best(without_prior(self.logprobs, prior))
 
     def token_counts(self) -> list[int]:
         """The tokens of each continuation; an error where the backend has not counted them."""
@@ -62,9 +68,17 @@ class ChoiceOutcome:
             raise ModelError(NO_TOKEN_COUNTS)
         return counts
 
+    def _per(self, logprob: float, length: int) -> float:
+        """The log-likelihood per unit of length."""
+        if length == 0 and self.divides_as_arrays:
+            return logprob * math.inf
+        return logprob / max(length, 1)
 
-def _best(scores: Sequence[float]) -> int:
-    return max(range(len(scores)), key=lambda place: (scores[place], -place))
+    def _best(self, scores: Sequence[float]) -> int:
+        """The place of the highest score; the first wins ties."""
+        nan_wins = self.divides_as_arrays
+        places = range(len(scores))
+        return max(places, key=lambda at: (math.isnan(scores[at]) == nan_wins, scores[at]))
 
 
 @dataclass(frozen=True, slots=True)

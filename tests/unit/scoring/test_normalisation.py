@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.errors import ModelError
+from lm_eval.errors import LmEvalWarning, ModelError
+from lm_eval.formats.gold import resolve_gold
 from lm_eval.formats.normalisation import NORMALISATIONS, leading, normalisation_of
 from lm_eval.registry import HARNESS_METRICS
-from lm_eval.scoring.harness_metrics import score_multiple_choice
+from lm_eval.scoring.harness_metrics import NO_GOLD, gold_places, score_multiple_choice
 from lm_eval.scoring.metrics import METRICS
 from lm_eval.scoring.outcomes import ChoiceOutcome
 
@@ -120,3 +123,87 @@ def test_what_moves_a_choice_and_its_prior_alike_changes_nothing(
     before = outcome(0, logprobs=logprobs, alone=alone)
     after = outcome(0, logprobs=moved[0], alone=moved[1])
     assert before.picked_by_gain() == after.picked_by_gain()
+
+
+# One computation for formats and for plain tasks
+
+logprob = st.one_of(st.integers(-40, 0).map(float), st.floats(-80, 0), st.just(-math.inf))
+text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
+
+
+@st.composite
+def scored_choices(draw: st.DrawFn) -> ChoiceOutcome:
+    """Choices of any script and length, with ties and impossible ones among them."""
+    count = draw(st.integers(2, 6))
+
+    def each(values: st.SearchStrategy[Any]) -> tuple[Any, ...]:
+        return draw(st.tuples(*[values] * count))
+
+    gold = draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=count, unique=True))
+    return ChoiceOutcome(
+        each(logprob),
+        each(st.booleans()),
+        each(text),
+        tuple(gold),
+        tokens=each(st.integers(1, 9)),
+        alone=each(st.integers(-40, 0).map(float)),
+    )
+
+
+def as_plain_task(outcome: ChoiceOutcome, metrics: Sequence[str]) -> dict[str, Any]:
+    gold = outcome.gold[0] if len(outcome.gold) == 1 else list(outcome.gold)
+    return score_multiple_choice(
+        outcome.logprobs,
+        outcome.greedy,
+        outcome.texts,
+        gold,
+        unconditional_lls=outcome.alone,
+        tokens=outcome.tokens,
+        metrics=metrics,
+    )
+
+
+@given(outcome=scored_choices())
+def test_formats_and_plain_tasks_score_choices_alike(outcome: ChoiceOutcome) -> None:
+    metrics = [*WINNERS, "exact_match"]
+    plain = as_plain_task(outcome, metrics)
+    assert plain == {name: METRICS.get(name).value(outcome) for name in plain}
+    assert sorted(plain) == sorted(metrics)
+
+
+def test_an_empty_choice_is_one_unit_long_under_a_format_and_infinite_in_a_plain_task() -> None:
+    empty = ChoiceOutcome((-3.0, -4.0), (False, False), ("", "ab"), (0,))
+    assert METRICS.get("acc_norm").value(empty) == 0.0  # -3 / 1 < -4 / 2
+    likely = ChoiceOutcome((-1.0, -4.0), (False, False), ("", "ab"), (0,))
+    assert METRICS.get("acc_norm").value(likely) == 1.0  # -1 / 1 > -4 / 2
+    assert as_plain_task(likely, ["acc_norm"]) == {"acc_norm": 0.0}  # -1 / 0 is minus infinity
+    certain = ChoiceOutcome((-4.0, 0.0), (False, False), ("ab", ""), (1,))
+    assert as_plain_task(certain, ["acc_norm"]) == {"acc_norm": 1.0}  # 0 / 0 is NaN, the highest
+
+
+@pytest.mark.parametrize("impossible", [0, 1])
+def test_a_choice_impossible_with_and_without_the_question_gains_nothing(impossible: int) -> None:
+    """The harness takes the first NaN for the highest; under a format the place must not matter."""
+    logprobs, alone = [-2.0, -2.0], [-5.0, -5.0]
+    logprobs[impossible] = alone[impossible] = -math.inf
+    found = ChoiceOutcome(
+        tuple(logprobs), (False, False), ("a", "b"), (1 - impossible,), alone=tuple(alone)
+    )
+    assert METRICS.get("acc_mutual_info").value(found) == 1.0
+    assert as_plain_task(found, ["acc_mutual_info"]) == {"acc_mutual_info": 0.0}
+
+
+@given(choices=st.lists(text, min_size=2, max_size=6, unique_by=str.strip), data=st.data())
+def test_formats_and_plain_tasks_resolve_an_index_or_exact_text_alike(
+    choices: list[str], data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(choices) - 1))
+    for target in (place, choices[place]):
+        assert resolve_gold(target, choices) == gold_places(target, choices) == place
+
+
+def test_letters_digits_and_blanks_are_resolved_under_formats_only() -> None:
+    for target in ("B", "1", " y "):
+        assert resolve_gold(target, ["x", "y"]) == 1
+        with pytest.warns(LmEvalWarning, match="none of the 2 choices"):
+            assert gold_places(target, ["x", "y"]) == NO_GOLD
