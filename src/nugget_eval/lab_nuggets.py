@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError
+from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.measures import GAIN
-from nugget_eval.outputs import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.reading import LABELS, Label
 from nugget_eval.rows import read_rows
 from nugget_eval.runs import read_labelled

@@ -11,18 +11,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ComparisonError, listing
-from lm_eval.formats.readers import BoundReader
-from lm_eval.lab.reread_items import Rereading
 from lm_eval.lab.stored import StoredRun
 from lm_eval.reports.encode import doc_hash
-from nugget_eval.lab_nuggets import JudgedFolder, JudgedNugget
-from nugget_eval.lab_reread import reread_folder
-from nugget_eval.outputs import REPLIES, SUMMARY
+from nugget_eval.files import COMPARISON, REPLIES, SUMMARY
 
-COMPARISON = "comparison.json"
+if TYPE_CHECKING:
+    from lm_eval.formats.readers import BoundReader
+    from lm_eval.lab.reread_items import Rereading
+    from nugget_eval.lab_nuggets import JudgedFolder, JudgedNugget
+
 MORE_FORMATS = "nugget-eval compare --prompt_types short_cot,optimized --format_types json,csv …"
 """How the same nuggets are judged under other prompts: said where there is nothing to compare."""
 
@@ -52,6 +52,8 @@ class NuggetRun(StoredRun):
     @classmethod
     def of(cls, path: Path, folders: Sequence[Path]) -> NuggetRun:
         """The run in these folders, which must be of the same judges."""
+        from nugget_eval.lab_nuggets import JudgedFolder  # late: to look at a folder needs no judge
+
         opened = [JudgedFolder(folder) for folder in folders]
         judges = sorted({one.model for one in opened})
         if len(judges) > 1:
@@ -82,6 +84,8 @@ class NuggetRun(StoredRun):
 
     def reread(self, name: str, reader: BoundReader) -> Rereading:
         """The labels of a result, read from the replies with another reader."""
+        from nugget_eval.lab_reread import reread_folder
+
         return reread_folder(self._folder(name), reader)
 
     def _folder(self, name: str) -> JudgedFolder:

@@ -18,14 +18,13 @@ from lm_eval.reports.names import unique_name
 from lm_eval.reports.redact import redacted
 from nugget_eval.calls import Caller
 from nugget_eval.evaluation import Evaluation
+from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.items import Item
 from nugget_eval.judge import Judged, JudgedReply
 from nugget_eval.reading import LABELS, Label, LabelReading
 from nugget_eval.runs import write_records
 from nugget_eval.scores import RunScores
 from nugget_eval.tables import agreement_dict, run_dict
-
-ASSIGNMENTS, REPLIES, SUMMARY = "assignments.jsonl", "replies.jsonl", "summary.json"
 
 
 @dataclass(frozen=True)

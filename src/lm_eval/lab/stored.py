@@ -22,7 +22,9 @@ from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.reports.names import safe_task_name
 
-_RESULTS_NAME = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.json$")
+_STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
+_RESULTS_NAME = re.compile(rf"{_STAMP}\.json$")
+_RUN_FILE = re.compile(rf"{_STAMP}\.jsonl?$")
 PLAIN = "plain"
 """What stands for the format of a task that was asked without one."""
 _NOT_RESULTS = ("items_", "sweep_")
@@ -233,10 +235,11 @@ def _open(path: Path) -> list[StoredRun]:
             f"There is no {str(path)!r}. Give the folder that --output_path named, or a results file in "
             "it."
         )
-    for name in RUN_READERS:
-        reader = RUN_READERS.get(name)
-        if reader.reads(path):
-            return list(reader.open(path))
+    if _may_be_foreign(path):
+        for name in RUN_READERS:
+            reader = RUN_READERS.get(name)
+            if reader.reads(path):
+                return list(reader.open(path))
     if path.is_file():
         return [_run(path)]
     runs = [_run(file) for file in sorted(_results_files(path))]
@@ -246,6 +249,19 @@ def _open(path: Path) -> list[StoredRun]:
             f"--output_path {path} first."
         )
     return runs
+
+
+def _may_be_foreign(path: Path) -> bool:
+    """Whether another package may have written this; its reader is not imported where it did not.
+
+    A folder is ours where it holds results files, at any depth, and nothing else but files with a
+    run's time in their names beside its subfolders.
+    """
+    if path.is_file():
+        return not _RESULTS_NAME.search(path.name)
+    if any(not _RUN_FILE.search(entry.name) and entry.is_file() for entry in path.iterdir()):
+        return True
+    return next(_results_files(path), None) is None
 
 
 def _results_files(folder: Path) -> Iterator[Path]:

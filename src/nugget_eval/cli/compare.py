@@ -22,6 +22,7 @@ from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError
 from nugget_eval.evaluation import check_output, output_folder
+from nugget_eval.files import COMPARISON
 from nugget_eval.outputs import count_replies, write_files
 from nugget_eval.trials import Contrast, Trial, contrasts, trials, varied
 
@@ -50,10 +51,10 @@ def compare(args: argparse.Namespace) -> int:
             for trial in found:
                 own = check_output(str(trial.done.config.logging.output_path))
                 write_files(own or folder, trial.done, trial.done.scores())
-            write_json(folder / "comparison.json", _as_dict(found, pairs))
+            write_json(folder / COMPARISON, _as_dict(found, pairs))
     show(found, pairs, problem)
     if folder is not None:
-        path = Path(folder) / "comparison.json"
+        path = Path(folder) / COMPARISON
         console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lm_eval.errors import ComparisonError
+from lm_eval.lab import stored
 from lm_eval.lab.measured import Measurement, align, measurements_of
 from lm_eval.lab.stored import StoredRun, open_runs
 from lm_eval.stats.numeric import numpy
@@ -300,3 +304,69 @@ def test_no_number_in_an_items_file_is_named_as_in_samples(tmp_path: Path) -> No
     }
     (tmp_path / "items.json").write_text(json.dumps({"items": [columns]}))
     assert "is no number (NaN or none) on 1 of 2 items, the first is doc 1" in refused(path)
+
+
+# Runs of other packages
+
+FOREIGN = "foreign.txt"
+
+
+class ForeignReader:
+    """Reads folders and files of another package, and remembers what it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[Path] = []
+
+    def reads(self, path: Path) -> bool:
+        self.asked.append(path)
+        return path.name == FOREIGN or (path / FOREIGN).is_file()
+
+    def open(self, path: Path) -> list[StoredRun]:
+        return [StoredRun(path, {"results": {}, "configs": {}, "model_name": "foreign"})]
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> ForeignReader:
+    reader = ForeignReader()
+    monkeypatch.setattr(stored, "RUN_READERS", {"foreign": reader})
+    return reader
+
+
+def test_readers_of_other_packages_are_not_asked_about_plain_runs(
+    tmp_path: Path, foreign: ForeignReader
+) -> None:
+    path = write_run(tmp_path / "out" / "model")
+    assert len(open_runs([path, path.parent, tmp_path / "out", tmp_path])) == 1
+    assert foreign.asked == []
+
+
+def test_readers_of_other_packages_are_asked_first_about_what_they_may_have_written(
+    tmp_path: Path, foreign: ForeignReader
+) -> None:
+    folder = tmp_path / "out"
+    write_run(folder / "model")
+    (folder / FOREIGN).touch()
+    for path in (folder, folder / FOREIGN):  # mixed: theirs, with a run of ours below
+        assert [run.model for run in open_runs([path])] == ["foreign"]
+    assert [run.path.parent.name for run in open_runs([tmp_path])] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "imported"),
+    [(None, []), ("notes.txt", ["nugget_eval", "nugget_eval.files", "nugget_eval.lab_runs"])],
+)
+def test_comparing_plain_runs_imports_nothing_of_the_judge(
+    tmp_path: Path, beside: str | None, imported: list[str]
+) -> None:
+    """What is not a run's file makes other packages look at the folder, and looking costs little."""
+    write_run(tmp_path / "out")
+    if beside is not None:
+        (tmp_path / beside).touch()
+    code = (
+        "import sys; from lm_eval.cli import main; "
+        f"main(['compare', {str(tmp_path)!r}]); "
+        "print(sorted(name for name in sys.modules if name.startswith('nugget_eval')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    is_installed = bool(metadata.entry_points(group="lm_eval.runs"))
+    assert done.stdout.splitlines()[-1] == str(imported if is_installed else []), done.stdout
