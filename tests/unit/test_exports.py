@@ -129,6 +129,25 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded_after(code) == set()
 
 
+def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
+    """Comparison, choice orders and forecasts are there for runs that ask for them."""
+    unused = (
+        "lm_eval.lab",
+        "lm_eval.reports.orders",
+        "lm_eval.reports.forecasts",
+        "lm_eval.dry_run",
+    )
+    script = (
+        "import sys; from lm_eval.cli import main\n"
+        "main(['run', '--tasks', 'demo_mcq@mcqa', '--model', 'dummy', '--limit', '2'])\n"
+        f"print('imported:', *[name for name in {unused!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1].strip() == "imported:"
+
+
 def test_tasks_and_formats_need_only_jinja_and_yaml() -> None:
     loaded = loaded_after("import lm_eval.api.task, lm_eval.api.template, lm_eval.tasks.loader")
     assert loaded <= {"jinja2", "yaml"}

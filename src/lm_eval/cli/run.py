@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lm_eval.asking import allowed_failures
 from lm_eval.cli.arguments import (
@@ -14,7 +14,6 @@ from lm_eval.cli.arguments import (
     parse_seeds,
     split_list,
 )
-from lm_eval.dry_run import forecast
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.compile import add_formats
 from lm_eval.formats.orders import parse_permutation
@@ -25,20 +24,17 @@ from lm_eval.reports.encode import to_json
 from lm_eval.reports.prompts import write_out
 from lm_eval.reports.redact import is_secret_name, redacted_text
 from lm_eval.reports.secrets import hiding, secrets_in
-from lm_eval.reports.terminal import visible
+from lm_eval.reports.table import print_costs, print_results
+from lm_eval.reports.terminal import console, visible
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import Outcome, Run, execute, priced
+from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
+from lm_eval.tasks.task import ConfigurableTask
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
-    from lm_eval.lab.ending import print_formats
-    from lm_eval.reports.forecasts import print_forecasts
-    from lm_eval.reports.orders import print_orders
-    from lm_eval.reports.table import print_costs, print_results
-    from lm_eval.reports.terminal import console
-
     if not split_list(args.tasks):
         raise UsageError(
             "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."
@@ -60,24 +56,59 @@ def run(args: argparse.Namespace) -> int:
                 write_out(prepared)
 
         if args.dry_run:
-            forecasts = forecast(asked, tasks, groups, on_prepared=show)
-            print_forecasts(forecasts, console(), prices=asked.prices)
+            _print_forecasts(asked, tasks, groups, show)
             return 0
         outcome = execute(asked, tasks, groups, on_prepared=show)
     # The files are written by now: a closed pipe must not cost the results.
+    _print_outcome(outcome, asked, args)
+    return 0
+
+
+def _print_forecasts(
+    asked: Run,
+    tasks: Sequence[ConfigurableTask],
+    groups: Sequence[Group],
+    show: Callable[[Sequence[Prepared]], None],
+) -> None:
+    """What the run would ask and cost."""
+    from lm_eval.dry_run import forecast
+    from lm_eval.reports.forecasts import print_forecasts
+
+    forecasts = forecast(asked, tasks, groups, on_prepared=show)
+    print_forecasts(forecasts, console(), prices=asked.prices)
+
+
+def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> None:
+    """The scores, what the run says beyond them, and where its files are."""
     if args.predict_only:
         print_costs(outcome.results, console(), asked.prices)
     else:
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
-        print_orders(outcome.results, console())
+        _print_orders(outcome)
         if args.compare == "true":
-            print_formats(outcome, console())
+            _print_comparison(outcome)
     warn_about_prices(outcome)
     if outcome.info.answers:
         console().print(reuse_line(outcome), markup=False, highlight=False, soft_wrap=True)
     if outcome.path is not None:
         console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)
-    return 0
+
+
+def _print_orders(outcome: Outcome) -> None:
+    """What the order of the choices does, where docs were asked in several."""
+    if any(result.choice_order is not None for result in outcome.results):
+        from lm_eval.reports.orders import print_orders
+
+        print_orders(outcome.results, console())
+
+
+def _print_comparison(outcome: Outcome) -> None:
+    """What the differences between formats mean, where a task was asked under several."""
+    names = {(result.task, result.name) for result in outcome.results}
+    if len(names) > len({task for task, _ in names}):
+        from lm_eval.lab.ending import print_formats
+
+        print_formats(outcome, console())
 
 
 def reuse_line(outcome: Outcome) -> str:
