@@ -22,6 +22,7 @@ from lm_eval.reports.prompts import write_out as print_prompts
 from lm_eval.reports.redact import is_secret_name
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import SEEDS, Outcome, Run, execute, priced
+from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
@@ -117,7 +118,7 @@ def simple_evaluate(
             ),
             limit=limit,
             samples=samples,
-            fewshot_seed=1234 if fewshot_random_seed is None else fewshot_random_seed,
+            fewshot_seed=DEFAULT_SEED if fewshot_random_seed is None else fewshot_random_seed,
             predict_only=predict_only,
             bootstrap_iters=bootstrap_iters,
             runs_unsafe_code=confirm_run_unsafe_code,

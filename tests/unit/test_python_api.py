@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lm_eval import simple
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM, StreamingLM, TemplateLM
 from lm_eval.api.registry import (
@@ -22,8 +26,13 @@ from lm_eval.api.registry import (
     register_task,
 )
 from lm_eval.api.task import ConfigurableTask
+from lm_eval.cli.commands import parse
+from lm_eval.cli.run import run_of
 from lm_eval.errors import ConfigError, UsageError
 from lm_eval.registry import MODELS, TASK_GROUPS, TASKS, Registry
+from lm_eval.reports.files import RunInfo
+from lm_eval.runs import Outcome, Run
+from lm_eval.simple import simple_evaluate
 from lm_eval.tasks import TaskManager, get_task_dict
 
 ROWS = [{"q": f"{n} + 1?", "options": [str(n), str(n + 1)], "a": 1} for n in range(7)]
@@ -307,3 +316,66 @@ def test_an_object_and_the_string_that_names_it_are_no_clash() -> None:
                 registry.register("x", "plugin_of_a_test:Other")
     finally:
         del sys.modules[module.__name__]
+
+
+# One run, asked for in three ways
+
+SPELLINGS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing": ({}, []),
+    "prompts": (
+        {"num_fewshot": 3, "system_instruction": "Be brief.", "permute": "cyclic"},
+        ["--num_fewshot=3", "--system_instruction=Be brief.", "--permute=cyclic"],
+    ),
+    "chat": (
+        {"apply_chat_template": True, "fewshot_as_multiturn": False},
+        ["--apply_chat_template=true", "--fewshot_as_multiturn=false"],
+    ),
+    "docs": ({"limit": 0.5}, ["--limit=0.5"]),
+    "samples": ({"samples": {"sums": [0, 2]}}, ['--samples={"sums": [0, 2]}']),
+    "model": (
+        {"model_args": "reply=B", "batch_size": 4, "max_batch_size": 8, "device": "cpu"},
+        ["--model_args=reply=B", "--batch_size=4", "--max_batch_size=8", "--device=cpu"],
+    ),
+    "answers": (
+        {"gen_kwargs": "temperature=0.5", "use_cache": "answers.db"},
+        ["--gen_kwargs=temperature=0.5", "--use_cache=answers.db"],
+    ),
+    "seeds": (
+        {
+            "random_seed": 1,
+            "numpy_random_seed": 2,
+            "torch_random_seed": 3,
+            "fewshot_random_seed": 4,
+        },
+        ["--seed=1,2,3,4"],
+    ),
+    "no seed": ({"fewshot_random_seed": None}, ["--seed=0,1234,1234,none"]),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_python_the_command_line_and_an_option_file_ask_for_the_same_run(
+    spelling: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keywords, flags = SPELLINGS[spelling]
+    runs: list[Run] = []
+
+    def remember(run: Run, *_: Any, **__: Any) -> Outcome:
+        runs.append(run)
+        return Outcome([], [], RunInfo(model="dummy"))
+
+    monkeypatch.setattr(simple, "execute", remember)
+    simple_evaluate("dummy", tasks=[sums()], **keywords)
+    runs.append(run_of(parse(["run", "--model", "dummy", *flags])))
+    pairs = [flag.removeprefix("--").partition("=") for flag in flags]
+    options = {"model": "dummy", **{name: value for name, _, value in pairs}}
+    if "apply_chat_template" in options:
+        options["apply_chat_template"] = True
+    file = tmp_path / "run.yaml"
+    file.write_text(json.dumps(options))
+    runs.append(run_of(parse(["run", "--config", str(file)])))
+    by_python, *others = [replace(run, command=()) for run in runs]
+    for other in others:
+        max_failed = other.options.max_failed  # an option of the command line alone, as text
+        assert max_failed == "0"
+        assert replace(other, options=replace(other.options, max_failed=0)) == by_python

@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.pairs import json_object, parse_pairs, parse_value
+from lm_eval.config.pairs import json_object, parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 __all__ = [
-    "SEED_NAMES",
+    "check_num_fewshot",
     "option_file_tokens",
     "parse_batch_size",
     "parse_pairs",
     "parse_samples",
     "parse_seeds",
-    "parse_value",
     "split_list",
 ]
 
-SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
+_SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 
 def split_list(values: Sequence[str] | str | None) -> list[str]:
@@ -50,7 +49,7 @@ def parse_seeds(text: str | int) -> dict[str, int | None]:
         raise UsageError(
             f"--seed takes 1, 3 or 4 numbers (python, numpy, torch, few-shot), not {len(seeds)}."
         )
-    return dict(zip(SEED_NAMES, seeds, strict=True))
+    return dict(zip(_SEED_NAMES, seeds, strict=True))
 
 
 def parse_batch_size(text: str | None) -> int | str | None:
@@ -60,6 +59,12 @@ def parse_batch_size(text: str | None) -> int | str | None:
     if re.fullmatch(r"0*[1-9][0-9]*", text):
         return int(text)
     raise UsageError(f"--batch_size {text!r}: give a number from 1 up, or auto.")
+
+
+def check_num_fewshot(count: int | None) -> None:
+    """Refuse a number of examples below zero."""
+    if count is not None and count < 0:
+        raise UsageError(f"--num_fewshot {count} is below zero. Give 0 or more.")
 
 
 def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] | None:

@@ -13,6 +13,7 @@ from lm_eval.cli.options import (
     add_asking,
     add_loading,
     add_model,
+    add_num_fewshot,
     add_paths,
     add_prompting,
     add_tasks,
@@ -217,9 +218,7 @@ def _add_validate(commands: Any) -> None:
     parser.add_argument(
         "--output_path", "-o", metavar="FILE", help="write what was found, one JSON object a line"
     )
-    parser.add_argument(
-        "--num_fewshot", "-f", type=whole_number, metavar="N", help="examples before each question"
-    )
+    add_num_fewshot(parser)
 
 
 def _add_preview(commands: Any) -> None:

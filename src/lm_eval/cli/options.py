@@ -10,13 +10,12 @@ import argparse
 from lm_eval.cli.program import log_level, one_of, whole_number
 
 
-def add_tasks(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
+def add_tasks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks",
         "-t",
         nargs="+",
         metavar="TASK",
-        required=required,
         help="tasks, groups, tags, globs, .yaml files or folders; with commas or spaces between; "
         "task@format chooses a format, task@* takes every format of the task",
     )
@@ -38,10 +37,14 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_prompting(parser: argparse.ArgumentParser) -> None:
+def add_num_fewshot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--num_fewshot", "-f", type=whole_number, metavar="N", help="examples before each question"
     )
+
+
+def add_prompting(parser: argparse.ArgumentParser) -> None:
+    add_num_fewshot(parser)
     parser.add_argument(
         "--system_instruction", metavar="TEXT", help="text at the very start of every prompt"
     )

@@ -30,6 +30,7 @@ from lm_eval.requests import (
     generation_kwargs,
     shot_count,
 )
+from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.token_borders import (
@@ -50,7 +51,7 @@ def preview(args: argparse.Namespace) -> int:
     seed = parse_seeds(args.seed)["fewshot_seed"]
     with _tokenizing_model(args) as model:
         for task in tasks.values():
-            task.set_fewshot_seed(1234 if seed is None else seed)
+            task.set_fewshot_seed(DEFAULT_SEED if seed is None else seed)
             _preview(task, args.doc, options, model)
     if not tasks:
         raise UsageError(f"{args.task!r} names no task.")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lm_eval.asking import allowed_failures
 from lm_eval.cli.arguments import (
+    check_num_fewshot,
     parse_batch_size,
     parse_pairs,
     parse_samples,
@@ -28,6 +29,7 @@ from lm_eval.reports.table import print_costs, print_results
 from lm_eval.reports.terminal import console, visible
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import Outcome, Run, execute, priced
+from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
@@ -42,11 +44,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args)
     asked = run_of(args)
     with hiding(secrets_in(asked.model_args)):
-        add_formats(args.format_path)
-        known = {key: value for key, value in asked.model_args.items() if not is_secret_name(key)}
-        known |= parse_pairs(args.metadata, flag="--metadata")
-        manager = TaskManager(args.include_path, parity=args.parity, metadata=known)
-        loaded = manager.load(split_list(args.tasks))
+        loaded = task_manager(args, asked).load(split_list(args.tasks))
         tasks, groups = list(loaded["tasks"].values()), list(loaded["groups"].values())
 
         def show(prepared: Sequence[Prepared]) -> None:
@@ -62,6 +60,17 @@ def run(args: argparse.Namespace) -> int:
     # The files are written by now: a closed pipe must not cost the results.
     _print_outcome(outcome, asked, args)
     return 0
+
+
+def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:
+    """What loads the tasks of ``run`` and ``sweep``; formats of ``--format_path`` are added first.
+
+    Tasks learn the model's arguments, without secrets, and ``--metadata``.
+    """
+    add_formats(args.format_path)
+    known = {key: value for key, value in run.model_args.items() if not is_secret_name(key)}
+    known |= parse_pairs(args.metadata, flag="--metadata")
+    return TaskManager(args.include_path, parity=args.parity, metadata=known)
 
 
 def _print_forecasts(
@@ -177,7 +186,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         prompt=prompt,
         limit=args.limit,
         samples=parse_samples(args.samples),
-        fewshot_seed=1234 if seed is None else seed,
+        fewshot_seed=DEFAULT_SEED if seed is None else seed,
         predict_only=args.predict_only,
         runs_unsafe_code=args.confirm_run_unsafe_code,
         max_failed=args.max_failed,
@@ -186,8 +195,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
 
 def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
     """How questions are put, from the flags that ``run`` and ``preview`` share."""
-    if args.num_fewshot is not None and args.num_fewshot < 0:
-        raise UsageError(f"--num_fewshot {args.num_fewshot} is below zero. Give 0 or more.")
+    check_num_fewshot(args.num_fewshot)
     multiturn = args.fewshot_as_multiturn
     wants_multiturn = multiturn == "true"
     if multiturn is not None and wants_multiturn and not as_chat:

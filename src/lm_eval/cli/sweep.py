@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from lm_eval.cli.arguments import parse_pairs, parse_seeds, split_list
+from lm_eval.cli.arguments import parse_seeds, split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
-from lm_eval.cli.run import check_output, run_of
+from lm_eval.cli.run import check_output, run_of, task_manager
 from lm_eval.dry_run import forecast
 from lm_eval.errors import UsageError
-from lm_eval.formats.compile import add_formats
 from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
@@ -20,11 +19,10 @@ from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
-from lm_eval.reports.redact import is_secret_name
 from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.runs import Run
 from lm_eval.stats.numeric import numpy, special
-from lm_eval.tasks.loader import TaskManager, split_selector
+from lm_eval.tasks.loader import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.usage import Estimated, Usage
 
@@ -93,10 +91,7 @@ def seed_of(text: str) -> int:
 
 def load_tasks(args: argparse.Namespace, run: Run) -> list[ConfigurableTask]:
     """The tasks, each under the format that its sweep starts from."""
-    add_formats(args.format_path)
-    known = {key: value for key, value in run.model_args.items() if not is_secret_name(key)}
-    known |= parse_pairs(args.metadata, flag="--metadata")
-    manager = TaskManager(args.include_path, parity=args.parity, metadata=known)
+    manager = task_manager(args, run)
     loaded = manager.load(list(_selectors(split_list(args.tasks), args.base)))
     return list(loaded["tasks"].values())
 

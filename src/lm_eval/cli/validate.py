@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-from lm_eval.cli.arguments import split_list
+from lm_eval.cli.arguments import check_num_fewshot, split_list
 from lm_eval.cli.checks import Checker, Finding, Outcome
 from lm_eval.errors import LmEvalWarning, OutputError, UsageError, listing
 from lm_eval.formats.compile import add_formats
@@ -37,8 +37,7 @@ def validate(args: argparse.Namespace) -> int:
     """Print what was found; exit code 1 if a task is wrong, or one that was named cannot run."""
     add_formats(args.format_path)
     manager = TaskManager(args.include_path, run_code=args.run_code)
-    if args.num_fewshot is not None and args.num_fewshot < 0:
-        raise UsageError(f"--num_fewshot {args.num_fewshot} is below zero. Give 0 or more.")
+    check_num_fewshot(args.num_fewshot)
     options = RunOptions(prompt=PromptOptions(num_fewshot=args.num_fewshot))
     checker = Checker(manager, options, args.run_code)
     if args.all:
