@@ -32,8 +32,8 @@ AT_ONCE = 512
 """Docs of a harness task that go through its filters together."""
 
 
-class Scoring:
-    """What becomes of one task's docs. ``results`` comes after the last doc."""
+class TaskScorer:
+    """Scores one task's docs as they complete; call ``results()`` last."""
 
     def __init__(self, prepared: Prepared, show: Show, on_sample: SampleSink | None) -> None:
         self.prepared = prepared
@@ -57,17 +57,17 @@ class Scoring:
         raise NotImplementedError
 
 
-def scoring(
+def task_scorer(
     prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
-) -> Scoring:
-    """What scores a task: its format, or the rules of the harness."""
+) -> TaskScorer:
+    """The scorer of a task: under its format, or by the rules of the harness."""
     if prepared.task.format is None:
-        return HarnessScoring(prepared, options, show, on_sample)
-    kind = FormatScoring if options.prompt.permute is None else OrderedScoring
+        return HarnessTaskScorer(prepared, options, show, on_sample)
+    kind = FormatTaskScorer if options.prompt.permute is None else OrderedTaskScorer
     return kind(prepared, options, show, on_sample)
 
 
-class FormatScoring(Scoring):
+class FormatTaskScorer(TaskScorer):
     """A task under a format."""
 
     def __init__(
@@ -104,7 +104,7 @@ class FormatScoring(Scoring):
         ]
 
 
-class OrderedScoring(FormatScoring):
+class OrderedTaskScorer(FormatTaskScorer):
     """A task under a format, whose docs are asked in several orders of their choices.
 
     A doc that was asked once waits for those from which the prior of the positions is learnt.
@@ -166,7 +166,7 @@ class OrderedScoring(FormatScoring):
         return fmt.labels(item)
 
 
-class HarnessScoring(Scoring):
+class HarnessTaskScorer(TaskScorer):
     """A task without a format: filters and metrics are those of the harness."""
 
     def __init__(

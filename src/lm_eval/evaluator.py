@@ -12,7 +12,7 @@ from typing import Any
 
 from lm_eval.asking import AnswerCache, ask_all
 from lm_eval.capable import check_capable
-from lm_eval.doc_scoring import SampleSink, scoring
+from lm_eval.doc_scoring import SampleSink, task_scorer
 from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 
-BESIDE = {"acc": (DEBIASED.name, OVER_ORDERS.name)}
-"""A metric that a group aggregates → those that stand beside it where docs have several orders."""
+COMPANIONS = {"acc": (DEBIASED.name, OVER_ORDERS.name)}
+"""A metric that a group aggregates → those reported beside it where docs have several orders."""
 
 
 def __getattr__(name: str) -> Any:
@@ -104,10 +104,10 @@ def run_all(
     """
     warn_of_borders(prepared, model)
     show = shown_by(model)
-    scorings = [scoring(one, options, show, on_sample) for one in prepared]
+    scorers = [task_scorer(one, options, show, on_sample) for one in prepared]
     usage = ask_all(
         prepared,
-        scorings,
+        scorers,
         model,
         kept=kept,
         max_failed=options.max_failed,
@@ -115,8 +115,8 @@ def run_all(
     )
     return [
         replace(result, usage=usage[one.task.name])
-        for one, taken in zip(prepared, scorings, strict=True)
-        for result in taken.results()
+        for one, scorer in zip(prepared, scorers, strict=True)
+        for result in scorer.results()
     ]
 
 
@@ -191,7 +191,7 @@ def _group_scores(
         wanted = [wanted] if isinstance(wanted, str) else wanted
         if wanted is not None and filter_name not in wanted:
             continue
-        for metric in (score.metric, *BESIDE.get(score.metric, ())):
+        for metric in (score.metric, *COMPANIONS.get(score.metric, ())):
             having = [r for r in below if r.filter == filter_name and metric in r.metrics]
             if having:
                 scores[metric] = pooled_estimate(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.requests import (
-    Given,
+    DocRef,
     PromptOptions,
     Request,
     ask_in,
@@ -139,14 +139,14 @@ def construct(
     """The requests about a doc in a prompt that is made already; several for choices."""
     options = PromptOptions(as_chat=apply_chat_template)
     contexts = [Prompt((text,)) for text in ([ctx] if isinstance(ctx, str) else ctx)]
-    given = Given(task.name, -1, doc)
+    ref = DocRef(task.name, -1, doc)
     asked = task.prompts.ask(doc)
     if asked.inputs and len(contexts) != len(asked.inputs):
         raise UsageError(
             f"Task {task.name!r} puts each choice into the question, so construct_requests needs "
             f"{len(asked.inputs)} contexts, not {len(contexts)}: fewshot_context returns them."
         )
-    requests = ask_in(contexts, task, given, asked, generation_kwargs(task, options), options)
+    requests = ask_in(contexts, task, ref, asked, generation_kwargs(task, options), options)
     made = [Instance(_kind(one), doc, one.args, one.idx, metadata) for one in requests]
     return made if task.output_type == "multiple_choice" else made[0]
 

@@ -18,8 +18,8 @@ from lm_eval.formats.items import Item
 from lm_eval.formats.orders import Order, Permutation, orders, reordered
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.requests import (
+    DocRef,
     DocRequests,
-    Given,
     PromptOptions,
     Request,
     ask_in,
@@ -32,8 +32,8 @@ from lm_eval.requests import (
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 
-FEW = 5
-"""``pride`` asks at least so many docs of each number of choices in all cyclic orders."""
+MIN_PRIDE_DOCS = 5
+"""``pride`` asks at least this many docs of each number of choices in all cyclic orders."""
 NAMES_OTHERS = "a choice names other choices"
 NOT_SHOWN = "the prompt does not show the choices"
 
@@ -89,11 +89,11 @@ class _Reordering:
             if not names_others(shown):
                 by_count[len(shown)].append(doc_id)
         rng = random.Random(f"choice order {self._task.seed}")
-        return {
-            doc_id
-            for _, some in sorted(by_count.items())
-            for doc_id in rng.sample(some, min(len(some), max(FEW, math.ceil(share * len(some)))))
-        }
+        chosen: set[int] = set()
+        for _, alike in sorted(by_count.items()):
+            wanted = max(MIN_PRIDE_DOCS, math.ceil(share * len(alike)))
+            chosen.update(rng.sample(alike, min(len(alike), wanted)))
+        return chosen
 
     def _in_all_orders(self, doc: DocRequests, item: Item) -> DocRequests:
         if not self._shows_order(doc, item):
@@ -124,9 +124,9 @@ class _Reordering:
         asked = self._prompts.ask_item(reordered(item, order))
         description = task.description(doc.doc_id)
         contexts = build_contexts(task, asked, doc.shots, description, options)
-        given = Given(task.name, doc.doc_id, task.eval_docs[doc.doc_id])
+        ref = DocRef(task.name, doc.doc_id, task.eval_docs[doc.doc_id])
         requests: tuple[Request, ...] = ask_in(
-            contexts, task, given, asked, self._gen_kwargs, options
+            contexts, task, ref, asked, self._gen_kwargs, options
         )
         requests = requests[: len(asked.continuations) or None]  # what is asked alone was asked
         if task.has_media:

@@ -1,4 +1,4 @@
-"""What is found when tasks are checked: one ``Finding`` for each task, group or unreadable file.
+"""What is found when tasks are checked: one ``CheckFinding`` for each task, group or unreadable file.
 
 Named tasks are checked with their docs, wherever those come from. A whole library is checked without
 fetching anything: where docs are on a hub or made by the task's code, its keys are checked alone.
@@ -24,7 +24,7 @@ from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 
 
-class Outcome(Enum):
+class CheckOutcome(Enum):
     """How a check ended; the value is how the summary says it."""
 
     OK = "ok"
@@ -36,11 +36,11 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What became of one name. ``cause`` is what several tasks may share: a package, a file, a key."""
+class CheckFinding:
+    """How the check of one name ended. Several tasks may share a ``cause``: a package, file or key."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     cause: str = ""
     message: str = ""
     docs: int = 0
@@ -61,7 +61,7 @@ class Checker:
     def __post_init__(self) -> None:
         self.not_evaluated: Counter[str] = Counter()
 
-    def named(self, selectors: Iterable[str]) -> Iterator[Finding]:
+    def named(self, selectors: Iterable[str]) -> Iterator[CheckFinding]:
         """The tasks that selectors name, with all their docs."""
         for selector in selectors:
             try:
@@ -76,9 +76,9 @@ class Checker:
                 except LmEvalError as error:
                     yield finding_of(task.name, error)
                 else:
-                    yield Finding(task.name, Outcome.OK, docs=docs)
+                    yield CheckFinding(task.name, CheckOutcome.OK, docs=docs)
 
-    def everything(self) -> Iterator[Finding]:
+    def everything(self) -> Iterator[CheckFinding]:
         """Every task and group that the manager knows, and the files that it could not read."""
         for name in self.manager.names("task"):
             try:
@@ -91,18 +91,18 @@ class Checker:
             except LmEvalError as error:
                 yield finding_of(name, error, kind="group")
             else:
-                yield Finding(name, Outcome.OK, kind="group")
+                yield CheckFinding(name, CheckOutcome.OK, kind="group")
         for problem in self.manager.problems:
             yield finding_of(getattr(problem, "path", None) or "", problem, kind="file")
 
-    def _task(self, name: str) -> Finding:
+    def _task(self, name: str) -> CheckFinding:
         try:
             found = self.manager.read(name)
         except CodeNotRunError:
             self.not_evaluated["class"] += 1
-            return Finding(name, Outcome.NO_DATA, "a Python class")
+            return CheckFinding(name, CheckOutcome.NO_DATA, "a Python class")
         if not isinstance(found, TaskConfig):
-            return Finding(name, Outcome.NO_DATA, "a Python class")
+            return CheckFinding(name, CheckOutcome.NO_DATA, "a Python class")
         task = ConfigurableTask(found)
         if self.run_code:
             found.load_helpers()
@@ -112,23 +112,23 @@ class Checker:
         metric_names(task)
         source = task.data_from
         if source != "files":
-            return Finding(name, Outcome.NO_DATA, SOURCES[source])
-        return Finding(name, Outcome.OK, docs=prepare(task, self.options).num_docs)
+            return CheckFinding(name, CheckOutcome.NO_DATA, SOURCES[source])
+        return CheckFinding(name, CheckOutcome.OK, docs=prepare(task, self.options).num_docs)
 
 
 SOURCES = {"hub": "on a hub", "code": "made by custom_dataset"}
 
 
-def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> Finding:
+def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> CheckFinding:
     """An error, sorted by what can be done about it."""
     message = str(error)
     if isinstance(error, CodeNotRunError):
-        return Finding(name, Outcome.NEEDS_CODE, error.field or "", message, kind=kind)
+        return CheckFinding(name, CheckOutcome.NEEDS_CODE, error.field or "", message, kind=kind)
     if isinstance(error, HelperError) and error.package:
-        return Finding(name, Outcome.NEEDS_PACKAGE, error.package, message, kind=kind)
+        return CheckFinding(name, CheckOutcome.NEEDS_PACKAGE, error.package, message, kind=kind)
     if isinstance(error, MissingExtraError):
-        return Finding(name, Outcome.NEEDS_PACKAGE, error.install, message, kind=kind)
+        return CheckFinding(name, CheckOutcome.NEEDS_PACKAGE, error.install, message, kind=kind)
     if isinstance(error, UnsupportedError):
-        return Finding(name, Outcome.UNSUPPORTED, error.key or "", message, kind=kind)
+        return CheckFinding(name, CheckOutcome.UNSUPPORTED, error.key or "", message, kind=kind)
     cause = f"{error.path}: {error.reason}" if isinstance(error, HelperError) else ""
-    return Finding(name, Outcome.ERROR, cause, message, kind=kind)
+    return CheckFinding(name, CheckOutcome.ERROR, cause, message, kind=kind)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from lm_eval.cli.arguments import check_num_fewshot, split_list
-from lm_eval.cli.checks import Checker, Finding, Outcome
+from lm_eval.cli.checks import Checker, CheckFinding, CheckOutcome
 from lm_eval.errors import LmEvalWarning, OutputError, UsageError, listing
 from lm_eval.formats.compile import add_formats
 from lm_eval.preparing import RunOptions
@@ -24,13 +24,14 @@ SHOWN = 5
 """Tasks named for one cause, unless ``--verbose`` asks for all."""
 
 _WORDS = {
-    Outcome.OK: "ok",
-    Outcome.NO_DATA: "ok",
-    Outcome.NEEDS_CODE: "skipped",
-    Outcome.NEEDS_PACKAGE: "package",
-    Outcome.UNSUPPORTED: "unable",
-    Outcome.ERROR: "error",
+    CheckOutcome.OK: "ok",
+    CheckOutcome.NO_DATA: "ok",
+    CheckOutcome.NEEDS_CODE: "skipped",
+    CheckOutcome.NEEDS_PACKAGE: "package",
+    CheckOutcome.UNSUPPORTED: "unable",
+    CheckOutcome.ERROR: "error",
 }
+_NOT_CHECKED = (CheckOutcome.NEEDS_PACKAGE, CheckOutcome.UNSUPPORTED, CheckOutcome.NEEDS_CODE)
 
 
 def validate(args: argparse.Namespace) -> int:
@@ -49,18 +50,18 @@ def validate(args: argparse.Namespace) -> int:
 
 
 def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[str]) -> int:
-    counts: Counter[Outcome] = Counter()
+    counts: Counter[CheckOutcome] = Counter()
     with _report(args.output_path) as report:
         for finding in checker.named(selectors):
             report([finding])
             # A task that was asked for by name and cannot run is an error, whatever the reason.
-            may_pass = finding.outcome in (Outcome.OK, Outcome.NEEDS_CODE)
-            counts[finding.outcome if may_pass else Outcome.ERROR] += 1
+            may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
+            counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
             print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
     for problem in checker.manager.problems:  # not the fault of the tasks that were asked for
         print(f"note     {visible(str(problem), keep=chr(10))}")
     print(_total(counts))
-    return 1 if counts[Outcome.ERROR] else 0
+    return 1 if counts[CheckOutcome.ERROR] else 0
 
 
 def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
@@ -70,7 +71,7 @@ def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
         report(findings)
     tasks = [finding for finding in findings if finding.kind != "group"]
     groups = [finding for finding in findings if finding.kind == "group"]
-    for outcome in (Outcome.ERROR, Outcome.NEEDS_PACKAGE, Outcome.UNSUPPORTED, Outcome.NEEDS_CODE):
+    for outcome in (CheckOutcome.ERROR, *_NOT_CHECKED):
         _print_causes([f for f in findings if f.outcome is outcome], show_all=args.verbose)
     if kept and args.verbose:
         print(*(f"warning  {visible(text)}" for text in kept), sep="\n")
@@ -78,15 +79,15 @@ def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
         print(f"{len(kept)} warnings; --verbose shows them.")
     _print_summary(tasks, checker)
     if groups:
-        bad = sum(finding.outcome is not Outcome.OK for finding in groups)
+        bad = sum(finding.outcome is not CheckOutcome.OK for finding in groups)
         print(f"{len(groups)} groups: {len(groups) - bad} ok, {bad} with errors.")
     print(_total(Counter(finding.outcome for finding in tasks)))
-    return 1 if any(finding.outcome is Outcome.ERROR for finding in findings) else 0
+    return 1 if any(finding.outcome is CheckOutcome.ERROR for finding in findings) else 0
 
 
-def _print_causes(findings: Sequence[Finding], *, show_all: bool) -> None:
+def _print_causes(findings: Sequence[CheckFinding], *, show_all: bool) -> None:
     """The tasks of one outcome, those with a common cause together."""
-    by_cause: dict[str, list[Finding]] = {}
+    by_cause: dict[str, list[CheckFinding]] = {}
     for finding in findings:
         by_cause.setdefault(finding.cause, []).append(finding)
     for cause, found in sorted(by_cause.items(), key=lambda item: -len(item[1])):
@@ -102,9 +103,9 @@ def _print_causes(findings: Sequence[Finding], *, show_all: bool) -> None:
             print(f"{word:<8} … and {len(found) - len(shown)} more; --verbose shows all.")
 
 
-def _print_summary(tasks: Sequence[Finding], checker: Checker) -> None:
+def _print_summary(tasks: Sequence[CheckFinding], checker: Checker) -> None:
     counts = Counter(finding.outcome for finding in tasks)
-    for outcome in Outcome:
+    for outcome in CheckOutcome:
         if counts[outcome]:
             causes = Counter(_summed_cause(f) for f in tasks if f.outcome is outcome)
             shown = [f"{visible(cause)} {n:,}" for cause, n in causes.most_common() if cause]
@@ -115,25 +116,24 @@ def _print_summary(tasks: Sequence[Finding], checker: Checker) -> None:
         print(f"Not evaluated without --run_code: {listing(fields, 40)} tasks.")
 
 
-def _summed_cause(finding: Finding) -> str:
-    if finding.outcome is not Outcome.ERROR:
+def _summed_cause(finding: CheckFinding) -> str:
+    if finding.outcome is not CheckOutcome.ERROR:
         return finding.cause
     return "a helper module failed" if finding.cause else "wrong keys, files or data"
 
 
-def _total(counts: Counter[Outcome]) -> str:
+def _total(counts: Counter[CheckOutcome]) -> str:
     """The last line: everything that was checked."""
-    parts = [f"{counts[Outcome.OK]} ok"]
-    if counts[Outcome.NO_DATA]:
-        parts.append(f"{counts[Outcome.NO_DATA]} {Outcome.NO_DATA.value}")
-    parts.append(f"{counts[Outcome.ERROR]} with errors")
-    rest = (Outcome.NEEDS_PACKAGE, Outcome.UNSUPPORTED, Outcome.NEEDS_CODE)
-    parts += [f"{counts[outcome]} {outcome.value}" for outcome in rest if counts[outcome]]
+    parts = [f"{counts[CheckOutcome.OK]} ok"]
+    if counts[CheckOutcome.NO_DATA]:
+        parts.append(f"{counts[CheckOutcome.NO_DATA]} {CheckOutcome.NO_DATA.value}")
+    parts.append(f"{counts[CheckOutcome.ERROR]} with errors")
+    parts += [f"{counts[outcome]} {outcome.value}" for outcome in _NOT_CHECKED if counts[outcome]]
     return f"{sum(counts.values())} checked: {', '.join(parts)}."
 
 
-def _line(finding: Finding, word: str) -> str:
-    if finding.outcome is Outcome.OK:
+def _line(finding: CheckFinding, word: str) -> str:
+    if finding.outcome is CheckOutcome.OK:
         return f"{word:<8} {finding.name}: {finding.docs} docs rendered"
     name = f"{finding.name}: " if finding.kind == "task" else ""
     return f"{word:<8} {name}{visible(finding.message, keep=chr(10))}"
@@ -163,7 +163,7 @@ class _Report:
         self._path = path
         self._lines: list[str] = []
 
-    def __call__(self, findings: Iterable[Finding]) -> None:
+    def __call__(self, findings: Iterable[CheckFinding]) -> None:
         if self._path is not None:
             self._lines += [json.dumps(_as_dict(finding)) for finding in findings]
 
@@ -186,7 +186,7 @@ def _report(path: str | None) -> Iterator[_Report]:
     report.save()
 
 
-def _as_dict(finding: Finding) -> dict[str, object]:
+def _as_dict(finding: CheckFinding) -> dict[str, object]:
     return {
         "name": finding.name,
         "kind": finding.kind,

@@ -6,7 +6,7 @@ so that memory grows neither with the number of choices nor with the number of s
 
 from __future__ import annotations
 
-from lm_eval.requests.building import Given, ask_in, build_requests, repeated, showing
+from lm_eval.requests.building import DocRef, ask_in, build_requests, repeated, showing
 from lm_eval.requests.contexts import build_contexts, with_text
 from lm_eval.requests.options import (
     PromptOptions,
@@ -32,10 +32,10 @@ from lm_eval.requests.values import (
 __all__ = [
     "Answer",
     "Answered",
+    "DocRef",
     "DocRequests",
     "FailedRequest",
     "GenerateRequest",
-    "Given",
     "LoglikelihoodRequest",
     "PromptOptions",
     "Reply",

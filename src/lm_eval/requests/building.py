@@ -49,8 +49,8 @@ def build_requests(
         if has_own_requests:
             requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
         else:
-            given = Given(name, doc_id, task.eval_docs[doc_id])
-            requests = ask_in(contexts, task, given, asked, gen_kwargs, options, shots)
+            ref = DocRef(name, doc_id, task.eval_docs[doc_id])
+            requests = ask_in(contexts, task, ref, asked, gen_kwargs, options, shots)
         if task.has_media:
             requests = showing(requests, task.media(doc_id))
         requests = repeated(requests, repeats)
@@ -58,8 +58,8 @@ def build_requests(
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """Whose requests are built: names for results, and the doc."""
+class DocRef:
+    """The task name, doc id and doc that a request belongs to."""
 
     name: str
     doc_id: int
@@ -69,7 +69,7 @@ class Given:
 def ask_in(
     contexts: Sequence[Context],
     task: ConfigurableTask,
-    given: Given,
+    ref: DocRef,
     asked: Asked,
     gen_kwargs: Mapping[str, Any],
     options: PromptOptions,
@@ -79,9 +79,9 @@ def ask_in(
 
     ``shots`` are the examples in them, which also stand before questions without content.
     """
-    kind, name, doc_id, doc = task.output_type, given.name, given.doc_id, given.doc
+    kind, name, doc_id, doc = task.output_type, ref.name, ref.doc_id, ref.doc
     if kind == "multiple_choice":
-        return _choice_requests(contexts, task, given, asked, options, shots)
+        return _choice_requests(contexts, task, ref, asked, options, shots)
     if kind == "loglikelihood":
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
     if kind == "loglikelihood_rolling":
@@ -92,7 +92,7 @@ def ask_in(
 def _choice_requests(
     contexts: Sequence[Context],
     task: ConfigurableTask,
-    given: Given,
+    ref: DocRef,
     asked: Asked,
     options: PromptOptions,
     shots: tuple[int, ...],
@@ -109,10 +109,10 @@ def _choice_requests(
         alone = without_question(task, asked, options)
         scored += [(alone, text) for text in texts]
     if task.scores_content_free:
-        for context in content_free(task, given.doc, asked, options, shots):
+        for context in content_free(task, ref.doc, asked, options, shots):
             scored += [(context, text) for text in texts]
     return tuple(
-        LoglikelihoodRequest(given.name, given.doc_id, index, context, text, given.doc)
+        LoglikelihoodRequest(ref.name, ref.doc_id, index, context, text, ref.doc)
         for index, (context, text) in enumerate(scored)
     )
 
@@ -142,8 +142,8 @@ def _own_requests(
         if instance.request_type == "loglikelihood_rolling":
             requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0]), doc))
         elif instance.request_type == "generate_until":
-            given = arguments[1] if len(arguments) > 1 else gen_kwargs
-            requests.append(GenerateRequest(task.name, doc_id, index, asked, given, doc))
+            own_kwargs = arguments[1] if len(arguments) > 1 else gen_kwargs
+            requests.append(GenerateRequest(task.name, doc_id, index, asked, own_kwargs, doc))
         else:
             requests.append(
                 LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]), doc)

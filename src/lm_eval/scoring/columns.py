@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 
-class Column:
+class ValueColumn:
     """Values of docs, added in any order; ``in_order`` has them in the order of the docs."""
 
     __slots__ = ("_places", "_values")

@@ -17,7 +17,7 @@ from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.clusters import Clusters
-from lm_eval.scoring.columns import Column
+from lm_eval.scoring.columns import ValueColumn
 from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.scoring.harness_aggregation import mean, perplexity
 from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
@@ -57,7 +57,7 @@ class FilterScores:
     def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
         self.clusters = Clusters(task)
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, ValueColumn] = {}
         self._named: dict[str, tuple[int, int]] = {}
         self._total = 0
         self._unmatched = 0
@@ -70,7 +70,7 @@ class FilterScores:
         self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
         for order, (name, value) in enumerate(doc.values.items()):
             if name not in self._columns:
-                self._columns[name] = Column()
+                self._columns[name] = ValueColumn()
                 self._named[name] = (place, order)
             elif place < self._named[name][0]:
                 self._named[name] = (place, order)

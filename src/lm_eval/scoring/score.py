@@ -27,7 +27,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.clusters import Clusters
-from lm_eval.scoring.columns import Column
+from lm_eval.scoring.columns import ValueColumn
 from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
@@ -139,7 +139,7 @@ class FormatScores:
     def __init__(self, task: ConfigurableTask, metrics: Sequence[Metric]) -> None:
         self._task = task
         self._metrics = metrics
-        self._values = {metric.name: Column() for metric in metrics}
+        self._values = {metric.name: ValueColumn() for metric in metrics}
         self._readings = _Readings() if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
         self._repeats = RepeatNotes()

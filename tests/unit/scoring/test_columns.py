@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.scoring.columns import Column, order_of
+from lm_eval.scoring.columns import ValueColumn, order_of
 
 NUMBERS = st.one_of(st.integers(0, 30), st.integers(-(2**40), 2**40))
 
@@ -20,7 +20,7 @@ def test_the_order_is_that_of_a_stable_sort(places: list[int]) -> None:
 
 @given(st.permutations(range(12)))
 def test_a_column_gives_values_by_place(places: list[int]) -> None:
-    column = Column()
+    column = ValueColumn()
     for place in places:
         column.add(place, place / 2)
     assert column.in_order() == [place / 2 for place in range(12)]
