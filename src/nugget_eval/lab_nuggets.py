@@ -57,7 +57,7 @@ class JudgedFolder:
     @property
     def model(self) -> str:
         """The judges."""
-        return "+".join(str(one["name"]) for one in self.summary["judges"])
+        return "+".join(str(judge["name"]) for judge in self.summary["judges"])
 
     @property
     def prompt(self) -> Mapping[str, Any]:
@@ -67,7 +67,7 @@ class JudgedFolder:
     @property
     def prompt_key(self) -> str:
         """What the prompts were made from; equal keys give equal prompts for one item."""
-        prints = [str(one.get("fingerprint")) for one in self.summary["prompts"].values()]
+        prints = [str(prompt.get("fingerprint")) for prompt in self.summary["prompts"].values()]
         return f"{self.format()['format']} ({', '.join(prints)})"
 
     @cached_property
@@ -104,12 +104,12 @@ class JudgedFolder:
 
     def usage(self) -> dict[str, Any]:
         """What all judges cost together."""
-        found: dict[str, Any] = {}
+        total: dict[str, Any] = {}
         for judge in self.summary["judges"]:
             for key, value in (judge.get("usage") or {}).items():
                 if isinstance(value, int | float):
-                    found[key] = found.get(key, 0) + value
-        return found
+                    total[key] = total.get(key, 0) + value
+        return total
 
     def counted(self) -> tuple[int, float]:
         """How many nuggets have a score, and its sum."""
@@ -237,7 +237,7 @@ def _flaw(row: Mapping[str, Any]) -> str | None:
         return wrong
     if not isinstance(row.get("texts", []), list):
         return "texts"
-    if not isinstance(numbers, list) or not all(isinstance(one, int) for one in numbers):
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
         return "nuggets"
     if not isinstance(labels, list) or len(labels) != len(numbers):
         return "labels"

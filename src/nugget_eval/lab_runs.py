@@ -55,22 +55,22 @@ class NuggetRun(StoredRun):
         from nugget_eval.lab_nuggets import JudgedFolder  # late: to look at a folder needs no judge
 
         opened = [JudgedFolder(folder) for folder in folders]
-        judges = sorted({one.model for one in opened})
+        judges = sorted({folder.model for folder in opened})
         if len(judges) > 1:
             raise ComparisonError(
                 f"{path} holds runs of several judges: {listing(judges)}. Give the folder of one of "
                 "them at a time."
             )
         file = SUMMARY if [path] == list(folders) else COMPARISON
-        place = path if path.is_file() else path / file
-        asked = _trials(place)
-        opened.sort(key=lambda one: asked.get(one.format()["format"], len(asked)))
-        found = {one.name: one for one in opened}
-        if len(found) < len(opened):
+        summary = path if path.is_file() else path / file
+        asked = _trials(summary)
+        opened.sort(key=lambda folder: asked.get(folder.format()["format"], len(asked)))
+        by_name = {folder.name: folder for folder in opened}
+        if len(by_name) < len(opened):
             raise ComparisonError(
                 f"{path} holds two runs of one prompt and format type. Give the folder of one of them."
             )
-        return cls(place, _results(found), found)
+        return cls(summary, _results(by_name), by_name)
 
     def samples_path(self, name: str) -> Path:
         """The replies file of a result."""
@@ -103,7 +103,7 @@ def _folders(path: Path) -> list[Path]:
         return [folder]
     if not (folder / COMPARISON).is_file():
         return []
-    return sorted(one for one in folder.iterdir() if one.is_dir() and _is_run(one))
+    return sorted(trial for trial in folder.iterdir() if trial.is_dir() and _is_run(trial))
 
 
 def _trials(path: Path) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _trials(path: Path) -> dict[str, int]:
         names = list(json.loads(path.read_text(encoding="utf-8"))["trials"])
     except (OSError, ValueError, KeyError, TypeError):  # the folders have all else
         return {}
-    return {str(name): place for place, name in enumerate(names)}
+    return {str(name): rank for rank, name in enumerate(names)}
 
 
 def _is_run(folder: Path) -> bool:

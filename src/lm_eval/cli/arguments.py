@@ -27,8 +27,8 @@ _SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 def split_list(values: Sequence[str] | str | None) -> list[str]:
     """Names given with commas or spaces between, as one list."""
-    given = [values] if isinstance(values, str) else values or []
-    return [name.strip() for value in given for name in value.split(",") if name.strip()]
+    texts = [values] if isinstance(values, str) else values or []
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
 def parse_seeds(text: str | int) -> dict[str, int | None]:
@@ -82,9 +82,9 @@ def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] 
 
 
 def option_file_tokens(
-    path: str, defaults: Mapping[str, Any], refused: Mapping[str, str] | None = None
+    file: str, defaults: Mapping[str, Any], refused: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The options of a ``--config`` file as they would stand on the command line.
+    """The options of a ``--config`` file as they would be written on the command line.
 
     They go through the same checks there, and what the user typed comes after them and wins.
     ``defaults`` holds every option and its value where none is given, ``refused`` those that are known
@@ -94,23 +94,23 @@ def option_file_tokens(
 
     valid = [name for name in defaults if name not in ("command", "config")]
     tokens: list[str] = []
-    for name, value in load_yaml(path, run_code=False).items():
+    for name, value in load_yaml(file, run_code=False).items():
         if refused and f"--{name}" in refused:
             if value:
-                raise UsageError(f"{path}: {name} is not supported. {refused[f'--{name}']}")
+                raise UsageError(f"{file}: {name} is not supported. {refused[f'--{name}']}")
             continue
         if name not in valid:
             raise UsageError(
-                f"{path}: unknown option {str(name)!r}.{did_you_mean(str(name), valid)} "
+                f"{file}: unknown option {str(name)!r}.{did_you_mean(str(name), valid)} "
                 f"Options: {listing(valid, 40)}."
             )
         is_switch = isinstance(defaults[name], bool)
         if is_switch and not isinstance(value, bool):
-            raise UsageError(f"{path}: {name} is a switch: true or false, not {shorten(value)}.")
+            raise UsageError(f"{file}: {name} is a switch: true or false, not {shorten(value)}.")
         if is_switch:
             tokens += [f"--{name}"] if value else []
         elif isinstance(value, list) and name in ("include_path", "format_path"):
-            tokens += [f"--{name}={one}" for one in value]
+            tokens += [f"--{name}={path}" for path in value]
         elif value is not None:
             tokens.append(f"--{name}={_as_argument(value)}")
     return tokens

@@ -97,17 +97,17 @@ class Checker:
 
     def _task(self, name: str) -> CheckFinding:
         try:
-            found = self.manager.read(name)
+            config = self.manager.read(name)
         except CodeNotRunError:
             self.not_evaluated["class"] += 1
             return CheckFinding(name, CheckOutcome.NO_DATA, "a Python class")
-        if not isinstance(found, TaskConfig):
+        if not isinstance(config, TaskConfig):
             return CheckFinding(name, CheckOutcome.NO_DATA, "a Python class")
-        task = ConfigurableTask(found)
+        task = ConfigurableTask(config)
         if self.run_code:
-            found.load_helpers()
+            config.load_helpers()
         else:
-            self.not_evaluated.update({key for key, _ in found.functions()})
+            self.not_evaluated.update({key for key, _ in config.functions()})
         task.check_config()
         metric_names(task)
         source = task.data_from

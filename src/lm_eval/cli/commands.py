@@ -52,26 +52,26 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     Without a command, options belong to ``run``; nothing at all asks for help.
     """
     parser = build_parser()
-    given = list(arguments) or ["--help"]
-    if given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
-        given.insert(0, "run")
-    if not given[0].startswith("-") and given[0] not in COMMANDS:
+    words = list(arguments) or ["--help"]
+    if words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
+        words.insert(0, "run")
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
         raise UsageError(
-            f"Unknown command {given[0]!r}.{did_you_mean(given[0], COMMANDS)} Commands: "
+            f"Unknown command {words[0]!r}.{did_you_mean(words[0], COMMANDS)} Commands: "
             f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
         )
-    args = parsed(parser, given)
-    check_repeated(parser, args.command, given)
+    args = parsed(parser, words)
+    check_repeated(parser, args.command, words)
     path = getattr(args, "config", None)
     if path is not None:
         from lm_eval.cli.arguments import option_file_tokens
 
         tokens = option_file_tokens(path, vars(parsed(parser, [args.command])), REFUSED)
         try:
-            args = parsed(parser, [args.command, *tokens, *given[1:]])
+            args = parsed(parser, [args.command, *tokens, *words[1:]])
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
-    args.command_line = ["lm-eval", *given]
+    args.command_line = ["lm-eval", *words]
     return args
 
 

@@ -12,7 +12,7 @@ from lm_eval.cli.options import add_asking, add_loading, add_paths
 from lm_eval.cli.program import examples, one_of, real_number, whole_number
 
 IN_TERMINAL = "-"
-"""What stands for ``--plots`` without a folder."""
+"""The value of ``--plots`` without a folder."""
 
 
 def add_compare(commands: Any) -> None:

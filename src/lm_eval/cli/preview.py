@@ -103,7 +103,7 @@ def _show(
 
 
 def _order(doc: DocRequests) -> str:
-    """Which choices of the data stand where, numbered from 1."""
+    """The choices of the data in the order shown, numbered from 1."""
     return f"choices in the order {' '.join(str(place + 1) for place in doc.order)}"
 
 
@@ -170,7 +170,7 @@ def _token_facts(
     task.set_fewshot_seed(task.seed)  # the sample begins where a run does
     sample = list(build_requests(task, range(min(CHECKED_DOCS, len(task.eval_docs))), options))
     report = report_borders(task, sample, len(sample), model)
-    problems = [("warning", visible(one)) for one in report.sentences()] if report else []
+    problems = [("warning", visible(sentence)) for sentence in report.sentences()] if report else []
     fine = f"in all of the {len(sample)} docs looked at, every choice is tokens of its own"
     return [("tokens", shown), *(problems or [("borders", fine)])]
 
@@ -185,7 +185,7 @@ def _shown_tokens(border: Border, decode: Decode | None) -> str:
 def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
     """Which file and line each field came from."""
     raw = task.config.raw
-    found = []
+    origins = []
     specs = (
         ("doc_to_text", "question", raw.text),
         ("doc_to_choice", "choices", raw.choice),
@@ -196,20 +196,20 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
             continue
         place = locate_key(task.config.source, (key,)) if task.config.source else None
         where = f"{place[0]}, line {place[1]}" if place else "default"
-        found.append((label, f"{visible(shorten(spec, 60))} ({key}; {where})"))
-    return found
+        origins.append((label, f"{visible(shorten(spec, 60))} ({key}; {where})"))
+    return origins
 
 
 def _generation(task: ConfigurableTask, options: PromptOptions) -> str:
-    given = dict(generation_kwargs(task, options))
-    until = given.pop("until", None) or []
+    kwargs = dict(generation_kwargs(task, options))
+    until = kwargs.pop("until", None) or []
     stops = ", ".join(repr(stop) for stop in ([until] if isinstance(until, str) else until))
-    return visible(f"{stops or 'the end'}  {_one_line(given)}")
+    return visible(f"{stops or 'the end'}  {_one_line(kwargs)}")
 
 
 def _one_line(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {value[key]!r}" for key in value)
     if isinstance(value, list):
-        return "; then ".join(_one_line(one) for one in value)
+        return "; then ".join(_one_line(item) for item in value)
     return str(value)

@@ -38,7 +38,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def examples(*lines: tuple[str, str]) -> str:
-    """What stands below the options of a command: commands to try, and what each of them shows."""
+    """The end of a command's help: commands to try, and what each of them shows."""
     width = max(len(command) for command, _ in lines)
     shown = [f"{command:{width}}   {about}" for command, about in lines]
     return "Try:  " + "\n      ".join(shown)
@@ -61,7 +61,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
 
 
 def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
-    """Refuse an option with several values that stands twice: the first ones would be dropped."""
+    """Refuse an option with several values that is given twice: the first ones would be dropped."""
     names = [word.partition("=")[0] for word in given]
     for action in _actions(parser, command):
         has_list = isinstance(action, argparse._StoreAction) and action.nargs == "+"
@@ -75,15 +75,16 @@ def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequenc
 
 def _options(parser: argparse.ArgumentParser, command: str) -> list[str]:
     """The long options of a command, without what is given by its place alone."""
-    shown = [one for one in _actions(parser, command) if one.help is not argparse.SUPPRESS]
+    actions = _actions(parser, command)
+    shown = [action for action in actions if action.help is not argparse.SUPPRESS]
     return [name for action in shown for name in action.option_strings if name.startswith("--")]
 
 
 def _actions(parser: argparse.ArgumentParser, command: str) -> list[argparse.Action]:
     """What a command takes."""
-    commands = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
-    chosen = [one.choices[command] for one in commands if command in one.choices]
-    return [action for one in chosen or [parser] for action in one._actions]
+    subparsers = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    chosen = [action.choices[command] for action in subparsers if command in action.choices]
+    return [action for each in chosen or [parser] for action in each._actions]
 
 
 def run_program(name: str, call: Callable[[], int]) -> int:

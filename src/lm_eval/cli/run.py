@@ -212,6 +212,6 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
 
 def show_config(prepared: Sequence[Prepared]) -> None:
     """Print the config of each task, as the results file will hold it."""
-    for one in prepared:
-        print(f"── {visible(one.task.name)}")
-        print(visible(redacted_text(to_json(one.task.config.to_dict(), indent=2)), keep=chr(10)))
+    for task in (each.task for each in prepared):
+        print(f"── {visible(task.name)}")
+        print(visible(redacted_text(to_json(task.config.to_dict(), indent=2)), keep=chr(10)))

@@ -101,14 +101,14 @@ def _gold(target: Any, choices: tuple[str, ...], answers: AnswerKind) -> tuple[A
     if not accepted:
         raise GoldError("doc_to_target gives an empty list: no answer would be right.")
     if choices:
-        places = tuple([resolve_gold(one, choices) for one in accepted])
+        places = tuple([resolve_gold(answer, choices) for answer in accepted])
         return places if answers == "choice" else tuple(choices[place] for place in places)
-    return tuple(str(one) for one in accepted)
+    return tuple(str(answer) for answer in accepted)
 
 
 def _order(target: Any, choices: Sequence[str]) -> tuple[int, ...]:
     places = (
-        tuple(resolve_gold(one, choices) for one in target)
+        tuple(resolve_gold(answer, choices) for answer in target)
         if isinstance(target, list | tuple)
         else ()
     )

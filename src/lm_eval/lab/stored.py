@@ -26,7 +26,7 @@ _STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
 _RESULTS_NAME = re.compile(rf"{_STAMP}\.json$")
 _RUN_FILE = re.compile(rf"{_STAMP}\.jsonl?$")
 PLAIN = "plain"
-"""What stands for the format of a task that was asked without one."""
+"""The name given to the format of a task that was asked without one."""
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
@@ -79,13 +79,13 @@ class StoredRun:
     def arguments(self) -> dict[str, str]:
         """What the model was opened with, as text."""
         config = self.results.get("config")
-        given = config.get("model_args") if isinstance(config, Mapping) else None
-        if isinstance(given, str):
-            parts = (part.partition("=") for part in given.split(",") if part.strip())
+        arguments = config.get("model_args") if isinstance(config, Mapping) else None
+        if isinstance(arguments, str):
+            parts = (part.partition("=") for part in arguments.split(",") if part.strip())
             return {name.strip(): value.strip() for name, _, value in parts}
-        if not isinstance(given, Mapping):
+        if not isinstance(arguments, Mapping):
             return {}
-        return {str(name): str(value) for name, value in given.items()}
+        return {str(name): str(value) for name, value in arguments.items()}
 
     @property
     def names(self) -> list[str]:
@@ -102,7 +102,7 @@ class StoredRun:
         return name.rpartition("@")[0] if self.format_of(name) is not None and "@" in name else name
 
     def samples_path(self, name: str) -> Path:
-        """Where the samples of a result stand; an error where there are none."""
+        """The samples file of a result; an error where there is none."""
         known = self.results.get("samples_files", {}).get(name)
         stamp = _RESULTS_NAME.search(self.path.name)
         if known is None and stamp is not None:
@@ -134,18 +134,19 @@ class StoredRun:
                 yield sample
 
     def items(self, name: str, filter_name: str = "none") -> ItemColumns:
-        """The scores of a result item by item; from its samples where no items file is there."""
-        for columns in (found := self._columns.get(name) or self._columns_of_samples(name)):
+        """The scores of a result item by item; from its samples where there is no items file."""
+        by_filter = self._columns.get(name) or self._columns_of_samples(name)
+        for columns in by_filter:
             if columns.filter == filter_name:
                 return columns
         raise ComparisonError(
             f"{self.path} has no items of {name!r} under filter {filter_name!r}. Filters: "
-            f"{listing([columns.filter for columns in found])}."
+            f"{listing([columns.filter for columns in by_filter])}."
         )
 
     def _columns_of_samples(self, name: str) -> list[ItemColumns]:
         try:
-            return [_checked(one) for one in columns_of_samples(name, self.samples(name))]
+            return [_checked(columns) for columns in columns_of_samples(name, self.samples(name))]
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise ComparisonError(
                 f"{self.samples_path(name)} is damaged: its samples do not hold what a run writes. Run "
@@ -157,18 +158,18 @@ class StoredRun:
         path = self.path.parent / Path(str(self.results.get("items_file", ""))).name
         if not path.is_file():
             return {}
-        found: dict[str, list[ItemColumns]] = {}
+        by_name: dict[str, list[ItemColumns]] = {}
         content = _bytes(path)
         try:
             for values in json.loads(content).get("items", ()):
                 columns = _checked(ItemColumns.from_dict(values))
-                found.setdefault(columns.name, []).append(columns)
+                by_name.setdefault(columns.name, []).append(columns)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             raise ComparisonError(
                 f"{path} is damaged: it does not hold what a run writes there. Delete it, and the "
                 "samples beside it are read instead."
             ) from None
-        return found
+        return by_name
 
 
 _SHAPES: Mapping[str, tuple[type, ...]] = {
@@ -182,7 +183,7 @@ _SHAPES: Mapping[str, tuple[type, ...]] = {
 
 
 def _wrong_in(sample: Any) -> str | None:
-    """What makes a line no sample, in words; None where it is one."""
+    """Why a line is not a sample, in words; None where it is one."""
     if not isinstance(sample, dict):
         return "is no sample: it holds no object"
     for key, types in _SHAPES.items():
@@ -205,8 +206,8 @@ def _number(value: float | None) -> float | None:
 def _checked(columns: ItemColumns) -> ItemColumns:
     """The columns, if all are equally long, metrics are numbers and what was read are shares."""
     others: list[Sequence[Any]] = [columns.docs, columns.shots, *columns.metrics.values()]
-    others += [one for one in (columns.read, columns.clusters) if one is not None]
-    if not isinstance(columns.name, str) or any(len(one) != len(columns) for one in others):
+    others += [column for column in (columns.read, columns.clusters) if column is not None]
+    if not isinstance(columns.name, str) or any(len(other) != len(columns) for other in others):
         raise ValueError(columns.name)
     for name, values in columns.metrics.items():
         if not all(value is None or isinstance(value, int | float) for value in values):
@@ -218,15 +219,15 @@ def _checked(columns: ItemColumns) -> ItemColumns:
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
-    """The runs at these places: results files, or folders with results files somewhere below."""
-    found: dict[Path, StoredRun] = {}
+    """The runs at these paths: results files, or folders with results files at any depth."""
+    runs: dict[Path, StoredRun] = {}
     for path in paths:
         try:
             for run in _open(Path(path).expanduser()):
-                found.setdefault(run.path.resolve(), run)
+                runs.setdefault(run.path.resolve(), run)
         except OSError as error:
             raise _unreadable(error, Path(path)) from None
-    return list(found.values())
+    return list(runs.values())
 
 
 def _open(path: Path) -> list[StoredRun]:
@@ -270,10 +271,10 @@ def _results_files(folder: Path) -> Iterator[Path]:
     def stop(error: OSError) -> None:
         raise error
 
-    for place, _, names in os.walk(folder, onerror=stop):
+    for parent, _, names in os.walk(folder, onerror=stop):
         for name in names:
             if _RESULTS_NAME.search(name) and not name.startswith(_NOT_RESULTS):
-                yield Path(place, name)
+                yield Path(parent, name)
 
 
 def _run(path: Path) -> StoredRun:

@@ -12,7 +12,7 @@ from lm_eval.stats.orders import recall_spread
 ACC_DEBIASED, ACC_OVER_ORDERS = "acc_debiased", "acc_over_orders"
 """The metrics that are made from the answers in several orders."""
 Shares = tuple[float | None, ...]
-"""One for each position; None where nothing stands or is right there."""
+"""One for each position; None where no choice is shown or right."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,18 +34,18 @@ class ChoiceOrder:
     labels: tuple[str, ...]
     """What the positions are called."""
     recall: Shares
-    """Right ÷ docs whose gold stands there, in the order of the data."""
+    """Right ÷ docs whose gold is there, in the order of the data."""
     recall_debiased: Shares
     picked: Shares
     """Picked ÷ docs that have the position and an answer, in the order of the data."""
     picked_over_orders: Shares
-    """The same over all orders of permuted docs, in which every choice stands everywhere."""
+    """The same over all orders of permuted docs, in which every choice is at every position."""
     moved: tuple[Estimate | None, ...]
     """The score of permuted docs if their gold always stood there."""
     changed: Estimate | None
     """The share of permuted docs whose answer is not the same choice in every order."""
     priors: Mapping[int, tuple[float, ...]]
-    """Number of choices → how likely each position is, whatever stands there."""
+    """Number of choices → how likely each position is, whatever choice is there."""
     ties: int
     """Debiased answers that are several choices at once: each of them is right in part."""
     unanswered: int
@@ -107,7 +107,7 @@ class ChoiceOrder:
             "rstd_debiased": self.rstd_debiased,
             "picked": list(self.picked),
             "picked_over_orders": list(self.picked_over_orders),
-            "acc_if_gold_at": [None if one is None else asdict(one) for one in self.moved],
+            "acc_if_gold_at": [None if acc is None else asdict(acc) for acc in self.moved],
             "answer_changes": None if self.changed is None else asdict(self.changed),
             "priors": {str(count): list(prior) for count, prior in self.priors.items()},
             "ties": self.ties,

@@ -54,15 +54,15 @@ class Clusters:
 
         if not self._numbers:
             return []
-        found, count = [], len(self._numbers)
+        notes, count = [], len(self._numbers)
         if count < FEW_CLUSTERS:
-            found.append(
+            notes.append(
                 f"docs come in {count} cluster{'s' if count > 1 else ''} (`cluster` of the task): with "
                 f"fewer than {FEW_CLUSTERS}, intervals over clusters tend to be too narrow"
             )
         if self._plain:
-            found.append(
+            notes.append(
                 f"the interval of {', '.join(self._plain)} takes docs as independent: it is no mean, so "
                 "clusters are not in it"
             )
-        return found
+        return notes

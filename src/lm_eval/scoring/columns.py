@@ -39,7 +39,7 @@ class ValueColumn:
 
 
 def order_of(places: Sequence[int]) -> Sequence[int]:
-    """Where the smallest of ``places`` stands, then the next; a range if they are in order.
+    """The index of the smallest of ``places``, then of the next; a range if they are in order.
 
     Equal ones stay in their order. Those of a run are the numbers of its docs, each once: they are
     sorted without a Python object for each.
@@ -48,9 +48,9 @@ def order_of(places: Sequence[int]) -> Sequence[int]:
         return range(len(places))
     if min(places) < 0 or max(places) >= 4 * len(places):
         return sorted(range(len(places)), key=places.__getitem__)
-    found = array("q", [-1]) * (max(places) + 1)
-    for at, place in enumerate(places):
-        if found[place] >= 0:
+    index_of = array("q", [-1]) * (max(places) + 1)
+    for index, place in enumerate(places):
+        if index_of[place] >= 0:
             return sorted(range(len(places)), key=places.__getitem__)
-        found[place] = at
-    return array("q", (at for at in found if at >= 0))
+        index_of[place] = index
+    return array("q", (index for index in index_of if index >= 0))

@@ -22,7 +22,7 @@ def exact_match(
     ignore_punctuation: bool = False,
     ignore_numbers: bool = False,
 ) -> dict[str, float]:
-    """``{"exact_match": share}``. The options apply in the order in which they stand here.
+    """``{"exact_match": share}``. The options apply in the order of the signature.
 
     Punctuation and numbers are the ASCII ones. A prediction that is a list counts by its parts.
     """
@@ -48,7 +48,7 @@ def _map(change: Callable[[str], str], values: list[Any]) -> list[Any]:
 
     def changed(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
-            return [changed(one) for one in value]
+            return [changed(part) for part in value]
         return change(value).rstrip("\0") if isinstance(value, str) else value
 
     return [changed(value) for value in values]
@@ -80,16 +80,16 @@ def _lower(values: list[Any]) -> list[Any]:
     return _map(lambda text: text.lower()[:width], values)
 
 
-def _compare(given: Any, wanted: Any) -> Iterable[bool]:
-    """Equality part by part, as arrays are compared: last dimensions stand against each other, and
-    a single part against all of the other side."""
-    given, wanted = _wrap(given, _depth(wanted)), _wrap(wanted, _depth(given))
-    if not isinstance(given, list):
-        yield bool(given == wanted)
-    elif len(given) == len(wanted) or 1 in (len(given), len(wanted)):
-        many = max(len(given), len(wanted)) if given and wanted else 0
-        for place in range(many):
-            yield from _compare(given[place % len(given)], wanted[place % len(wanted)])
+def _compare(predicted: Any, wanted: Any) -> Iterable[bool]:
+    """Equality part by part, as arrays are compared: the last dimensions are aligned, and a
+    single part is compared with all of the other side."""
+    predicted, wanted = _wrap(predicted, _depth(wanted)), _wrap(wanted, _depth(predicted))
+    if not isinstance(predicted, list):
+        yield bool(predicted == wanted)
+    elif len(predicted) == len(wanted) or 1 in (len(predicted), len(wanted)):
+        many = max(len(predicted), len(wanted)) if predicted and wanted else 0
+        for index in range(many):
+            yield from _compare(predicted[index % len(predicted)], wanted[index % len(wanted)])
     else:
         yield False
 

@@ -207,7 +207,7 @@ def _gold_text(
 
 def _chosen(gold: Any, choices: Sequence[Any]) -> Any:
     if isinstance(gold, list):
-        return [_chosen(one, choices) for one in gold]
+        return [_chosen(each, choices) for each in gold]
     if isinstance(gold, int) and -len(choices) <= gold < len(choices):
         return choices[gold]
     if gold in choices:
@@ -236,6 +236,6 @@ def _any_target(spec: MetricSpec, golds: Sequence[Any], response: Any) -> float:
             references=golds, predictions=[response] * len(golds), **spec.options
         )
         return 1.0 if scores[spec.name] > 0.0 else 0.0
-    found = (_call(spec, gold, response) for gold in golds)
-    scores = [one[spec.name] if isinstance(one, Mapping) else one for one in found]
+    values = (_call(spec, gold, response) for gold in golds)
+    scores = [value[spec.name] if isinstance(value, Mapping) else value for value in values]
     return 1.0 if any(scores) else 0.0

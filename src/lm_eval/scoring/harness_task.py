@@ -100,7 +100,7 @@ class HarnessScorer:
     """Scores one harness task. Making one checks its filters and metrics.
 
     ``only_predicts`` filters the responses and scores none: where text is generated, the metric
-    ``bypass`` stands in the place of scores.
+    ``bypass`` takes the place of scores.
     """
 
     def __init__(self, task: ConfigurableTask, *, only_predicts: bool = False) -> None:
@@ -151,7 +151,9 @@ class HarnessScorer:
         self, docs: Sequence[DocRequests], answers: Sequence[Sequence[Answer]]
     ) -> list[list[FilteredDoc]]:
         """For each filter, every doc in order."""
-        responses = [self._responses(doc, given) for doc, given in zip(docs, answers, strict=True)]
+        responses = [
+            self._responses(doc, of_doc) for doc, of_doc in zip(docs, answers, strict=True)
+        ]
         return [self._filtered(pipeline, docs, responses, answers) for pipeline in self.pipelines]
 
     def result(
@@ -167,8 +169,8 @@ class HarnessScorer:
         task = self.task
         estimates: dict[str, Estimate] = {}
         for name, values in scores.values():
-            found = self._estimate(name, values, bootstrap_iters)
-            estimates[name] = self._clustered(name, values, found, scores)
+            plain = self._estimate(name, values, bootstrap_iters)
+            estimates[name] = self._clustered(name, values, plain, scores)
         higher = {
             name: True if better is None else better
             for name, better in self._higher_is_better().items()
@@ -200,13 +202,13 @@ class HarnessScorer:
 
     def _metric_list(self) -> Any:
         """The task's list, with the metric of its own ``normalization`` where that is not in it."""
-        given, metric = self.task.config.metric_list, self._own_metric
-        if metric is None or (given is not None and not isinstance(given, list)):
-            return given
-        entries = DEFAULT_METRICS[self.task.output_type] if given is None else given
-        listed = [{"metric": one} if isinstance(one, str) else one for one in entries]
-        is_there = any(isinstance(e, Mapping) and e.get("metric") == metric for e in listed)
-        return listed if is_there else [*listed, {"metric": metric}]
+        written, metric = self.task.config.metric_list, self._own_metric
+        if metric is None or (written is not None and not isinstance(written, list)):
+            return written
+        entries = DEFAULT_METRICS[self.task.output_type] if written is None else written
+        listed = [{"metric": entry} if isinstance(entry, str) else entry for entry in entries]
+        is_listed = any(isinstance(e, Mapping) and e.get("metric") == metric for e in listed)
+        return listed if is_listed else [*listed, {"metric": metric}]
 
     @property
     def _own_metric(self) -> str | None:
@@ -226,9 +228,9 @@ class HarnessScorer:
 
     # Responses
 
-    def _responses(self, doc: DocRequests, given: Sequence[Answer]) -> list[list[Any]]:
+    def _responses(self, doc: DocRequests, answers: Sequence[Answer]) -> list[list[Any]]:
         """The answers to each request: as many as it has repeats."""
-        plain = [_plain(answer) for answer in given]
+        plain = [_plain(answer) for answer in answers]
         return [plain[at : at + doc.repeats] for at in range(0, len(plain), doc.repeats)]
 
     def _filtered(
@@ -238,24 +240,24 @@ class HarnessScorer:
         responses: Sequence[list[list[Any]]],
         answers: Sequence[Sequence[Answer]],
     ) -> list[FilteredDoc]:
-        flat = [one for given in responses for one in given]
+        flat = [response for of_doc in responses for response in of_doc]
         owners = [
             self.task.eval_docs[doc.doc_id]
-            for doc, given in zip(docs, responses, strict=True)
-            for _ in given
+            for doc, of_doc in zip(docs, responses, strict=True)
+            for _ in of_doc
         ]
         kept = iter(pipeline.apply(flat, owners))
-        found = []
-        for doc, given, said in zip(docs, responses, answers, strict=True):
-            left = [next(kept) for _ in given]
+        filtered = []
+        for doc, of_doc, of_model in zip(docs, responses, answers, strict=True):
+            left = [next(kept) for _ in of_doc]
             values = self._values(doc, left)
-            found.append(FilteredDoc(doc, pipeline.name, given, left, values, said))
-        return found
+            filtered.append(FilteredDoc(doc, pipeline.name, of_doc, left, values, of_model))
+        return filtered
 
     def _values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         try:
             return self._score(doc, left)
-        except MissingExtraError:  # it is no doc's
+        except MissingExtraError:  # not the fault of one doc
             raise
         except LmEvalError as error:
             raise type(error)(f"{self._place(doc)}{error}") from error
@@ -360,7 +362,7 @@ class HarnessScorer:
         return self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
 
     def _clustered(
-        self, name: str, values: Sequence[Any], found: Estimate, scores: FilterScores
+        self, name: str, values: Sequence[Any], plain: Estimate, scores: FilterScores
     ) -> Estimate:
         """The estimate with its interval over clusters, where docs have them and it is a mean.
 
@@ -368,14 +370,14 @@ class HarnessScorer:
         """
         clusters = scores.clusters
         if not clusters:
-            return found
-        is_number = all(isinstance(one, int | float) and math.isfinite(one) for one in values)
-        if not is_number or self._aggregation_of(name) is not mean:
+            return plain
+        are_numbers = all(isinstance(v, int | float) and math.isfinite(v) for v in values)
+        if not are_numbers or self._aggregation_of(name) is not mean:
             clusters.left_plain(name)
-            return found
-        made = clusters.estimate([float(one) for one in values], scores.places(name))
-        stderr = found.stderr if self.task.parity else made.stderr
-        return replace(made, value=found.value, stderr=stderr)
+            return plain
+        clustered = clusters.estimate([float(value) for value in values], scores.places(name))
+        stderr = plain.stderr if self.task.parity else clustered.stderr
+        return replace(clustered, value=plain.value, stderr=stderr)
 
 
 def _with_interval(
@@ -386,13 +388,14 @@ def _with_interval(
     A perplexity is the power of a mean, so its interval is that of the mean, taken to the same power:
     it is never below 0, and longer above the value than below it.
     """
-    is_share = all(isinstance(one, int | float) and one in (0, 1) for one in values)
+    is_share = all(isinstance(v, int | float) and v in (0, 1) for v in values)
     if is_share or (aggregation in (mean, perplexity) and all(map(math.isfinite, values))):
-        found = mean_estimate([float(one) for one in values])
+        of_mean = mean_estimate([float(v) for v in values])
         if aggregation is perplexity and not is_share:
-            found = replace(found, value=value, low=_power(found.high), high=_power(found.low))
-        if math.isclose(found.value, value):
-            return replace(found, value=value, stderr=stderr)
+            low, high = _power(of_mean.high), _power(of_mean.low)
+            of_mean = replace(of_mean, value=value, low=low, high=high)
+        if math.isclose(of_mean.value, value):
+            return replace(of_mean, value=value, stderr=stderr)
     if stderr is None:
         return Estimate(value, None, None, None, len(values), "none")
     half = NormalDist().inv_cdf(0.975) * stderr

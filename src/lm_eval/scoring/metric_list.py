@@ -74,7 +74,7 @@ class MetricList:
 
     def find(self, name: str) -> MetricSpec | None:
         """The entry that says how to aggregate a score."""
-        # A name that stands twice has the later entry's settings.
+        # A name listed twice has the settings of the later entry.
         by_name = {spec.name: spec for spec in self.specs}
         return by_name.get(name) or by_name.get(self.sources.get(name, ""))
 
@@ -110,7 +110,7 @@ def parse_metric_list(
             f"{metric_list!r}."
         )
     specs = [_spec(entry, output_type, where, has_process_results) for entry in metric_list]
-    # A name that stands twice is one score: its first place, its last settings.
+    # A name listed twice is one score: in its first place, with its last settings.
     return MetricList(list({spec.name: spec for spec in specs}.values()))
 
 

@@ -144,7 +144,7 @@ def _pair_of_choice(outcome: ChoiceOutcome) -> tuple[Any, Any]:
 
 
 def _pair_of_text(outcome: TextOutcome) -> tuple[Any, Any]:
-    """Gold and answer for a confusion table; an unread answer is no class."""
+    """Gold and answer for a confusion table; an unread answer is of no class."""
     if not outcome.reading.is_answer:
         return outcome.gold[0], None
     return outcome.gold[0], outcome.gold[0] if is_right(outcome) else outcome.reading.value

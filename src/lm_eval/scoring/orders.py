@@ -2,7 +2,7 @@
 
 In: docs with their requests and answers in every order. Out: for each doc what was picked in each
 order and what is left without the positions; for a task a ``ChoiceOrder``. A place is that of a choice
-in the data, a position is where it stands in a prompt.
+in the data, a position is where a prompt shows it.
 """
 
 from __future__ import annotations
@@ -81,17 +81,17 @@ def in_orders(
     task: ConfigurableTask, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
 ) -> list[InOrder]:
     """The doc in each of its orders with the answers to it, that of the data first."""
-    found, start = [], 0
-    for one in (doc.own, *doc.reordered):
-        given = answers[start : start + len(one.requests)]
-        start += len(given)
-        rounds: list[Sequence[Answer]] = [given]
-        if not one.asked.continuations:  # text: every repeat is an answer of its own
-            rounds = [[answer] for answer in given]
-        outcomes = tuple(outcome_of(task, one, some, is_prefilled=is_prefilled) for some in rounds)
-        order = one.order or tuple(range(len(one.asked.continuations or one.asked.choices)))
-        found.append(InOrder(one, given, order, outcomes))
-    return found
+    views, start = [], 0
+    for view in (doc.own, *doc.reordered):
+        to_view = answers[start : start + len(view.requests)]
+        start += len(to_view)
+        rounds: list[Sequence[Answer]] = [to_view]
+        if not view.asked.continuations:  # text: every repeat is an answer of its own
+            rounds = [[answer] for answer in to_view]
+        outcomes = tuple(outcome_of(task, view, each, is_prefilled=is_prefilled) for each in rounds)
+        order = view.order or tuple(range(len(view.asked.continuations or view.asked.choices)))
+        views.append(InOrder(view, to_view, order, outcomes))
+    return views
 
 
 def _position(outcome: Outcome) -> int | None:
@@ -122,19 +122,19 @@ def debiased(views: Sequence[InOrder]) -> Debiased:
     if len(rows) == 1:  # nothing to take a mean of: the score as it is, its first choice in a tie
         place = views[0].place
         return Debiased(() if place is None else (place,))
-    found = content(rows)
-    return Debiased(best(found), found)
+    shares = content(rows)
+    return Debiased(best(shares), shares)
 
 
 def debiased_by(view: InOrder, prior: Sequence[float]) -> Debiased:
     """The answer in one order without the prior of its positions."""
     assert view.logprobs is not None, "pride is for scored labels"
-    found = without_prior(view.logprobs, prior)
-    return Debiased(best(found), found)
+    shares = without_prior(view.logprobs, prior)
+    return Debiased(best(shares), shares)
 
 
 def prior_of(views: Sequence[InOrder]) -> tuple[float, ...] | None:
-    """How likely the positions are, whatever stands there; None for one order, or for text."""
+    """How likely the positions are, whatever choice is there; None for one order, or for text."""
     rows = [view.logprobs for view in views if view.logprobs is not None]
     return position_prior(rows) if len(rows) > 1 else None
 
@@ -176,7 +176,7 @@ class OrderTally:
         first = views[0]
         self._count(views, answer)
         self._is_vote |= first.logprobs is None
-        if first.doc.left_in_place == NOT_SHOWN:  # its choices stand nowhere
+        if first.doc.left_in_place == NOT_SHOWN:  # its choices have no positions
             return
         if len(labels) > len(self._labels):
             self._labels = tuple(labels)
@@ -225,7 +225,7 @@ class OrderTally:
         self._docs["unanswered"] += answer is None or not answer.places
 
     def _move(self, views: Iterable[InOrder]) -> None:
-        """Count each position's share of right answers while this doc's gold stands there."""
+        """Count each position's share of right answers while this doc's gold is there."""
         right = _ByPosition()
         for view in views:
             if len(view.gold) == 1:
@@ -248,12 +248,11 @@ class _ByPosition:
             yield position, sum(values) / len(values)
 
     def shares(self, count: int) -> Shares:
-        found = self.estimates(count)
-        return tuple(None if one is None else one.value for one in found)
+        return tuple(None if mean is None else mean.value for mean in self.estimates(count))
 
     def estimates(self, count: int) -> tuple[Estimate | None, ...]:
-        values = [self._values.get(position) for position in range(count)]
-        return tuple(mean_estimate(some) if some else None for some in values)
+        columns = [self._values.get(position) for position in range(count)]
+        return tuple(mean_estimate(values) if values else None for values in columns)
 
 
 class _Picks:

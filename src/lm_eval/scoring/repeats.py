@@ -1,6 +1,6 @@
 """Several replies to each doc (``repeats: 4``): one value for each doc and metric.
 
-A doc's replies are averaged before anything else, so that docs stay what varies. Beside the means stand
+A doc's replies are averaged before anything else, so that docs stay what varies. Beside the means are
 ``pass@k``, the chance that one of k replies is right, and ``maj@k``, how right the answer is that most
 of k replies give.
 """
@@ -43,7 +43,7 @@ def value_of(metric: Metric, outcomes: Sequence[TextOutcome]) -> Any:
     """A doc's value of a metric: its mean over the replies that count, or None where none does."""
     if metric.of_replies is not None:
         return metric.of_replies(outcomes)
-    # Of pairs for a table there is no mean: the first reply stands for the doc.
+    # Of pairs for a table there is no mean: the first reply represents the doc.
     if len(outcomes) == 1 or metric.aggregate is not mean_estimate:
         return metric.value(outcomes[0])
     values = [value for outcome in outcomes if (value := metric.value(outcome)) is not None]
@@ -65,19 +65,19 @@ class RepeatNotes:
     def lines(self, metrics: Sequence[Metric]) -> list[str]:
         if self.repeats == 1:
             return []
-        found = [
+        notes = [
             f"{self.repeats} replies to each doc: their mean is the doc's score, and docs are what the "
             "intervals are over"
         ]
         if not self.differs:
-            found.append(
+            notes.append(
                 f"the {self.repeats} replies to a doc are the same for every doc: let the model sample, "
                 "for example with --gen_kwargs do_sample=true,temperature=0.7"
             )
         first = [m.name for m in metrics if not m.of_replies and m.aggregate is not mean_estimate]
         if first:
-            found.append(f"{', '.join(first)} is that of the first reply to each doc")
-        return found
+            notes.append(f"{', '.join(first)} is that of the first reply to each doc")
+        return notes
 
 
 def _metric(name: str, repeats: int, where: str) -> Metric:

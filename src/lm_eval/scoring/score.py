@@ -62,13 +62,13 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     fmt = _format_of(task)
     reads_text = fmt.reads_text
     where = f"Task {task.name!r}"
-    own = _own_metrics(task, where)
+    listed = _listed_metrics(task, where)
     names = leading(fmt.metrics, task.normalization)
     metrics = [get_metric(n, reads_text=reads_text, where=where) for n in names]
     if reads_text:
-        metrics += repeat_metrics(own, max(task.config.repeats, 1), where=where)
+        metrics += repeat_metrics(listed, max(task.config.repeats, 1), where=where)
     known = {metric.name for metric in metrics}
-    for name in own:
+    for name in listed:
         if is_repeat_metric(name):
             continue
         if name not in METRICS:
@@ -118,9 +118,9 @@ def score_doc(
 ) -> ScoredDoc:
     """One doc, scored; where it has several replies, their mean."""
     rounds = [answers] if doc.repeats == 1 else [[answer] for answer in answers]
-    outcomes = [outcome_of(task, doc, some, is_prefilled=is_prefilled) for some in rounds]
+    outcomes = [outcome_of(task, doc, each, is_prefilled=is_prefilled) for each in rounds]
     outcome = outcomes[0]
-    replies = [one for one in outcomes if isinstance(one, TextOutcome)]
+    replies = [each for each in outcomes if isinstance(each, TextOutcome)]
     try:
         values = {
             metric.name: value_of(metric, replies) if replies else metric.value(outcome)
@@ -253,7 +253,7 @@ def _format_of(task: ConfigurableTask) -> PromptFormat:
 
 
 def _written_out(value: Any) -> Any:
-    """A config with each ``!function`` as the source it stands for, so that a file can hold it."""
+    """A config with each ``!function`` as its source text, so that a file can hold it."""
     from lm_eval.reports.encode import source_text
 
     if isinstance(value, FunctionRef):
@@ -266,7 +266,7 @@ def _written_out(value: Any) -> Any:
     return [_written_out(item) for item in value] if isinstance(value, list) else value
 
 
-def _own_metrics(task: ConfigurableTask, where: str) -> list[str]:
+def _listed_metrics(task: ConfigurableTask, where: str) -> list[str]:
     entries = task.config.metric_list or []
     if not isinstance(entries, list | tuple) or not all(
         isinstance(entry, Mapping) and isinstance(entry.get("metric"), str) for entry in entries
