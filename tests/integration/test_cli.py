@@ -836,7 +836,7 @@ def test_values_given_in_two_places_are_not_dropped(place: Workplace) -> None:
     for second in ("--tasks", "-t"):
         outcome = place.cli("run", "--model", "dummy", "--tasks", "demo_mcq", second, "demo_short")
         assert outcome.code == 1
-        assert "--tasks stands twice" in outcome.err
+        assert "--tasks is given twice" in outcome.err
     place.write("options.yaml", "tasks: [demo_short]\nmodel: dummy\nlimit: 2\n")
     outcome = place.cli("run", "--config", "options.yaml", "--tasks", "demo_mcq")
     assert outcome.code == 0, "what is typed takes the place of what a file says"

@@ -530,7 +530,7 @@ def test_what_is_wrong_with_the_last_task_is_found_before_the_first_is_asked(
     place.task("u.yaml", task="u", dataset_kwargs={"data_files": {"test": "other.jsonl"}})
     outcome = logged(place, "--tasks", "t.yaml,u.yaml")
     assert outcome.code == 1
-    assert "Task 'u', doc 0: the gold answer 'x' stands more than once" in outcome.err
+    assert "Task 'u', doc 0: the gold answer 'x' occurs more than once" in outcome.err
     assert asked(place) == []
 
 

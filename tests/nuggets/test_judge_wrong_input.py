@@ -91,7 +91,7 @@ def test_gold_of_other_nuggets(work: Workplace) -> None:
 
 
 def test_the_same_run_twice(work: Workplace) -> None:
-    said(run(work, "--answers", "answers.jsonl"), "--answers stands twice")
+    said(run(work, "--answers", "answers.jsonl"), "--answers is given twice")
     said(work.cli("run", *DATA, "answers.jsonl", *REPLY), "run 'r1'", "once")
 
 

@@ -115,8 +115,8 @@ def add_sweep(commands: Any) -> None:
     parser.add_argument(
         "--budget",
         metavar="CELLS",
-        help="ask only so many (format, item) cells and estimate the rest: a number, a multiple of the "
-        "number of items such as 2n, or full (default)",
+        help="ask only this many (format, item) cells and estimate the rest: a number, a multiple of "
+        "the number of items such as 2n, or full (default)",
     )
     parser.add_argument(
         "--search",

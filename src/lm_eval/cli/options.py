@@ -140,7 +140,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prices",
         metavar="FILE",
-        help="a YAML file with what models charge per million tokens; costs stand in the table",
+        help="a YAML file with what models charge per million tokens; costs are shown in the table",
     )
     parser.add_argument(
         "--dry_run",

@@ -68,7 +68,7 @@ def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequenc
         if has_list and sum(name in action.option_strings for name in names) > 1:
             option = action.option_strings[0]
             raise UsageError(
-                f"{option} stands twice, and only what follows the last one would count. Give all "
+                f"{option} is given twice, and only what follows the last one would count. Give all "
                 f"its values at once: {option} {action.metavar} {action.metavar}."
             )
 

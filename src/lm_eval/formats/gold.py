@@ -68,6 +68,6 @@ def _check_unique(place: int, choices: Sequence[str]) -> None:
     gold = choices[place].strip()
     if [choice.strip() for choice in choices].count(gold) > 1:
         raise GoldError(
-            f"the gold answer {shorten(gold)} stands more than once among the choices, so no reader "
+            f"the gold answer {shorten(gold)} occurs more than once among the choices, so no reader "
             "can tell which is meant. Make the choices distinct, or leave the doc out (process_docs)."
         )
