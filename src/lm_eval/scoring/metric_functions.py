@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, did_you_mean
-from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS, HarnessMetric
+from lm_eval.registry import HARNESS_METRICS, HarnessMetric
 from lm_eval.scoring.exact_match import exact_match
 
 CHOICE, LL, ROLLING, TEXT = (
@@ -77,18 +77,6 @@ def get_metric(name: str, hf_evaluate_metric: bool = False) -> Any:
     if name in HARNESS_METRICS and (not hf_evaluate_metric or name == "exact_match"):
         return HARNESS_METRICS.get(name).function
     return HubMetric(name)
-
-
-def get_metric_aggregation(name: str) -> Any:
-    """The aggregation used where a task gives none; None for a metric without one."""
-    facts = HARNESS_METRICS.get(name) if name in HARNESS_METRICS else None
-    return AGGREGATIONS.get(facts.aggregation) if facts and facts.aggregation else None
-
-
-def is_higher_better(metric_name: str) -> bool | None:
-    """None where nobody has said."""
-    known = metric_name in HARNESS_METRICS
-    return HARNESS_METRICS.get(metric_name).higher_is_better if known else None
 
 
 BUILT_IN = (

@@ -16,6 +16,8 @@ from lm_eval.api.registry import (
     AGGREGATIONS,
     HARNESS_METRICS,
     get_aggregation,
+    get_metric_aggregation,
+    is_higher_better,
     register_aggregation,
     register_metric,
 )
@@ -31,7 +33,7 @@ from lm_eval.scoring.harness_metrics import (
     score_rolling,
     softmax,
 )
-from lm_eval.scoring.metric_functions import get_metric, get_metric_aggregation, is_higher_better
+from lm_eval.scoring.metric_functions import get_metric
 from lm_eval.scoring.metric_list import MetricSpec, parse_metric_list
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 
@@ -293,7 +295,6 @@ def test_defaults():
         "acc": True,
     }
     assert is_higher_better("ter") is False
-    assert is_higher_better("unheard of") is None
     assert get_metric_aggregation("mcc") is AGGREGATIONS.get("matthews_corrcoef")
 
 
