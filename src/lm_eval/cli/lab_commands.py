@@ -127,10 +127,10 @@ def add_sweep(commands: Any) -> None:
     )
     parser.add_argument(
         "--search_method",
-        type=one_of("halving", "thompson"),
+        type=one_of("halving"),
         metavar="METHOD",
-        help="halving (default): all formats on the same few items, the better half on more, and so "
-        "on; or thompson: as FormatSpread searches, by default with its 63 cells for each format",
+        help="halving (default, and the only method): all formats on the same few items, the better "
+        "half on more, and so on",
     )
     _add_plots(parser)
     add_asking(parser)

@@ -15,7 +15,6 @@ from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
 from lm_eval.lab.sweep_plots import check_folder, save_plots
 from lm_eval.lab.sweep_plots import plots as drawn
-from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
@@ -40,7 +39,6 @@ def sweep(args: argparse.Namespace) -> int:
             axis=args.axis,
             budget=args.budget,
             search=args.search,
-            search_method=args.search_method or HALVING,
             seed=seed_of(args.seed),
             saves=not args.dry_run,
         )

@@ -33,7 +33,6 @@ class Plan:
     budget: int | None = None
     """Cells; None: all of them."""
     search: str | None = None
-    search_method: str = HALVING
     seed: int = 0
 
     @property
@@ -114,7 +113,7 @@ class Sweep:
             "num_items": plan.num_items,
             "budget": plan.budget,
             "search": plan.search,
-            "search_method": plan.search_method if plan.search else None,
+            "search_method": HALVING if plan.search else None,
             "cells": self.cells,
             "all_cells": plan.all_cells,
             "answers_reused": self.reused,

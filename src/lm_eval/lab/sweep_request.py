@@ -8,8 +8,7 @@ import re
 from lm_eval.errors import UsageError
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.sweep import MIN_ITEMS
-from lm_eval.lab.sweep_search import HALVING, KEPT_FRESH, THOMPSON
-from lm_eval.stats.thompson import CELLS_PER_FORMAT
+from lm_eval.lab.sweep_search import KEPT_FRESH
 
 FIRST_ITEMS = 4
 """Items on which a search asks every format before it drops half of them, where no budget is given."""
@@ -36,23 +35,15 @@ def _are(count: int) -> str:
 
 
 def parse_budget(
-    text: str | None,
-    *,
-    num_formats: int,
-    num_items: int,
-    search: str | None,
-    search_method: str = HALVING,
+    text: str | None, *, num_formats: int, num_items: int, search: str | None
 ) -> int | None:
     """``2n`` (twice the items), a number of cells, or ``full``; None: all cells.
 
-    A search without a budget gets so many that its first round asks ``FIRST_ITEMS`` of every format, or
-    as many for each format as were published for Thompson sampling.
+    A search without a budget gets enough cells for ``FIRST_ITEMS`` of every format in its first round.
     """
     total, searches = num_formats * num_items, 2 if search == "both" else 1
     if text is None and search is not None:
         of_each = FIRST_ITEMS * math.ceil(math.log2(num_formats))
-        if search_method == THOMPSON:
-            of_each = CELLS_PER_FORMAT
         return min(total, searches * of_each * num_formats)
     if text is None or text == "full":
         if search is not None:

@@ -16,13 +16,13 @@ from lm_eval.stats.halving import Search, halving
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired, paired
-from lm_eval.stats.thompson import thompson
 
 KEPT_FRESH = 3
 """One item in so many is kept out of the search, to score again what it finds."""
 FEW_FRESH = 30
 BASE = 0
-HALVING, THOMPSON = METHODS = ("halving", "thompson")
+HALVING = "halving"
+"""The name of the search method on the command line and in summaries."""
 
 
 class SearchPlan(Protocol):
@@ -36,8 +36,6 @@ class SearchPlan(Protocol):
     def budget(self) -> int | None: ...
     @property
     def seed(self) -> int: ...
-    @property
-    def search_method(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -148,31 +146,18 @@ def _searches(
     plan: SearchPlan, asker: Asker, kinds: Sequence[str], reserve: int
 ) -> dict[str, Search]:
     """Kind → what was found, each with an equal part of the budget."""
-    budget, are_low = plan.budget or 0, [(k == "worst") == asker.higher_is_better for k in kinds]
-    if plan.search_method == THOMPSON:
-        found = thompson(
+    return {
+        kind: halving(
             plan.num_formats,
-            budget,
+            (plan.budget or 0) // len(kinds),
             asker.scores,
             num_items=plan.num_items,
             reserve=reserve,
-            worst=are_low,
+            worst=(kind == "worst") == asker.higher_is_better,
             seed=plan.seed,
         )
-    else:
-        found = [
-            halving(
-                plan.num_formats,
-                budget // len(kinds),
-                asker.scores,
-                num_items=plan.num_items,
-                reserve=reserve,
-                worst=is_low,
-                seed=plan.seed,
-            )
-            for is_low in are_low
-        ]
-    return dict(zip(kinds, found, strict=True))
+        for kind in kinds
+    }
 
 
 def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:

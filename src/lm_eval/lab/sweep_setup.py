@@ -24,7 +24,6 @@ from lm_eval.lab.grammar import MOST_CHOICES, sample_formats
 from lm_eval.lab.stored import sweep_path
 from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.lab.sweep_request import check_items, parse_budget
-from lm_eval.lab.sweep_search import HALVING
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
 from lm_eval.preparing import doc_ids
@@ -49,7 +48,6 @@ class Wanted:
     """None: that of the file, or layout."""
     budget: str | None = None
     search: str | None = None
-    search_method: str = HALVING
     seed: int = 0
     saves: bool = True
     """Whether a new list is written; a dry run writes nothing."""
@@ -80,7 +78,6 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         num_formats=len(formats),
         num_items=len(chosen),
         search=wanted.search,
-        search_method=wanted.search_method,
     )
     plan = Plan(
         name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
@@ -88,7 +85,6 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         num_items=len(chosen),
         budget=budget,
         search=wanted.search,
-        search_method=wanted.search_method,
         seed=wanted.seed,
     )
     asker = Asker(run, [SweptTask(task, one) for one in formats], chosen, opened)

@@ -40,7 +40,7 @@ class Search:
     chosen: int
     is_worst: bool
     method: str
-    """``successive halving`` or ``Thompson sampling``."""
+    """``successive halving``."""
     rounds: tuple[Round, ...]
     cells: int
     """How many cells were asked, each once."""
@@ -71,8 +71,8 @@ def halving(
     on the same new items, and keeps the better half by the mean over all items asked so far. Items
     are numbers below ``num_items`` in random order, of which ``reserve`` take no part.
     """
-    check_search(num_formats, budget, num_items, reserve)
-    pool = ItemPool(num_items, seed, reserve)
+    _check_search(num_formats, budget, num_items, reserve)
+    pool = _ItemPool(num_items, seed, reserve)
     seen: Array = numpy().empty((num_formats, 0))
     live = list(range(num_formats))
     rounds: list[Round] = []
@@ -82,7 +82,7 @@ def halving(
         wanted = spare // left // len(live) or min(1, spare // len(live))
         items = pool.take(wanted)
         reason = reason or _shortage(wanted, len(items), len(rounds) + 1)
-        scores = checked_scores(ask, live, items) if items else seen[:, :0]
+        scores = _checked_scores(ask, live, items) if items else seen[:, :0]
         seen = numpy().hstack([seen, scores])
         means = seen.mean(axis=1)
         order = _ranked(means, worst)[: math.ceil(len(live) / 2)]
@@ -101,7 +101,7 @@ def halving(
     )
 
 
-class ItemPool:
+class _ItemPool:
     """Items in a random order, each given out once."""
 
     def __init__(self, num_items: int, seed: int, reserve: int = 0) -> None:
@@ -117,7 +117,7 @@ class ItemPool:
         return taken
 
 
-def checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Array:
+def _checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Array:
     """What ``ask`` gives, as an array formats × items of finite numbers."""
     np = numpy()
     scores = np.asarray(ask(list(formats), list(items)), dtype=float)
@@ -135,7 +135,7 @@ def checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Ar
     return scores
 
 
-def check_search(num_formats: int, budget: int, num_items: int, reserve: int) -> None:
+def _check_search(num_formats: int, budget: int, num_items: int, reserve: int) -> None:
     """Raise a ``UsageError`` if there is nothing to choose from or to choose with."""
     if num_formats < 2:
         raise UsageError(f"A search needs at least 2 formats to choose from; got {num_formats}.")

@@ -1,7 +1,6 @@
 """Searching the best or worst format with a budget of cells."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats.halving import Search, halving
-from lm_eval.stats.thompson import BATCH, prior_a, thompson
+from lm_eval.stats.halving import halving
 
 
 class Bench:
@@ -27,23 +25,16 @@ class Bench:
         return self.scores[np.ix_(formats, items)]
 
 
-def by_thompson(*arguments: Any, worst: bool = False, **named: Any) -> Search:
-    """One search by Thompson sampling, called as ``halving`` is."""
-    (found,) = thompson(*arguments, worst=(worst,), **named)
-    return found
-
-
 @given(st.integers(2, 40), st.integers(0, 400), st.integers(0, 50), st.booleans())
 @settings(max_examples=60)
 def test_no_cell_is_asked_twice_and_all_are_counted(
     formats: int, more: int, seed: int, worst: bool
 ) -> None:
-    for search in (halving, by_thompson):
-        bench = Bench(np.linspace(0.2, 0.8, formats), seed, num_items=30)
-        found = search(formats, formats + more, bench, worst=worst, seed=seed, num_items=30)
-        assert len(bench.asked) == len(set(bench.asked)) == found.cells <= formats + more
-        assert found.used_items == {item for _, item in bench.asked}
-        assert found.cells == sum(r.cells for r in found.rounds)
+    bench = Bench(np.linspace(0.2, 0.8, formats), seed, num_items=30)
+    found = halving(formats, formats + more, bench, worst=worst, seed=seed, num_items=30)
+    assert len(bench.asked) == len(set(bench.asked)) == found.cells <= formats + more
+    assert found.used_items == {item for _, item in bench.asked}
+    assert found.cells == sum(r.cells for r in found.rounds)
 
 
 def test_halving_keeps_the_better_half_of_each_round_on_shared_new_items() -> None:
@@ -67,13 +58,12 @@ def test_halving_keeps_the_better_half_of_each_round_on_shared_new_items() -> No
     assert found.reason is None
 
 
-@pytest.mark.parametrize("search", [halving, by_thompson])
 @pytest.mark.parametrize("worst", [False, True])
-def test_the_extreme_format_is_found(search, worst: bool) -> None:
+def test_the_extreme_format_is_found(worst: bool) -> None:
     chances = np.full(32, 0.5)
     chances[[3, 17]] = 0.2, 0.8
     found = [
-        search(32, 3200, Bench(chances, s), worst=worst, seed=s, num_items=20_000).chosen
+        halving(32, 3200, Bench(chances, s), worst=worst, seed=s, num_items=20_000).chosen
         for s in range(20)
     ]
     assert found.count(3 if worst else 17) >= 19
@@ -103,74 +93,27 @@ def test_items_that_run_out_are_named() -> None:
     assert "ran out in round 3" in less.reason
 
 
-@pytest.mark.parametrize("search", [halving, by_thompson])
-def test_a_reserve_stays_fresh(search) -> None:
-    found = search(8, 10_000, Bench([0.5] * 8, seed=4), seed=4, num_items=60, reserve=20)
+def test_a_reserve_stays_fresh() -> None:
+    found = halving(8, 10_000, Bench([0.5] * 8, seed=4), seed=4, num_items=60, reserve=20)
     assert len(found.used_items) == 40
     assert found.cells == 8 * 40
 
 
-def test_thompson_has_the_published_prior_without_its_division_by_zero() -> None:
-    assert prior_a(0.5) == 5.0
-    assert prior_a(0.1) == 1.1
-    assert prior_a(1.0) == prior_a(0.99) == pytest.approx(495.0)
-
-
-def test_thompson_spends_half_on_each_end_and_remembers() -> None:
-    chances = [0.5, *np.linspace(0.1, 0.9, 9)]
-    bench = Bench(chances, seed=5)
-    best, worst = thompson(10, 2000, bench, worst=(False, True), seed=5, num_items=20_000)
-    assert (best.chosen, worst.chosen) == (9, 1)
-    assert best.cells == worst.cells == 1000
-    assert len(bench.asked) == len(set(bench.asked)) == 2000
-
-
-def test_thompson_asks_the_base_first_for_its_prior() -> None:
-    bench = Bench([1.0, 0.0, 0.9, 0.9], seed=1)
-    (found,) = thompson(4, 8 * BATCH, bench, seed=1, num_items=20_000)
-    assert found.rounds[0].formats == (0,)
-    assert {f for f, _ in bench.asked[:BATCH]} == {0}
-    assert len(found.rounds[0].items) == BATCH
-    assert found.cells == 8 * BATCH
-
-
-def test_thompson_says_how_many_formats_it_never_asked() -> None:
-    bench = Bench([0.5] * 12, seed=2)
-    (found,) = thompson(12, 3 * BATCH, bench, seed=2, num_items=500)
-    never = 12 - len({f for f, _ in bench.asked})
-    assert never >= 9
-    assert found.reason == f"{never} of 12 formats were never asked"
-
-
-def test_thompson_stops_when_every_cell_is_asked() -> None:
-    (found,) = thompson(3, 1000, Bench([0.2, 0.5, 0.9], seed=6), seed=6, num_items=50)
-    assert found.cells == 150
-    assert "every format was asked on every item" in found.reason
-    assert found.chosen == 2
-
-
 def test_the_same_seed_finds_the_same() -> None:
-    for search in (halving, by_thompson):
-        runs = [search(9, 300, Bench([0.5] * 9, 8), seed=8, num_items=500) for _ in range(2)]
-        assert runs[0] == runs[1]
-        assert runs[0].to_dict()["used_items"] == sorted(runs[0].used_items)
+    runs = [halving(9, 300, Bench([0.5] * 9, 8), seed=8, num_items=500) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0].to_dict()["used_items"] == sorted(runs[0].used_items)
 
 
-@pytest.mark.parametrize("search", [halving, by_thompson])
-def test_what_cannot_be_searched_is_refused(search) -> None:
+def test_what_cannot_be_searched_is_refused() -> None:
     ask = Bench([0.5] * 4, seed=9)
     with pytest.raises(UsageError, match="at least 2 formats"):
-        search(1, 100, ask, num_items=50)
+        halving(1, 100, ask, num_items=50)
     with pytest.raises(UsageError, match="at least 4 cells"):
-        search(4, 3, ask, num_items=50)
+        halving(4, 3, ask, num_items=50)
     with pytest.raises(UsageError, match="besides the 5 kept fresh"):
-        search(4, 30, ask, num_items=5, reserve=5)
+        halving(4, 30, ask, num_items=5, reserve=5)
     with pytest.raises(UsageError, match=r"scores of shape \(1,\)"):
-        search(4, 30, lambda formats, items: [0.5], num_items=50)
+        halving(4, 30, lambda formats, items: [0.5], num_items=50)
     with pytest.raises(DataError, match="the score is nan"):
-        search(4, 30, lambda rows, items: np.full((len(rows), len(items)), np.nan), num_items=50)
-
-
-def test_thompson_refuses_scores_that_are_no_shares() -> None:
-    with pytest.raises(DataError, match="successive halving instead"):
-        thompson(4, 30, lambda rows, items: np.full((len(rows), len(items)), 3.0), num_items=50)
+        halving(4, 30, lambda rows, items: np.full((len(rows), len(items)), np.nan), num_items=50)
