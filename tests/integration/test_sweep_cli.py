@@ -558,6 +558,15 @@ def test_plots_are_files(place: Workplace, flags: tuple[str, ...], count: int) -
     assert b"<svg" in files[-1].read_bytes()
 
 
+@pytest.mark.parametrize(("flags", "rows"), [((), FORMATS), (("--search", "best"), 2)])
+def test_plots_without_a_folder_draw_the_scores(
+    place: Workplace, flags: tuple[str, ...], rows: int
+) -> None:
+    outcome = sweep(place, *flags, "--plots")
+    assert outcome.code == 0
+    assert outcome.out.count("●") == rows
+
+
 # Before anything is asked
 
 

@@ -21,7 +21,7 @@ WRITTEN = (".json", ".md")
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
-    from lm_eval.lab.pictures import pictures, write_plots
+    from lm_eval.lab.pictures import show_scores, write_plots
     from lm_eval.lab.tables import print_comparison
     from lm_eval.reports.terminal import console
 
@@ -40,9 +40,7 @@ def compare(args: argparse.Namespace) -> int:
         paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
     print_comparison(found, console(), flips=args.flips)
     if args.plots == IN_TERMINAL:
-        for _, plot in pictures(found):
-            console().print()
-            plot.show(console())
+        show_scores(found, console())
     for path in paths:
         console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
     return 0

@@ -322,5 +322,6 @@ def _add_plots(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=IN_TERMINAL,
         metavar="DIR",
-        help="plots: as SVG and PNG in this folder, or, with no folder named, here in the terminal",
+        help="plots as SVG and PNG in this folder; with no folder named, the scores here in the "
+        "terminal",
     )

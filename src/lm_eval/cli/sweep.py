@@ -13,8 +13,7 @@ from lm_eval.errors import UsageError
 from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
-from lm_eval.lab.sweep_plots import check_folder, save_plots
-from lm_eval.lab.sweep_plots import plots as drawn
+from lm_eval.lab.sweep_plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
@@ -130,9 +129,8 @@ def show(found: Sweep, plots: str | None) -> None:
             line = f"{title}: {found.files[name]}"
             console().print(line, markup=False, highlight=False, soft_wrap=True)
     if plots == IN_TERMINAL:
-        for plot in drawn(found).values():
-            console().print()
-            plot.show(console())
+        console().print()
+        sweep_scores_plot(found).show(console())
     elif plots is not None:
         for path in save_plots(found, plots):
             console().print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lm_eval.lab.compared import Block, Comparison
 from lm_eval.lab.plots import Plot, ScoresPlot, flips_plot, scores_plot, spread_plot
 from lm_eval.lab.words import title
 from lm_eval.reports.names import unique_name
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 SUFFIXES = ("svg", "png")
+SCORES = "scores with 95 % intervals"
 
 
 def write_plots(comparison: Comparison, folder: Path) -> list[Path]:
@@ -29,7 +34,7 @@ def pictures(comparison: Comparison) -> Iterator[tuple[str, Plot]]:
         start = unique_name(f"{block.task}_{block.within}", taken)
         taken.append(start)
         labels = [row.label for row in block.rows]
-        yield f"{start}_scores", scores_picture(block, _titled(block, "scores with 95 % intervals"))
+        yield f"{start}_scores", scores_picture(block, _titled(block, SCORES))
         heading = _titled(block, "flips")
         yield (
             f"{start}_flips",
@@ -40,6 +45,13 @@ def pictures(comparison: Comparison) -> Iterator[tuple[str, Plot]]:
                 f"{start}_spread",
                 spread_plot(block.spread, labels, title=_titled(block, "spread")),
             )
+
+
+def show_scores(comparison: Comparison, console: Console) -> None:
+    """Print the plot of each block's scores as text."""
+    for block in comparison.blocks:
+        console.print()
+        scores_picture(block, _titled(block, SCORES)).show(console)
 
 
 def scores_picture(block: Block, heading: str = "") -> ScoresPlot:

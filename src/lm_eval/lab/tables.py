@@ -18,7 +18,7 @@ from lm_eval.lab.compared import (
 from lm_eval.lab.notes import SMALL_N, block_notes, flip_notes, pair_notes
 from lm_eval.lab.phrases import chance, size
 from lm_eval.lab.pictures import scores_picture
-from lm_eval.lab.plots import Plot
+from lm_eval.lab.plots import ScoresPlot
 from lm_eval.lab.rankings import (
     ranking_notes,
     ranking_sentences,
@@ -47,7 +47,7 @@ class Section:
     says: Sequence[str]
     tables: Sequence[FittingTable]
     notes: Sequence[str] = ()
-    plot: Plot | None = None
+    plot: ScoresPlot | None = None
     """Shown below the first table, in a terminal."""
 
 

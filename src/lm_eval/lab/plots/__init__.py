@@ -1,7 +1,7 @@
-"""Plots of a comparison: as SVG or PNG files, and as lines of text for the terminal.
+"""Plots of a comparison as SVG or PNG files; the scores also as lines of text for the terminal.
 
 ``scores_plot``, ``flips_plot`` and ``spread_plot`` take plain numbers and labels. What they return has
-``save(path)``, which needs matplotlib, and ``lines(width, encoding)``, which needs nothing.
+``save(path)``, which needs matplotlib; a ``ScoresPlot`` also has ``show(console)``, which does not.
 """
 
 from lm_eval.lab.plots.flips import FlipsPlot, flips_plot

@@ -6,19 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.lab.plots.plot import (
-    DEFAULT_WIDTH,
-    LEAST_WIDTH,
-    LIGHT,
-    MOST_CHARS,
-    Plot,
-    shown,
-    titled,
-)
-from lm_eval.lab.plots.text import Glyphs, column_width, encodable, fit, glyphs_for, wrapped
+from lm_eval.lab.plots.plot import LIGHT, Plot, shown, titled
 
 NUMBERED = 14
-"""Up to so many formats, the cells of the file show their counts."""
+"""Up to this many formats, the cells show their counts."""
 NAMED = 60
 
 
@@ -30,32 +21,7 @@ class FlipsPlot(Plot):
     counts: tuple[tuple[int, ...], ...]
     title: str
     sides: tuple[str, str]
-    """What rows and columns are: beside them in a file."""
-
-    def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
-        width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
-        names = [
-            encodable(f"{place} {shown(label)}", encoding)
-            for place, label in enumerate(self.labels, start=1)
-        ]
-        space = column_width(names, width)
-        digits = max(len(str(self._most())), len(str(len(names))), 1)
-        lines = wrapped(shown(self.title, MOST_CHARS), width, encoding)
-        if space + (digits + 1) * len(names) <= width:
-            heads = "".join(f" {place:>{digits}}" for place in range(1, len(names) + 1))
-            lines.append(" " * space + heads)
-            cells = [self._numbers(row, digits, glyphs) for row in range(len(names))]
-        else:
-            room = max(1, width - space - 1)
-            if len(names) > room:
-                lines.append(f"The first {room} of {len(names)} columns:")
-            cells = [" " + self._shades(row, glyphs)[:room] for row in range(len(names))]
-        lines += [
-            (fit(name, space, glyphs) + row).rstrip()
-            for name, row in zip(names, cells, strict=True)
-        ]
-        rows, columns = self.sides
-        return [*lines, *wrapped(f"Row: {rows}; column: {columns}", width, encoding)]
+    """What rows and columns are: the labels of the axes."""
 
     def size(self) -> tuple[float, float]:
         side = 2.2 + 0.45 * min(len(self.labels), 24)
@@ -95,22 +61,6 @@ class FlipsPlot(Plot):
         text = "–" if row == column else str(count)
         color = "white" if count > 0.6 * most else "#222222"
         axes.text(column, row, text, ha="center", va="center", color=color)
-
-    def _numbers(self, row: int, digits: int, glyphs: Glyphs) -> str:
-        values = [
-            glyphs.nothing if column == row else str(count)
-            for column, count in enumerate(self.counts[row])
-        ]
-        return "".join(f" {value:>{digits}}" for value in values)
-
-    def _shades(self, row: int, glyphs: Glyphs) -> str:
-        """A character for each cell: the more items, the darker."""
-        most = max(1, self._most())
-        steps = len(glyphs.shades) - 1
-        return "".join(
-            glyphs.nothing if column == row else glyphs.shades[-(-count * steps // most)]
-            for column, count in enumerate(self.counts[row])
-        )
 
     def _most(self) -> int:
         return max((count for row in self.counts for count in row), default=0)

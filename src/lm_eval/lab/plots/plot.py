@@ -1,4 +1,4 @@
-"""What every plot can do: be saved as a file, and be shown as lines of text.
+"""What every plot can do: be saved as a file.
 
 Files are the same, byte for byte, whenever the numbers are: no date, no random ids. Labels are data:
 control characters are made visible, and nothing in them is read as a formula or as markup.
@@ -11,17 +11,12 @@ import textwrap
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
 from lm_eval.reports.terminal import visible
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 SUFFIXES = (".svg", ".png")
-DEFAULT_WIDTH = 100
-LEAST_WIDTH = 40
 LABEL_CHARS = 40
 MOST_CHARS = 400
 """Of a title; names in it may be of any length."""
@@ -57,19 +52,7 @@ _SETTINGS = {
 
 
 class Plot(ABC):
-    """A plot that can be saved and shown."""
-
-    def show(self, console: Console) -> None:
-        """Print it as text."""
-        lines = self.lines(console.width, console.encoding)
-        console.print("\n".join(lines), markup=False, highlight=False, no_wrap=True)
-
-    @abstractmethod
-    def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
-        """The plot as text, no line wider than ``width`` columns (40 at least).
-
-        Where ``encoding`` lacks the line-drawing characters, plain ASCII takes their place.
-        """
+    """A plot that can be saved as SVG or PNG."""
 
     @abstractmethod
     def size(self) -> tuple[float, float]:

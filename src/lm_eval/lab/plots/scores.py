@@ -1,26 +1,21 @@
-"""Scores with their intervals, a line for each format."""
+"""Scores with their intervals, a line for each format: as a file, and as text for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lm_eval.lab.plots.plot import (
-    BLUE,
-    DEFAULT_WIDTH,
-    GREY,
-    LEAST_WIDTH,
-    MOST_CHARS,
-    Plot,
-    quiet,
-    shown,
-    titled,
-)
+from lm_eval.lab.plots.plot import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.lab.plots.text import axis_for, column_width, encodable, fit, glyphs_for, wrapped
 from lm_eval.stats.intervals import Estimate
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 MOST_ROWS = 60
+DEFAULT_WIDTH = 100
+LEAST_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,16 @@ class ScoresPlot(Plot):
     left_out: int
     """Rows in the middle that are not shown, after the first half of those that are."""
 
+    def show(self, console: Console) -> None:
+        """Print it as text."""
+        lines = self.lines(console.width, console.encoding)
+        console.print("\n".join(lines), markup=False, highlight=False, no_wrap=True)
+
     def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
+        """The plot as text, no line wider than ``width`` columns (40 at least).
+
+        Where ``encoding`` lacks the line-drawing characters, plain ASCII takes their place.
+        """
         width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
         labels = [encodable(shown(label), encoding) for label, _ in self.rows]
         values = [f"{estimate.value:.3f}" for _, estimate in self.rows]
@@ -43,7 +47,7 @@ class ScoresPlot(Plot):
         for place, (_, estimate) in enumerate(self.rows):
             if self.left_out and place == len(self.rows) // 2:
                 lines.append(encodable(f"{glyphs.cut} {self.left_out} between not shown", encoding))
-            bar = axis.bar(estimate.low, estimate.high, [(estimate.value, glyphs.point)], glyphs)
+            bar = axis.bar(estimate.low, estimate.high, estimate.value, glyphs)
             label = fit(labels[place], space, glyphs)
             lines.append(f"{label}  {values[place]:>{number}}  {bar}".rstrip())
         lines.append(" " * (space + number + 4) + axis.ruler())

@@ -6,20 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.lab.plots.plot import (
-    BLUE,
-    DEFAULT_WIDTH,
-    GREY,
-    LEAST_WIDTH,
-    LIGHT,
-    MOST_CHARS,
-    ORANGE,
-    Plot,
-    quiet,
-    shown,
-    titled,
-)
-from lm_eval.lab.plots.text import axis_for, glyphs_for, wrapped
+from lm_eval.lab.plots.plot import BLUE, GREY, LIGHT, ORANGE, Plot, quiet, shown, titled
 from lm_eval.stats.spread import Spread
 
 NOISE, FOUND = "by luck alone", "found"
@@ -33,19 +20,6 @@ class SpreadPlot(Plot):
     spread: Spread
     labels: tuple[str, ...]
     title: str
-
-    def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
-        width, glyphs, found = max(width, LEAST_WIDTH), glyphs_for(encoding), self.spread
-        axis = axis_for(self._ends(), width - len(NOISE) - 2, start=0.0)
-        noise = axis.bar(0.0, found.null_95, [(found.null_mean, glyphs.point)], glyphs)
-        seen = axis.bar(found.safe_low, found.safe_high, [(found.value, glyphs.found)], glyphs)
-        return [
-            *wrapped(shown(self.title, MOST_CHARS), width, encoding),
-            f"{NOISE}  {noise}".rstrip(),
-            f"{FOUND:<{len(NOISE)}}  {seen}".rstrip(),
-            " " * (len(NOISE) + 2) + axis.ruler(),
-            *(line for note in self._notes() for line in wrapped(note, width, encoding)),
-        ]
 
     def size(self) -> tuple[float, float]:
         return 8.0, sum(self._heights())
@@ -119,10 +93,6 @@ class SpreadPlot(Plot):
     def _interval(self) -> str:
         low, high = self.spread.safe_low, self.spread.safe_high
         return "" if low is None or high is None else f"; 95 % interval: {low:.3f} to {high:.3f}"
-
-    def _ends(self) -> list[float | None]:
-        found = self.spread
-        return [found.value, found.null_95, found.safe_high]
 
 
 def spread_plot(

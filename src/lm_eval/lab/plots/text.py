@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
@@ -19,29 +19,20 @@ class Glyphs:
     line: str
     right: str
     point: str
-    found: str
-    shades: str
-    """From nothing to most."""
-    nothing: str
     cut: str
 
 
-UNICODE = Glyphs("├", "─", "┤", "●", "◆", " ░▒▓█", "·", ELLIPSIS)
-ASCII = Glyphs("|", "-", "|", "o", "#", " .:*#", ".", "~")
+UNICODE = Glyphs("├", "─", "┤", "●", ELLIPSIS)
+ASCII = Glyphs("|", "-", "|", "o", "~")
 
 
 def glyphs_for(encoding: str) -> Glyphs:
     """Line-drawing characters if the encoding has them, else ASCII."""
     try:
-        "".join(vars_of(UNICODE)).encode(encoding)
+        "".join(getattr(UNICODE, name) for name in Glyphs.__slots__).encode(encoding)
     except (LookupError, UnicodeError):
         return ASCII
     return UNICODE
-
-
-def vars_of(glyphs: Glyphs) -> Iterable[str]:
-    """All characters of a set."""
-    return (getattr(glyphs, name) for name in Glyphs.__slots__)
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -106,27 +97,23 @@ class Axis:
                 cells[start : start + len(text)] = text
         return "".join(cells).rstrip()
 
-    def bar(
-        self, low: float | None, high: float | None, marks: Sequence[tuple[float, str]], g: Glyphs
-    ) -> str:
-        """A line from ``low`` to ``high`` with marks upon it."""
+    def bar(self, low: float | None, high: float | None, value: float, glyphs: Glyphs) -> str:
+        """A line from ``low`` to ``high``, where these are known, with a point at ``value``."""
         cells = [" "] * self.columns
         if low is not None and high is not None:
             first, last = self.place(low), self.place(high)
-            cells[first : last + 1] = g.line * (last - first + 1)
-            cells[first], cells[last] = g.left, g.right
-        for value, mark in marks:
-            cells[self.place(value)] = mark
+            cells[first : last + 1] = glyphs.line * (last - first + 1)
+            cells[first], cells[last] = glyphs.left, glyphs.right
+        cells[self.place(value)] = glyphs.point
         return "".join(cells).rstrip()
 
 
-def axis_for(values: Iterable[float | None], columns: int, *, start: float | None = None) -> Axis:
-    """An axis that holds all values with a little room, from ``start`` if that is given."""
+def axis_for(values: Iterable[float | None], columns: int) -> Axis:
+    """An axis that holds all values with a little room at both ends."""
     known = [value for value in values if value is not None and math.isfinite(value)] or [0.0]
-    low = min(known) if start is None else min(start, *known)
-    high = max(*known, low)
+    low, high = min(known), max(known)
     room = (high - low) * 0.04 or 0.05
-    return Axis(low - (0.0 if start is not None else room), high + room, max(2, columns))
+    return Axis(low - room, high + room, max(2, columns))
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
