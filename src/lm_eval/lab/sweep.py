@@ -1,7 +1,7 @@
-"""A task under many formats of a list: all cells, a few of them, or a search for the extremes.
+"""A task under many formats of a list: all cells, some of them, or a search for the extremes.
 
-In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is what the whole matrix shows
-(``Whole``), what a few cells tell about it (``Few``), or which formats a search found (``Found``).
+In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is a ``FullSweep`` (every format on
+every item), a ``PartialSweep`` (an estimate from some of the cells) or a ``SearchResult``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, Union
 from lm_eval.errors import DataError
 from lm_eval.lab.cells import Asker, Cell, CellScores
 from lm_eval.lab.grammar import SampledFormats
-from lm_eval.lab.sweep_search import HALVING, Found, most_cells, search
-from lm_eval.lab.sweep_whole import Whole, whole
+from lm_eval.lab.sweep_search import HALVING, SearchResult, most_cells, search
+from lm_eval.lab.sweep_whole import FullSweep, full_sweep
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
 from lm_eval.stats.numeric import numpy
@@ -65,8 +65,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Few:
-    """What a part of the cells tells about the distribution over formats."""
+class PartialSweep:
+    """The distribution of scores over formats, estimated from some of the cells."""
 
     distribution: Distribution
     seen: tuple[int, ...]
@@ -77,7 +77,7 @@ class Few:
         return {"kind": "few cells", **self.distribution.to_dict(), "seen": list(self.seen)}
 
 
-Result: TypeAlias = Union[Whole, Few, Found]
+Result: TypeAlias = Union[FullSweep, PartialSweep, SearchResult]
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def sweep(
         path = asker.rewrite(output_path) if output_path is not None else None
     else:
         path = asker.write(plan.cells(), output_path)
-        find = _few if _is_partial(plan) else _whole
-        result = find(plan, asker.known, notes)
+        analyse = _partial if _is_partial(plan) else _full
+        result = analyse(plan, asker.known, notes)
     known = asker.known
     return Sweep(
         plan=plan,
@@ -170,7 +170,7 @@ def _is_partial(plan: Plan) -> bool:
     return plan.budget is not None and plan.budget < plan.all_cells
 
 
-def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
+def _partial(plan: Plan, known: CellScores, notes: list[str]) -> PartialSweep:
     if known.clusters:
         notes.append(
             "The items come in clusters. This estimate is about the scores on these very items, and "
@@ -190,10 +190,10 @@ def _few(plan: Plan, known: CellScores, notes: list[str]) -> Few:
     seen = [0] * plan.num_formats
     for row, _ in cells:
         seen[row] += 1
-    return Few(distribution, tuple(seen))
+    return PartialSweep(distribution, tuple(seen))
 
 
-def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
+def _full(plan: Plan, known: CellScores, notes: list[str]) -> FullSweep:
     items = numpy().flatnonzero(known.is_known.all(axis=0)).tolist()
     if len(items) < MIN_ITEMS:
         raise DataError(
@@ -209,7 +209,7 @@ def _whole(plan: Plan, known: CellScores, notes: list[str]) -> Whole:
     if clusters is not None:
         notes.append(_about_clusters(len(set(clusters))))
     slots = [one.slots for one in plan.formats]
-    return whole(
+    return full_sweep(
         known.scores[:, items],
         clusters,
         slots,

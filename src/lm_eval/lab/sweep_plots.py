@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lm_eval.errors import MissingExtraError, UsageError
 from lm_eval.lab.plots import Plot, ScoresPlot, scores_plot, spread_plot
-from lm_eval.lab.sweep import Few, Sweep
-from lm_eval.lab.sweep_search import Found
-from lm_eval.lab.sweep_whole import Whole
+from lm_eval.lab.sweep import PartialSweep, Sweep
+from lm_eval.lab.sweep_search import SearchResult
+from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.reports.names import safe_task_name
 from lm_eval.stats.intervals import Estimate
 
@@ -37,7 +37,7 @@ def check_folder(folder: str) -> None:
 def plots(sweep: Sweep) -> dict[str, Plot]:
     """The plots of a sweep by name: ``scores``, and of a full sweep ``spread``."""
     drawn: dict[str, Plot] = {"scores": sweep_scores_plot(sweep)}
-    if isinstance(sweep.result, Whole):
+    if isinstance(sweep.result, FullSweep):
         names = [one.name for one in sweep.plan.formats]
         title = f"{sweep.plan.name}: spread between {len(names)} formats"
         drawn["spread"] = spread_plot(sweep.result.spread, names, title=title)
@@ -47,12 +47,12 @@ def plots(sweep: Sweep) -> dict[str, Plot]:
 def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
     """The scores of all formats, best first; of a search, of the formats it chose and the base."""
     result, names = sweep.result, [one.name for one in sweep.plan.formats]
-    if isinstance(result, Found):
+    if isinstance(result, SearchResult):
         rows = [(f"{one.kind}: {names[one.chosen]}", one.fresh) for one in result.extremes]
         rows.append((f"base: {names[0]}", result.base))
         title = f"{sweep.plan.name}: scores on {result.fresh_items} fresh items"
         return scores_plot(rows, title=title)
-    whole = result.scores if isinstance(result, Whole) else _estimated(result)
+    whole = result.scores if isinstance(result, FullSweep) else _estimated(result)
     rows = _best_first(sweep, names, whole)
     title = f"{sweep.plan.name}: score by format, with its 95 % interval"
     return scores_plot(rows, title=title)
@@ -68,7 +68,7 @@ def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
     ]
 
 
-def _estimated(result: Few) -> Sequence[Estimate]:
+def _estimated(result: PartialSweep) -> Sequence[Estimate]:
     return result.distribution.per_format
 
 

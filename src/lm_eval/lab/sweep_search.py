@@ -1,7 +1,7 @@
 """The best or worst format of a list, found with few cells and scored again on fresh items.
 
-In: a way to ask formats about items. Out: ``Found``: what the search chose, its score while choosing,
-which flatters, and its score and distance from the base format on items that took no part.
+In: an ``Asker``. Out: a ``SearchResult``: the formats chosen, their scores while choosing, which
+flatter, and their scores and distances from the base format on items that took no part in the search.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the searches chose, and the base format beside it."""
+class SearchResult:
+    """The formats that the searches chose, scored on fresh items beside the base format."""
 
     extremes: tuple[Extreme, ...]
     base: Estimate
@@ -99,7 +99,7 @@ def _reserve(num_items: int) -> int:
     return max(1, num_items // KEPT_FRESH)
 
 
-def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
+def search(plan: SearchPlan, asker: Asker, what: str) -> SearchResult:
     """Search for the ``best``, the ``worst`` or ``both``, and score again what was found.
 
     The budget is for choosing; scoring again asks at most as many cells once more.
@@ -110,7 +110,7 @@ def search(plan: SearchPlan, asker: Asker, what: str) -> Found:
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
     items = _fresh(plan, list(searches.values()), budget // len(rows))
     fresh = _Fresh(asker, rows, items, plan.seed)
-    return Found(
+    return SearchResult(
         extremes=tuple(_extreme(kind, one, fresh) for kind, one in searches.items()),
         base=fresh.score(BASE),
         fresh_items=len(items),

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.sweep import Few, Sweep
-from lm_eval.lab.sweep_search import Extreme, Found
-from lm_eval.lab.sweep_whole import Whole
+from lm_eval.lab.sweep import PartialSweep, Sweep
+from lm_eval.lab.sweep_search import Extreme, SearchResult
+from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.lab.sweep_words import sentences, title
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import interval, number
@@ -75,9 +75,9 @@ def print_sweep(sweep: Sweep, console: Console) -> None:
 def _columns_note(sweep: Sweep) -> str:
     """What the columns of the table mean."""
     result = sweep.result
-    if isinstance(result, Few):
+    if isinstance(result, PartialSweep):
         return "Score: estimated for all items. Items: how many of them were asked."
-    if isinstance(result, Found):
+    if isinstance(result, SearchResult):
         return (
             "Score, Against base and p: on the fresh items alone. While choosing: the score, and on how "
             "many items."
@@ -93,11 +93,11 @@ def _columns_note(sweep: Sweep) -> str:
 def table(sweep: Sweep) -> FittingTable:
     """The formats at both ends and the base; of a search, what it found."""
     result = sweep.result
-    if isinstance(result, Found):
-        rows = [_found_row(sweep, one) for one in result.extremes]
+    if isinstance(result, SearchResult):
+        rows = [_extreme_row(sweep, one) for one in result.extremes]
         base = _Row(_name(sweep, 0), "base", *_score(result.base), read=_read(sweep, 0))
         return FittingTable(_COLUMNS, (rows, [base]), _MOVABLE)
-    order = _order(sweep, result.scores if isinstance(result, Whole) else _per_format(result))
+    order = _order(sweep, result.scores if isinstance(result, FullSweep) else _per_format(result))
     ends = order if len(order) <= 2 * SHOWN else [*order[:SHOWN], *order[-SHOWN:]]
     rows = [_row(sweep, row) for row in ends]
     base_row = [] if 0 in ends else [_row(sweep, 0)]
@@ -106,7 +106,7 @@ def table(sweep: Sweep) -> FittingTable:
     return FittingTable(_COLUMNS, (rows[:SHOWN], rows[SHOWN:], base_row), _MOVABLE)
 
 
-def _per_format(result: Few) -> Sequence[Estimate]:
+def _per_format(result: PartialSweep) -> Sequence[Estimate]:
     return result.distribution.per_format
 
 
@@ -119,7 +119,7 @@ def _order(sweep: Sweep, scores: Sequence[Estimate]) -> list[int]:
 def _row(sweep: Sweep, row: int) -> _Row:
     result = sweep.result
     what = "base" if row == 0 else ""
-    if isinstance(result, Few):
+    if isinstance(result, PartialSweep):
         estimate = result.distribution.per_format[row]
         return _Row(
             _name(sweep, row),
@@ -130,7 +130,7 @@ def _row(sweep: Sweep, row: int) -> _Row:
             read=_read(sweep, row),
             differs=_differs(sweep, row),
         )
-    assert isinstance(result, Whole)
+    assert isinstance(result, FullSweep)
     pair, p = result.against_base[row], result.adjusted[row]
     return _Row(
         _name(sweep, row),
@@ -144,7 +144,7 @@ def _row(sweep: Sweep, row: int) -> _Row:
     )
 
 
-def _found_row(sweep: Sweep, one: Extreme) -> _Row:
+def _extreme_row(sweep: Sweep, one: Extreme) -> _Row:
     pair = one.against_base
     choosing = one.search.while_choosing
     return _Row(

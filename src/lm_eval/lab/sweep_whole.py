@@ -1,6 +1,6 @@
 """The whole matrix of a sweep → what each format scores, and how much of that is the format.
 
-In: scores, formats × items, the base format in the first row. Out: a ``Whole``: every format against
+In: scores, formats × items, the base format in the first row. Out: a ``FullSweep``: every format against
 the base, the spread with its noise floor, and which slots of the grammar the differences go with.
 """
 
@@ -24,8 +24,8 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Whole:
-    """Every format on every item."""
+class FullSweep:
+    """The result of a sweep that asked every format about every item."""
 
     scores: tuple[Estimate, ...]
     quantiles: Mapping[int, float]
@@ -70,13 +70,13 @@ class Whole:
         }
 
 
-def whole(
+def full_sweep(
     scores: Array,
     clusters: Sequence[str] | None,
     slots: Sequence[Mapping[str, str]],
     *,
     higher_is_better: bool,
-) -> Whole:
+) -> FullSweep:
     """What a full sweep shows; ``slots`` say what stands in each format.
 
     Resampled as in a comparison, not by the seed of the sweep: both say the same of the same scores.
@@ -86,7 +86,7 @@ def whole(
     means = scores.mean(axis=1)
     top, bottom = (found.best, found.p_best), (found.worst, found.p_worst)
     (best, p_best), (worst, p_worst) = (top, bottom) if higher_is_better else (bottom, top)
-    return Whole(
+    return FullSweep(
         scores=tuple(_estimate(row.tolist(), clusters) for row in scores),
         quantiles=_quantiles(means),
         spread=found,

@@ -9,7 +9,7 @@ from lm_eval.lab.pairing import TIE
 from lm_eval.lab.phrases import MANY_FORMATS, clipped, fair_words, p_words
 from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.lab.sweep_phrases import between, ends, name_of, share, unread_words
-from lm_eval.lab.sweep_whole import LEVEL, Whole
+from lm_eval.lab.sweep_whole import LEVEL, FullSweep
 from lm_eval.reports.table import number
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.slots import SlotEffect
@@ -19,7 +19,7 @@ ALL_SHOWN = 10
 """So few formats are all in the table, and say little about quantiles or slots."""
 
 
-def whole_words(sweep: Sweep, result: Whole) -> list[str]:
+def full_words(sweep: Sweep, result: FullSweep) -> list[str]:
     """What all cells show; sentences with nothing to say are empty."""
     if result.spread.value == 0:
         return [_all_equal(result), unread_words(sweep)]
@@ -35,7 +35,7 @@ def whole_words(sweep: Sweep, result: Whole) -> list[str]:
     ]
 
 
-def _all_equal(result: Whole) -> str:
+def _all_equal(result: FullSweep) -> str:
     score = number(result.scores[0].value, 2)
     differ = max(0 if pair is None else pair.wins + pair.losses for pair in result.against_base)
     if not differ:
@@ -46,7 +46,7 @@ def _all_equal(result: Whole) -> str:
     )
 
 
-def _spread(plan: Plan, result: Whole) -> str:
+def _spread(plan: Plan, result: FullSweep) -> str:
     found = result.spread
     scores = [result.scores[row].value for row in (result.worst, result.best)]
     seen = (
@@ -65,7 +65,7 @@ def _spread(plan: Plan, result: Whole) -> str:
     )
 
 
-def _adherence(sweep: Sweep, result: Whole) -> str:
+def _adherence(sweep: Sweep, result: FullSweep) -> str:
     """Where unread answers alone could make a spread that is real, it says nothing about knowing."""
     best, worst = (sweep.shares_read[row] for row in (result.best, result.worst))
     if best is None or worst is None or best - worst < result.spread.value - TIE:
@@ -80,7 +80,7 @@ def _adherence(sweep: Sweep, result: Whole) -> str:
     )
 
 
-def _extremes(plan: Plan, result: Whole) -> str:
+def _extremes(plan: Plan, result: FullSweep) -> str:
     parts = []
     for kind, row, shares in (
         ("best", result.best, result.p_best),
@@ -95,7 +95,7 @@ def _extremes(plan: Plan, result: Whole) -> str:
     return f"{text}. {_fair(result)}".rstrip()
 
 
-def _fair(result: Whole) -> str:
+def _fair(result: FullSweep) -> str:
     """The spread without the luck by which its ends were picked."""
     half = result.spread.split_half
     if half is None:
@@ -103,7 +103,7 @@ def _fair(result: Whole) -> str:
     return fair_words(half, number(abs(half), 2))
 
 
-def _middle(result: Whole) -> str:
+def _middle(result: FullSweep) -> str:
     q = {name: number(value, 2) for name, value in result.quantiles.items()}
     return (
         f"Half of the formats score between {q[25]} and {q[75]}, nine in ten between {q[5]} and "
@@ -111,7 +111,7 @@ def _middle(result: Whole) -> str:
     )
 
 
-def _including(plan: Plan, result: Whole) -> str:
+def _including(plan: Plan, result: FullSweep) -> str:
     parts, base = result.components, result.scores[0]
     mean, own = parts.over_formats(), parts.one_format(base.value)
     if result.is_share:
@@ -128,7 +128,7 @@ def _including(plan: Plan, result: Whole) -> str:
     )
 
 
-def _differing(plan: Plan, result: Whole) -> str:
+def _differing(plan: Plan, result: FullSweep) -> str:
     others = plan.num_formats - 1
     if not result.num_different:
         return (
@@ -147,7 +147,7 @@ def _differing(plan: Plan, result: Whole) -> str:
     )
 
 
-def _slots(result: Whole) -> str:
+def _slots(result: FullSweep) -> str:
     """Asked only where there is something to explain: with many slots, one would often seem to."""
     if result.spread.p >= LEVEL:
         return ""

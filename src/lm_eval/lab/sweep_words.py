@@ -7,11 +7,11 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 from __future__ import annotations
 
 from lm_eval.lab.phrases import counted, p_words
-from lm_eval.lab.sweep import Few, Plan, Sweep
+from lm_eval.lab.sweep import PartialSweep, Plan, Sweep
 from lm_eval.lab.sweep_phrases import ends, name_of, unread_words
-from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, Found
-from lm_eval.lab.sweep_whole import LEVEL, Whole
-from lm_eval.lab.sweep_whole_words import whole_words
+from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, SearchResult
+from lm_eval.lab.sweep_whole import LEVEL, FullSweep
+from lm_eval.lab.sweep_whole_words import full_words
 from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.few_cells import CALIBRATED
@@ -36,12 +36,12 @@ def title(sweep: Sweep) -> str:
 def sentences(sweep: Sweep) -> list[str]:
     """What the sweep shows, the most important first."""
     result = sweep.result
-    if isinstance(result, Whole):
-        found = whole_words(sweep, result)
-    elif isinstance(result, Few):
-        found = _few(sweep, result)
+    if isinstance(result, FullSweep):
+        found = full_words(sweep, result)
+    elif isinstance(result, PartialSweep):
+        found = _partial_words(sweep, result)
     else:
-        found = _found(sweep, result)
+        found = _search_words(sweep, result)
     about = _OTHER_AXES.get(sweep.plan.formats.axis, "")
     found = [*found, about, *sweep.notes, *_paid(sweep)]
     return [sentence for sentence in found if sentence]
@@ -58,7 +58,7 @@ def _cells(sweep: Sweep) -> str:
 # A few cells
 
 
-def _few(sweep: Sweep, result: Few) -> list[str]:
+def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
     found = result.distribution
     q = {name: f"{number(one.value, 2)}{ends(one)}" for name, one in found.quantiles.items()}
     reused = ", and what was asked is reused" if "answers" in sweep.files else ""
@@ -99,7 +99,7 @@ def _how_sure(method: str) -> str:
 # A search
 
 
-def _found(sweep: Sweep, result: Found) -> list[str]:
+def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     plan = sweep.plan
     said = [_extreme(plan, one, result) for one in result.extremes]
     said.append(
@@ -119,7 +119,7 @@ def _found(sweep: Sweep, result: Found) -> list[str]:
     return [*said, *_ran_out(result), unread_words(sweep, "a difference")]
 
 
-def _extreme(plan: Plan, one: Extreme, result: Found) -> str:
+def _extreme(plan: Plan, one: Extreme, result: SearchResult) -> str:
     choosing, fresh = one.search.while_choosing, one.fresh
     text = (
         f"The {one.kind} format that {one.search.method} found is {name_of(plan, one.chosen)}: "
@@ -139,7 +139,7 @@ def _difference(pair: Paired) -> str:
     return f"{pair.difference.value:+.2f}{ends(pair.difference)}, {p_words(pair.p)} by {pair.test}"
 
 
-def _ran_out(result: Found) -> list[str]:
+def _ran_out(result: SearchResult) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for one in result.extremes:
         if one.search.reason is not None:
@@ -150,7 +150,7 @@ def _ran_out(result: Found) -> list[str]:
     ]
 
 
-def _fresh_items(result: Found) -> str:
+def _fresh_items(result: SearchResult) -> str:
     return counted(result.fresh_items, "fresh item")
 
 
