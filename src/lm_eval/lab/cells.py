@@ -16,6 +16,7 @@ from typing import Any
 
 from lm_eval.backends import opened_model
 from lm_eval.errors import ComparisonError
+from lm_eval.lab.measured import Measurement, readings
 from lm_eval.lab.swept_task import SweptTask, one_warning_for_all
 from lm_eval.models.base import LM
 from lm_eval.preparing import prepare
@@ -110,6 +111,36 @@ class Asker:
             return self.write(before.cells(), output_path)
         finally:
             self.known = before
+
+    def measurements(self, items: Sequence[int]) -> list[Measurement]:
+        """The scores of every format on these items, all of which are known, ready to be compared."""
+        known = self.known
+        has_clusters = bool(known.clusters)
+        clusters = tuple(known.clusters[item] for item in items) if has_clusters else None
+        return [self._measurement(row, items, clusters) for row in range(len(self.tasks))]
+
+    def _measurement(
+        self, row: int, items: Sequence[int], clusters: tuple[str, ...] | None
+    ) -> Measurement:
+        task, known = self.tasks[row], self.known
+        read = known.read[row, items]
+        is_read, shares_read = readings(known.metric, None if (read == UNKNOWN).any() else read)
+        name, _, format_name = task.name.rpartition("@")
+        return Measurement(
+            run="",
+            model=self.run.model_name,
+            task=name,
+            format=format_name,
+            name=task.name,
+            metric=known.metric,
+            higher_is_better=known.higher_is_better,
+            items=tuple(str(self.doc_ids[item]) for item in items),
+            scores=known.scores[row, items],
+            is_read=is_read,
+            shares_read=shares_read,
+            clusters=clusters,
+            missing=len(self.doc_ids) - int(known.is_known[row].sum()),
+        )
 
     @property
     def higher_is_better(self) -> bool:

@@ -70,13 +70,18 @@ def _blocks(rows: Sequence[Measurement], options: Options) -> list[Block]:
     models = list(dict.fromkeys(one.model for one in rows))
     formats = list(dict.fromkeys(one.format for one in rows))
     of_models = [[one for one in rows if one.model == model] for model in models]
-    found = [_block(same, "formats", options) for same in of_models if len(same) > 1]
+    found = [compare_formats(same, options) for same in of_models if len(same) > 1]
     under = [[one for one in rows if one.format == name] for name in formats]
     shared = [same for same in under if len(same) > 1]
     if len(shared) > 1:  # all of them would repeat what the ranking says: the default's will do
         usual = [same for same in shared if same[0].format == options.default]
         shared = usual or shared[:1]
     return found + [_block(same, "models", options) for same in shared]
+
+
+def compare_formats(rows: Sequence[Measurement], options: Options) -> Block:
+    """The formats of one model, on the same items."""
+    return _block(rows, "formats", options)
 
 
 def _block(rows: Sequence[Measurement], compares: str, options: Options) -> Block:

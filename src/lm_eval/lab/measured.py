@@ -116,9 +116,7 @@ def measurement(
     """
     metric, filter_name = primary_metric(results, name, run, metrics)
     columns: ItemColumns = items(name, filter_name)
-    read = None if columns.read is None else numpy().array(columns.read, dtype=float)
-    if metric in (ACC_DEBIASED, ACC_OVER_ORDERS):  # of several orders, one alone is known as read
-        read = None
+    is_read, shares_read = readings(metric, columns.read)
     known = results.get("formats", {}).get(name)
     return Measurement(
         run=run,
@@ -130,9 +128,8 @@ def measurement(
         higher_is_better=bool(results.get("higher_is_better", {}).get(name, {}).get(metric, True)),
         items=_keys(columns),
         scores=_scores(columns, metric, run),
-        is_read=None if read is None else read > 0,
-        # Of pass@k and maj@k, no part belongs to one of the replies.
-        shares_read=None if is_repeat_metric(metric) else read,
+        is_read=is_read,
+        shares_read=shares_read,
         clusters=None if columns.clusters is None else tuple(columns.clusters),
         shots=tuple(columns.shots),
         num_fewshot=results.get("n-shot", {}).get(name),
@@ -146,6 +143,17 @@ def measurement(
             "has_choices": bool((results["configs"].get(name) or {}).get("doc_to_choice")),
         },
     )
+
+
+def readings(
+    metric: str, read: Sequence[float] | Array | None
+) -> tuple[Array | None, Array | None]:
+    """``is_read`` and ``shares_read`` of a measurement; ``read`` is the share of each item's replies."""
+    if read is None or metric in (ACC_DEBIASED, ACC_OVER_ORDERS):
+        return None, None  # of several orders, one alone is known as read
+    shares = numpy().array(read, dtype=float)
+    # Of pass@k and maj@k, no part belongs to one of the replies.
+    return shares > 0, None if is_repeat_metric(metric) else shares
 
 
 def _usage(results: Mapping[str, Any], name: str) -> dict[str, float] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Union
 
 from lm_eval.errors import DataError
-from lm_eval.lab.cells import Asker, Cell, CellScores
+from lm_eval.lab.cells import Asker, Cell
 from lm_eval.lab.grammar import SampledFormats
 from lm_eval.lab.sweep_search import HALVING, SearchResult, most_cells, search
 from lm_eval.lab.sweep_whole import FullSweep, full_sweep
@@ -148,7 +148,7 @@ def sweep(
     else:
         path = asker.write(plan.cells(), output_path)
         analyse = _partial if _is_partial(plan) else _full
-        result = analyse(plan, asker.known, notes)
+        result = analyse(plan, asker, notes)
     known = asker.known
     return Sweep(
         plan=plan,
@@ -170,7 +170,8 @@ def _is_partial(plan: Plan) -> bool:
     return plan.budget is not None and plan.budget < plan.all_cells
 
 
-def _partial(plan: Plan, known: CellScores, notes: list[str]) -> PartialSweep:
+def _partial(plan: Plan, asker: Asker, notes: list[str]) -> PartialSweep:
+    known = asker.known
     if known.clusters:
         notes.append(
             "The items come in clusters. This estimate is about the scores on these very items, and "
@@ -193,8 +194,8 @@ def _partial(plan: Plan, known: CellScores, notes: list[str]) -> PartialSweep:
     return PartialSweep(distribution, tuple(seen))
 
 
-def _full(plan: Plan, known: CellScores, notes: list[str]) -> FullSweep:
-    items = numpy().flatnonzero(known.is_known.all(axis=0)).tolist()
+def _full(plan: Plan, asker: Asker, notes: list[str]) -> FullSweep:
+    items = numpy().flatnonzero(asker.known.is_known.all(axis=0)).tolist()
     if len(items) < MIN_ITEMS:
         raise DataError(
             f"{plan.name}: {len(items)} of {plan.num_items} items have an answer under every format, "
@@ -205,16 +206,11 @@ def _full(plan: Plan, known: CellScores, notes: list[str]) -> FullSweep:
             f"{plan.num_items - len(items)} of {plan.num_items} items are left out, because an answer "
             "under some format is missing."
         )
-    clusters = [known.clusters[item] for item in items] if known.clusters else None
-    if clusters is not None:
-        notes.append(_about_clusters(len(set(clusters))))
-    slots = [one.slots for one in plan.formats]
-    return full_sweep(
-        known.scores[:, items],
-        clusters,
-        slots,
-        higher_is_better=known.higher_is_better,
-    )
+    slots = [sample.slots for sample in plan.formats]
+    result = full_sweep(asker.measurements(items), slots)
+    if result.comparison.num_clusters is not None:
+        notes.append(_about_clusters(result.comparison.num_clusters))
+    return result
 
 
 def _about_clusters(count: int) -> str:

@@ -1,119 +1,138 @@
-"""The whole matrix of a sweep → what each format scores, and how much of that is the format.
+"""A full sweep: the comparison of every format with the base, and what goes with the differences.
 
-In: scores, formats × items, the base format in the first row. Out: a ``FullSweep``: every format against
-the base, the spread with its noise floor, and which slots of the grammar the differences go with.
+In: the measurements of all formats on the same items, the base format first, and the slots of each.
+Out: a ``FullSweep``. Its statistics are those of ``lab.comparing``, so that a sweep and a comparison of
+the same scores give the same numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
-from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.components import Components, components
+from lm_eval.lab.compared import Block, Pair
+from lm_eval.lab.comparing import Options, compare_formats
+from lm_eval.lab.measured import Measurement
 from lm_eval.stats.few_cells import QUANTILES
-from lm_eval.stats.intervals import Estimate, mean_estimate
-from lm_eval.stats.multiplicity import CochranQ, benjamini_hochberg, cochran_q
-from lm_eval.stats.numeric import Array, numpy
-from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.multiplicity import CochranQ, cochran_q
+from lm_eval.stats.numeric import numpy
+from lm_eval.stats.paired import Paired
 from lm_eval.stats.slots import SlotEffect, slot_effects
-from lm_eval.stats.spread import Spread, spread
-
-LEVEL = 0.05
+from lm_eval.stats.spread import Spread
 
 
 @dataclass(frozen=True)
 class FullSweep:
     """The result of a sweep that asked every format about every item."""
 
-    scores: tuple[Estimate, ...]
+    comparison: Block
+    """Each format against the base, which is its first row."""
     quantiles: Mapping[int, float]
     """By per cent, over the formats' scores."""
-    spread: Spread
-    best: int
-    worst: int
-    """Row numbers, as good and bad go for the metric."""
-    p_best: tuple[float, ...]
-    p_worst: tuple[float, ...]
-    against_base: tuple[Paired | None, ...]
-    """Each format minus the base; None for the base itself."""
-    adjusted: tuple[float | None, ...]
-    """Their p-values, adjusted after Benjamini and Hochberg."""
     omnibus: CochranQ
-    components: Components
+    """Over all formats, items taken as independent even where they come in clusters."""
     slots: tuple[SlotEffect, ...]
-    is_share: bool
-    """Whether every score lies between 0 and 1."""
+
+    @cached_property
+    def scores(self) -> tuple[Estimate, ...]:
+        """The score of each format, in the order of the list, as is everything by format below."""
+        return tuple(row.score for row in self.comparison.rows)
+
+    @property
+    def spread(self) -> Spread:
+        assert self.comparison.spread is not None, "formats are compared"
+        return self.comparison.spread
+
+    @property
+    def best(self) -> int:
+        """The number of the best format, the highest or the lowest as the metric has it."""
+        return self.spread.best if self.comparison.higher_is_better else self.spread.worst
+
+    @property
+    def worst(self) -> int:
+        return self.spread.worst if self.comparison.higher_is_better else self.spread.best
+
+    @property
+    def p_best(self) -> tuple[float, ...]:
+        """The share of resamples in which each format is the best."""
+        return self.spread.p_best if self.comparison.higher_is_better else self.spread.p_worst
+
+    @property
+    def p_worst(self) -> tuple[float, ...]:
+        return self.spread.p_worst if self.comparison.higher_is_better else self.spread.p_best
+
+    @cached_property
+    def against_base(self) -> tuple[Paired | None, ...]:
+        """Each format minus the base; None for the base itself."""
+        return tuple(None if pair is None else self._minus_base(pair) for pair in self._pairs)
+
+    @property
+    def adjusted(self) -> tuple[float | None, ...]:
+        """The p-values of these differences, adjusted after Benjamini and Hochberg."""
+        return tuple(None if pair is None else pair.p_adjusted for pair in self._pairs)
+
+    def _minus_base(self, pair: Pair) -> Paired:
+        is_second = pair.second == self.comparison.default
+        return pair.result if is_second else pair.result.reversed()
+
+    @cached_property
+    def _pairs(self) -> tuple[Pair | None, ...]:
+        """The pair that each format makes with the base; None for the base itself."""
+        base = self.comparison.default
+        pairs = {
+            pair.second if pair.first == base else pair.first: pair
+            for pair in self.comparison.pairs
+        }
+        return tuple(pairs.get(row.label) for row in self.comparison.rows)
 
     @property
     def num_different(self) -> int:
         """Formats that differ from the base; of these, at most one in twenty falsely, on average."""
-        return sum(p is not None and p < LEVEL for p in self.adjusted)
+        return sum(pair.is_significant for pair in self.comparison.pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
+        components = self.comparison.components
         return {
             "kind": "all cells",
-            "scores": [asdict(one) for one in self.scores],
+            "scores": [asdict(score) for score in self.scores],
             "quantiles": {str(q): value for q, value in self.quantiles.items()},
             "spread": self.spread.to_dict(),
             "best": self.best,
             "worst": self.worst,
             "p_best": list(self.p_best),
             "p_worst": list(self.p_worst),
-            "against_base": [None if one is None else one.to_dict() for one in self.against_base],
+            "against_base": [
+                None if pair is None else pair.to_dict() for pair in self.against_base
+            ],
             "adjusted_p": list(self.adjusted),
             "omnibus": self.omnibus.to_dict(),
-            "components": self.components.to_dict(),
-            "slots": [one.to_dict() for one in self.slots],
+            "components": components and components.to_dict(),
+            "slots": [effect.to_dict() for effect in self.slots],
         }
 
 
-def full_sweep(
-    scores: Array,
-    clusters: Sequence[str] | None,
-    slots: Sequence[Mapping[str, str]],
-    *,
-    higher_is_better: bool,
-) -> FullSweep:
-    """What a full sweep shows; ``slots`` say what stands in each format.
+def full_sweep(formats: Sequence[Measurement], slots: Sequence[Mapping[str, str]]) -> FullSweep:
+    """The formats against the first of them; ``slots`` are the values of each format's slots.
 
-    Resampled as in a comparison, not by the seed of the sweep: both say the same of the same scores.
+    Resampled as in a comparison, not by the seed of the sweep.
     """
-    found = spread(scores, clusters=clusters)
-    pairs = [paired(row.tolist(), scores[0].tolist(), clusters=clusters) for row in scores[1:]]
-    means = scores.mean(axis=1)
-    top, bottom = (found.best, found.p_best), (found.worst, found.p_worst)
-    (best, p_best), (worst, p_worst) = (top, bottom) if higher_is_better else (bottom, top)
-    return FullSweep(
-        scores=tuple(_estimate(row.tolist(), clusters) for row in scores),
-        quantiles=_quantiles(means),
-        spread=found,
-        best=best,
-        worst=worst,
-        p_best=p_best,
-        p_worst=p_worst,
-        against_base=(None, *pairs),
-        adjusted=(None, *benjamini_hochberg([one.p for one in pairs])),
-        omnibus=cochran_q(scores),
-        components=components(scores, clusters),
-        slots=tuple(slot_effects(means.tolist(), slot_values(slots))),
-        is_share=bool(((scores >= 0) & (scores <= 1)).all()),
-    )
-
-
-def _estimate(scores: Sequence[float], clusters: Sequence[str] | None) -> Estimate:
-    return mean_estimate(scores) if clusters is None else clustered_estimate(scores, clusters)
-
-
-def _quantiles(means: Array) -> dict[int, float]:
     np = numpy()
-    found = np.quantile(means, np.array(QUANTILES) / 100)
-    return dict(zip(QUANTILES, found.tolist(), strict=True))
+    scores = np.array([one.scores for one in formats])
+    means = scores.mean(axis=1)
+    quantiles = np.quantile(means, np.array(QUANTILES) / 100).tolist()
+    return FullSweep(
+        comparison=compare_formats(formats, Options(default=formats[0].format, method="bh")),
+        quantiles=dict(zip(QUANTILES, quantiles, strict=True)),
+        omnibus=cochran_q(scores),
+        slots=tuple(slot_effects(means.tolist(), slot_values(slots))),
+    )
 
 
 def slot_values(slots: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     """Slot → its value in every format."""
-    names = dict.fromkeys(name for one in slots for name in one)
-    return {name: [str(one.get(name, "")) for one in slots] for name in names}
+    names = dict.fromkeys(name for values in slots for name in values)
+    return {name: [str(values.get(name, "")) for values in slots] for name in names}

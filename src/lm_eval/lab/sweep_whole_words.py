@@ -5,11 +5,12 @@ In: a ``Sweep`` of all cells. Out: sentences, the most important first.
 
 from __future__ import annotations
 
+from lm_eval.lab.compared import ALPHA
 from lm_eval.lab.pairing import TIE
 from lm_eval.lab.phrases import MANY_FORMATS, clipped, fair_words, p_words
 from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.lab.sweep_phrases import between, ends, name_of, share, unread_words
-from lm_eval.lab.sweep_whole import LEVEL, FullSweep
+from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.reports.table import number
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.slots import SlotEffect
@@ -57,7 +58,7 @@ def _spread(plan: Plan, result: FullSweep) -> str:
         f"Formats that make no difference would show about {number(found.null_mean, 2)} by luck, and up "
         f"to {number(found.null_95, 2)} in 19 cases of 20 ({p_words(found.p)}, {found.null_method})"
     )
-    if found.p < LEVEL:
+    if found.p < ALPHA:
         return f"The format matters here: the score goes {seen}. {luck}."
     return (
         f"Nothing here shows that the format matters: the score goes {seen}, but that may be luck. "
@@ -70,7 +71,7 @@ def _adherence(sweep: Sweep, result: FullSweep) -> str:
     best, worst = (sweep.shares_read[row] for row in (result.best, result.worst))
     if best is None or worst is None or best - worst < result.spread.value - TIE:
         return ""
-    if result.spread.p >= LEVEL or not (result.is_share and sweep.higher_is_better):
+    if result.spread.p >= ALPHA or not (result.comparison.is_share and sweep.higher_is_better):
         return ""
     return (
         f"Format adherence, not ability: {share(best)} of the answers under "
@@ -112,9 +113,11 @@ def _middle(result: FullSweep) -> str:
 
 
 def _including(plan: Plan, result: FullSweep) -> str:
-    parts, base = result.components, result.scores[0]
+    parts, base = result.comparison.components, result.scores[0]
+    if parts is None:
+        return ""
     mean, own = parts.over_formats(), parts.one_format(base.value)
-    if result.is_share:
+    if result.comparison.is_share:
         mean, own = clipped(mean), clipped(own)
     text = f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
     if base.low is None or own.low is None:
@@ -137,7 +140,7 @@ def _differing(plan: Plan, result: FullSweep) -> str:
         )
     differ = "differs" if result.num_different == 1 else "differ"
     better = sum(
-        pair is not None and p is not None and p < LEVEL and pair.difference.value > 0
+        pair is not None and p is not None and p < ALPHA and pair.difference.value > 0
         for pair, p in zip(result.against_base, result.adjusted, strict=True)
     )
     return (
@@ -149,9 +152,9 @@ def _differing(plan: Plan, result: FullSweep) -> str:
 
 def _slots(result: FullSweep) -> str:
     """Asked only where there is something to explain: with many slots, one would often seem to."""
-    if result.spread.p >= LEVEL:
+    if result.spread.p >= ALPHA:
         return ""
-    clear = [one for one in result.slots if one.adjusted < LEVEL]
+    clear = [one for one in result.slots if one.adjusted < ALPHA]
     if clear:
         return f"What goes with the differences: {'; '.join(map(_slot, clear))}."
     if not result.slots or len(result.scores) <= ALL_SHOWN:  # too few to find a slot with

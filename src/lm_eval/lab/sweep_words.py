@@ -6,11 +6,12 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 
 from __future__ import annotations
 
+from lm_eval.lab.compared import ALPHA
 from lm_eval.lab.phrases import counted, p_words
 from lm_eval.lab.sweep import PartialSweep, Plan, Sweep
 from lm_eval.lab.sweep_phrases import ends, name_of, unread_words
 from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, SearchResult
-from lm_eval.lab.sweep_whole import LEVEL, FullSweep
+from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.lab.sweep_whole_words import full_words
 from lm_eval.reports.table import number, percent
 from lm_eval.reports.terminal import visible
@@ -130,7 +131,7 @@ def _extreme(plan: Plan, one: Extreme, result: SearchResult) -> str:
     if one.against_base is None:
         return f"{text}. It is the base format itself."
     text += f". Against the base format on the fresh items: {_difference(one.against_base)}"
-    if one.against_base.p >= LEVEL:
+    if one.against_base.p >= ALPHA:
         text += ", so nothing shows yet that it differs from the base format"
     return f"{text}."
 

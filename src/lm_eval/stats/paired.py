@@ -57,9 +57,29 @@ class Paired:
     """A true difference that 80 % of such comparisons would find at the 5 % level; None where nothing
     differs, where it would be more than 1, and where items or clusters are too few to find any."""
 
+    def reversed(self) -> Paired:
+        """The second against the first."""
+        return replace(
+            self,
+            difference=_negated(self.difference),
+            wins=self.losses,
+            losses=self.wins,
+            probability=None if self.probability is None else 1 - self.probability,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return asdict(self)
+
+
+def _negated(difference: Estimate) -> Estimate:
+    low, high = difference.low, difference.high
+    return replace(
+        difference,
+        value=0.0 - difference.value,  # an exact 0 stays 0.0, not -0.0
+        low=None if high is None else 0.0 - high,
+        high=None if low is None else 0.0 - low,
+    )
 
 
 @dataclass(frozen=True, slots=True)

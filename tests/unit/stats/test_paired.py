@@ -186,7 +186,13 @@ def test_the_correlation_is_pearsons() -> None:
 def test_changing_sides_changes_signs_only(pairs: list[tuple[int, int]], in_clusters: bool) -> None:
     a, b = np.array(pairs).T / max(1, np.max(pairs))
     clusters = [i // 3 for i in range(len(a))] if in_clusters else None
-    assert close(shown(paired(b, a, clusters=clusters)), flipped(paired(a, b, clusters=clusters)))
+    there, back = paired(a, b, clusters=clusters), paired(b, a, clusters=clusters)
+    assert close(shown(back), flipped(there))
+    assert close(shown(back), shown(there.reversed()))
+
+
+def test_equal_scores_differ_by_0_the_other_way_round_too() -> None:
+    assert f"{paired([1, 0], [0, 1]).reversed().difference.value:+.2f}" == "+0.00"
 
 
 @given(BINARY | GRADED, st.randoms(use_true_random=False))
