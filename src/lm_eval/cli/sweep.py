@@ -46,8 +46,8 @@ def sweep(args: argparse.Namespace) -> int:
             if args.dry_run:
                 print_dry_run(ready, run)
                 return 0
-            for one in ready:
-                show(swept(one, run), args.plots)
+            for prepared in ready:
+                show(swept(prepared, run), args.plots)
     return 0
 
 
@@ -95,8 +95,8 @@ def load_tasks(args: argparse.Namespace, run: Run) -> list[ConfigurableTask]:
 
 def _selectors(names: Sequence[str], base: str | None) -> Iterator[str]:
     for name in names:
-        task, own = split_selector(name)
-        if base is not None and own is not None:
+        task, format_name = split_selector(name)
+        if base is not None and format_name is not None:
             raise UsageError(
                 f"--tasks {name} and --base {base} both name the format to start from. Give one of them."
             )
@@ -108,16 +108,16 @@ def swept(ready: Setup, run: Run) -> Sweep:
     files = {"formats": str(ready.list_path)}
     if run.use_cache is not None:
         files["answers"] = run.use_cache
-    found = sweeping.sweep(ready.plan, ready.asker, output_path=run.output_path, files=files)
-    return write_summary(found)
+    result = sweeping.sweep(ready.plan, ready.asker, output_path=run.output_path, files=files)
+    return write_summary(result)
 
 
-def show(found: Sweep, plots: str | None) -> None:
+def show(result: Sweep, plots: str | None) -> None:
     """Print what came out, and where the files are."""
     from lm_eval.lab.sweep_tables import print_sweep
     from lm_eval.reports.terminal import console
 
-    print_sweep(found, console())
+    print_sweep(result, console())
     titles = {
         "formats": "Formats",
         "answers": "Answers",
@@ -125,14 +125,14 @@ def show(found: Sweep, plots: str | None) -> None:
         "summary": "Summary",
     }
     for name, title in titles.items():
-        if name in found.files:
-            line = f"{title}: {found.files[name]}"
+        if name in result.files:
+            line = f"{title}: {result.files[name]}"
             console().print(line, markup=False, highlight=False, soft_wrap=True)
     if plots == IN_TERMINAL:
         console().print()
-        sweep_scores_plot(found).show(console())
+        sweep_scores_plot(result).show(console())
     elif plots is not None:
-        for path in save_plots(found, plots):
+        for path in save_plots(result, plots):
             console().print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -142,10 +142,10 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     from lm_eval.reports.terminal import console
 
     forecasts = []
-    for one in ready:
-        plan = one.plan
-        tasks, asked = one.asker.tasks_of(plan.cells())
-        forecasts.append(_together(one, forecast(asked, tasks), plan.most_cells))
+    for prepared in ready:
+        plan = prepared.plan
+        tasks, asked = prepared.asker.tasks_of(plan.cells())
+        forecasts.append(_together(prepared, forecast(asked, tasks), plan.most_cells))
         text = (
             f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
             f"{plan.all_cells:,} cells; {'' if plan.search is None else 'at most '}"
@@ -161,13 +161,13 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
 
 def _together(ready: Setup, forecasts: Sequence[Forecast], cells: int) -> Forecast:
     """The forecasts of all formats as one; its docs are cells."""
-    counted = {one.estimated.counted_with for one in forecasts}
+    counted = {each.estimated.counted_with for each in forecasts}
     return Forecast(
         f"{ready.plan.name}, {ready.plan.num_formats} formats",
         cells,
         Estimated(
-            least=Usage.total(one.estimated.least for one in forecasts),
-            most=Usage.total(one.estimated.most for one in forecasts),
+            least=Usage.total(each.estimated.least for each in forecasts),
+            most=Usage.total(each.estimated.most for each in forecasts),
             counted_with=counted.pop() if len(counted) == 1 else None,
         ),
     )

@@ -80,8 +80,8 @@ class Asker:
         self.known = CellScores(len(tasks), len(doc_ids))
         self._opened = opened
         self._said: set[str] = set()
-        self._number = {task.name: place for place, task in enumerate(tasks)}
-        self._item = {doc_id: place for place, doc_id in enumerate(doc_ids)}
+        self._row = {task.name: row for row, task in enumerate(tasks)}
+        self._item = {doc_id: item for item, doc_id in enumerate(doc_ids)}
 
     def check(self) -> None:
         """Find what is wrong with any doc, under the first format, before a model is asked."""
@@ -183,7 +183,7 @@ class Asker:
         known = self.known
         known.reused += outcome.reused
         known.asked += outcome.asked
-        columns = {one.name: one for one in items.columns()}
+        columns = {column.name: column for column in items.columns()}
         for result in outcome.results:
             known.metric = known.metric or result.primary
             known.higher_is_better = result.higher_is_better.get(result.primary, True)
@@ -194,14 +194,14 @@ class Asker:
                 self._take_columns(result, columns[result.name])
 
     def _take_columns(self, result: TaskResult, columns: ItemColumns) -> None:
-        row, known = self._number[result.name], self.known
-        for place, doc_id in enumerate(columns.doc_ids):
+        row, known = self._row[result.name], self.known
+        for at, doc_id in enumerate(columns.doc_ids):
             item = self._item[doc_id]
-            known.scores[row, item] = _number_of(result, columns, place)
+            known.scores[row, item] = _number_of(result, columns, at)
             if columns.read is not None:
-                known.read[row, item] = columns.read[place]
+                known.read[row, item] = columns.read[at]
             if columns.clusters is not None:
-                known.clusters[item] = columns.clusters[place]
+                known.clusters[item] = columns.clusters[at]
 
 
 class OpenedModel:
@@ -231,12 +231,12 @@ class OpenedModel:
         self._stack.__exit__(kind, error, trace)
 
 
-def _number_of(result: TaskResult, columns: ItemColumns, place: int) -> float:
+def _number_of(result: TaskResult, columns: ItemColumns, at: int) -> float:
     values: Mapping[str, Any] = columns.metrics
-    value = values.get(result.primary, [None] * len(columns))[place]
+    value = values.get(result.primary, [None] * len(columns))[at]
     if value is None:
         raise ComparisonError(
             f"{result.name}: metric {result.primary!r} is no number (NaN or none) on doc "
-            f"{columns.doc_ids[place]}. A sweep needs a metric that gives a number for every doc."
+            f"{columns.doc_ids[at]}. A sweep needs a metric that gives a number for every doc."
         )
     return float(value)

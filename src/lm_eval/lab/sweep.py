@@ -122,13 +122,13 @@ class Sweep:
             "usage": dict(self.usage),
             "formats": [
                 {
-                    "name": one.name,
-                    "fingerprint": one.format.fingerprint,
-                    "slots": dict(one.slots),
-                    "options": dict(one.options),
+                    "name": sample.name,
+                    "fingerprint": sample.format.fingerprint,
+                    "slots": dict(sample.slots),
+                    "options": dict(sample.options),
                     "share_read": share,
                 }
-                for one, share in zip(plan.formats, self.shares_read, strict=True)
+                for sample, share in zip(plan.formats, self.shares_read, strict=True)
             ],
             "result": self.result.to_dict(),
             "notes": list(self.notes),

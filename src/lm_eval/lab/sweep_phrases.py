@@ -13,16 +13,16 @@ def name_of(plan: Plan, row: int) -> str:
     return visible(plan.formats[row].name)
 
 
-def between(found: Estimate) -> str:
+def between(estimate: Estimate) -> str:
     """``between 0.10 and 0.38``; empty where there is no interval."""
-    if found.low is None or found.high is None:
+    if estimate.low is None or estimate.high is None:
         return ""
-    return f"between {number(found.low, 2)} and {number(found.high, 2)}"
+    return f"between {number(estimate.low, 2)} and {number(estimate.high, 2)}"
 
 
-def ends(found: Estimate) -> str:
+def ends(estimate: Estimate) -> str:
     """The interval in brackets, behind a blank."""
-    text = between(found)
+    text = between(estimate)
     return f" ({text})" if text else ""
 
 
@@ -33,7 +33,7 @@ def share(value: float) -> str:
 
 def unread_words(sweep: Sweep, what: str = "") -> str:
     """How many answers were not read, where some were not, and ``what`` that may come from."""
-    shares = [one for one in sweep.shares_read if one is not None]
+    shares = [value for value in sweep.shares_read if value is not None]
     if not shares or min(shares) == 1:
         return ""
     if max(shares) == 0:

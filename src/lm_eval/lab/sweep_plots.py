@@ -38,7 +38,7 @@ def plots(sweep: Sweep) -> dict[str, Plot]:
     """The plots of a sweep by name: ``scores``, and of a full sweep ``spread``."""
     drawn: dict[str, Plot] = {"scores": sweep_scores_plot(sweep)}
     if isinstance(sweep.result, FullSweep):
-        names = [one.name for one in sweep.plan.formats]
+        names = [sample.name for sample in sweep.plan.formats]
         title = f"{sweep.plan.name}: spread between {len(names)} formats"
         drawn["spread"] = spread_plot(sweep.result.spread, names, title=title)
     return drawn
@@ -46,14 +46,14 @@ def plots(sweep: Sweep) -> dict[str, Plot]:
 
 def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
     """The scores of all formats, best first; of a search, of the formats it chose and the base."""
-    result, names = sweep.result, [one.name for one in sweep.plan.formats]
+    result, names = sweep.result, [sample.name for sample in sweep.plan.formats]
     if isinstance(result, SearchResult):
-        rows = [(f"{one.kind}: {names[one.chosen]}", one.fresh) for one in result.extremes]
+        rows = [(f"{end.kind}: {names[end.chosen]}", end.fresh) for end in result.extremes]
         rows.append((f"base: {names[0]}", result.base))
         title = f"{sweep.plan.name}: scores on {result.fresh_items} fresh items"
         return scores_plot(rows, title=title)
-    whole = result.scores if isinstance(result, FullSweep) else _estimated(result)
-    rows = _best_first(sweep, names, whole)
+    scores = result.scores if isinstance(result, FullSweep) else _estimated(result)
+    rows = _best_first(sweep, names, scores)
     title = f"{sweep.plan.name}: score by format, with its 95 % interval"
     return scores_plot(rows, title=title)
 

@@ -77,7 +77,7 @@ class SearchResult:
         """Ready for JSON."""
         return {
             "kind": "search",
-            "extremes": [one.to_dict() for one in self.extremes],
+            "extremes": [extreme.to_dict() for extreme in self.extremes],
             "base": asdict(self.base),
             "fresh_items": self.fresh_items,
             "best_minus_worst": None if self.apart is None else self.apart.to_dict(),
@@ -106,12 +106,12 @@ def search(plan: SearchPlan, asker: Asker, what: str) -> SearchResult:
     """
     budget = plan.budget or 0
     searches = _searches(plan, asker, _kinds(what), _reserve(plan.num_items))
-    chosen = {kind: one.chosen for kind, one in searches.items()}
+    chosen = {kind: search.chosen for kind, search in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
     items = _fresh(plan, list(searches.values()), budget // len(rows))
     fresh = _Fresh(asker, rows, items, plan.seed)
     return SearchResult(
-        extremes=tuple(_extreme(kind, one, fresh) for kind, one in searches.items()),
+        extremes=tuple(_extreme(kind, search, fresh) for kind, search in searches.items()),
         base=fresh.score(BASE),
         fresh_items=len(items),
         apart=_apart(chosen, fresh),
@@ -162,7 +162,7 @@ def _searches(
 
 def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:
     """Items that no search asked about, in random order."""
-    used = frozenset().union(*(one.used_items for one in searches))
+    used = frozenset().union(*(search.used_items for search in searches))
     order = numpy().random.default_rng([plan.seed, 1]).permutation(plan.num_items).tolist()
     fresh = [item for item in order if item not in used]
     return fresh[: max(most, FEW_FRESH)]

@@ -87,7 +87,7 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         search=wanted.search,
         seed=wanted.seed,
     )
-    asker = Asker(run, [SweptTask(task, one) for one in formats], chosen, opened)
+    asker = Asker(run, [SweptTask(task, sample) for sample in formats], chosen, opened)
     asker.check()
     return Setup(plan, asker, path)
 
@@ -95,10 +95,10 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
 def base_format(task: ConfigurableTask) -> PromptFormat:
     """The format that a sweep starts from; an error where the task has none."""
     if task.format is None:
-        one = "cot" if task.config.doc_to_choice is None else "mcqa"
+        example = "cot" if task.config.doc_to_choice is None else "mcqa"
         raise FormatError(
             f"Task {task.name!r} is asked without a format, so there is nothing to vary. Name one to "
-            f"start from, such as --base {one}; `lm-eval ls formats` lists them."
+            f"start from, such as --base {example}; `lm-eval ls formats` lists them."
         )
     return task.format
 
@@ -119,10 +119,10 @@ def format_list(
             f"--formats {wanted.formats!r} is neither a number of formats, such as 50, nor a file with "
             "a list of them."
         )
-    found = FormatList.load(path)
+    formats = FormatList.load(path)
     named = task.format if task.format_name else None
-    _check_list(found, named or found.base, wanted, path)
-    return found, path
+    _check_list(formats, named or formats.base, wanted, path)
+    return formats, path
 
 
 def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
@@ -151,26 +151,26 @@ def _sampled(
         _check_list(saved, base, wanted, path)
         return saved, path
     sampled = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
-    found = FormatList.of(sampled)
-    return found, found.save(path) if wanted.saves else path
+    formats = FormatList.of(sampled)
+    return formats, formats.save(path) if wanted.saves else path
 
 
-def _check_list(found: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
+def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
     """Refuse a list that varies something else than what is asked for."""
-    if found.base.fingerprint != base.fingerprint:
+    if formats.base.fingerprint != base.fingerprint:
         raise UsageError(
-            f"{path} varies the format {found.base.name!r} ({found.base.fingerprint}), but the task's "
-            f"base format is {base.name!r} ({base.fingerprint}). Start from the same one, such as with "
-            f"--base {found.base.name}, or sample a new list with --formats {len(found)}."
+            f"{path} varies the format {formats.base.name!r} ({formats.base.fingerprint}), but the "
+            f"task's base format is {base.name!r} ({base.fingerprint}). Start from the same one, such "
+            f"as with --base {formats.base.name}, or sample a new list with --formats {len(formats)}."
         )
-    if wanted.axis is not None and wanted.axis != found.axis:
+    if wanted.axis is not None and wanted.axis != formats.axis:
         raise UsageError(
-            f"{path} varies the axis {found.axis!r}, not {wanted.axis!r}. Leave --axis out, or sample a "
-            "new list."
+            f"{path} varies the axis {formats.axis!r}, not {wanted.axis!r}. Leave --axis out, or sample "
+            "a new list."
         )
-    if len(found) < MIN_FORMATS:
-        raise UsageError(f"{path} holds {len(found)} format; a sweep compares at least two.")
-    if found[0].format.fingerprint != base.fingerprint or found[0].options:
+    if len(formats) < MIN_FORMATS:
+        raise UsageError(f"{path} holds {len(formats)} format; a sweep compares at least two.")
+    if formats[0].format.fingerprint != base.fingerprint or formats[0].options:
         raise UsageError(
             f"{path} does not begin with its base format {base.name!r}, against which a sweep compares "
             "the others. Put it back in the first place."

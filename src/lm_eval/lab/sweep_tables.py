@@ -94,7 +94,7 @@ def table(sweep: Sweep) -> FittingTable:
     """The formats at both ends and the base; of a search, what it found."""
     result = sweep.result
     if isinstance(result, SearchResult):
-        rows = [_extreme_row(sweep, one) for one in result.extremes]
+        rows = [_extreme_row(sweep, extreme) for extreme in result.extremes]
         base = _Row(_name(sweep, 0), "base", *_score(result.base), read=_read(sweep, 0))
         return FittingTable(_COLUMNS, (rows, [base]), _MOVABLE)
     order = _order(sweep, result.scores if isinstance(result, FullSweep) else _per_format(result))
@@ -144,18 +144,18 @@ def _row(sweep: Sweep, row: int) -> _Row:
     )
 
 
-def _extreme_row(sweep: Sweep, one: Extreme) -> _Row:
-    pair = one.against_base
-    choosing = one.search.while_choosing
+def _extreme_row(sweep: Sweep, extreme: Extreme) -> _Row:
+    pair = extreme.against_base
+    choosing = extreme.search.while_choosing
     return _Row(
-        _name(sweep, one.chosen),
-        one.kind,
-        *_score(one.fresh),
+        _name(sweep, extreme.chosen),
+        extreme.kind,
+        *_score(extreme.fresh),
         choosing=f"{number(choosing.value)} on {choosing.n:,}",
         against="" if pair is None else f"{pair.difference.value:+.3f}",
         p="" if pair is None else _p(pair.p),
-        read=_read(sweep, one.chosen),
-        differs=_differs(sweep, one.chosen),
+        read=_read(sweep, extreme.chosen),
+        differs=_differs(sweep, extreme.chosen),
     )
 
 
@@ -182,6 +182,6 @@ def _read(sweep: Sweep, row: int) -> str:
 
 def _differs(sweep: Sweep, row: int) -> str:
     """The slots in which a format differs from the base."""
-    base, own = sweep.plan.formats[0].slots, sweep.plan.formats[row].slots
-    changed = (f"{slot}={value!r}" for slot, value in own.items() if value != base.get(slot))
+    base, slots = sweep.plan.formats[0].slots, sweep.plan.formats[row].slots
+    changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
     return visible(", ".join(changed))

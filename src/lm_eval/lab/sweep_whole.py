@@ -121,7 +121,7 @@ def full_sweep(formats: Sequence[Measurement], slots: Sequence[Mapping[str, str]
     Resampled as in a comparison, not by the seed of the sweep.
     """
     np = numpy()
-    scores = np.array([one.scores for one in formats])
+    scores = np.array([measured.scores for measured in formats])
     means = scores.mean(axis=1)
     quantiles = np.quantile(means, np.array(QUANTILES) / 100).tolist()
     return FullSweep(

@@ -48,17 +48,18 @@ def _all_equal(result: FullSweep) -> str:
 
 
 def _spread(plan: Plan, result: FullSweep) -> str:
-    found = result.spread
+    spread = result.spread
     scores = [result.scores[row].value for row in (result.worst, result.best)]
     seen = (
         f"from {number(scores[0], 2)} ({name_of(plan, result.worst)}) to {number(scores[1], 2)} "
-        f"({name_of(plan, result.best)}), a spread of {number(found.value, 2)}"
+        f"({name_of(plan, result.best)}), a spread of {number(spread.value, 2)}"
     )
     luck = (
-        f"Formats that make no difference would show about {number(found.null_mean, 2)} by luck, and up "
-        f"to {number(found.null_95, 2)} in 19 cases of 20 ({p_words(found.p)}, {found.null_method})"
+        f"Formats that make no difference would show about {number(spread.null_mean, 2)} by luck, and "
+        f"up to {number(spread.null_95, 2)} in 19 cases of 20 ({p_words(spread.p)}, "
+        f"{spread.null_method})"
     )
-    if found.p < ALPHA:
+    if spread.p < ALPHA:
         return f"The format matters here: the score goes {seen}. {luck}."
     return (
         f"Nothing here shows that the format matters: the score goes {seen}, but that may be luck. "
@@ -116,13 +117,13 @@ def _including(plan: Plan, result: FullSweep) -> str:
     parts, base = result.comparison.components, result.scores[0]
     if parts is None:
         return ""
-    mean, own = parts.over_formats(), parts.one_format(base.value)
+    mean, with_choice = parts.over_formats(), parts.one_format(base.value)
     if result.comparison.is_share:
-        mean, own = clipped(mean), clipped(own)
+        mean, with_choice = clipped(mean), clipped(with_choice)
     text = f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
-    if base.low is None or own.low is None:
+    if base.low is None or with_choice.low is None:
         return text
-    on_top = f"with the choice of format on top {between(own)}"
+    on_top = f"with the choice of format on top {between(with_choice)}"
     if parts.var_format == 0:
         on_top = "and nothing in these formats says that their choice adds to that"
     return (
@@ -154,7 +155,7 @@ def _slots(result: FullSweep) -> str:
     """Asked only where there is something to explain: with many slots, one would often seem to."""
     if result.spread.p >= ALPHA:
         return ""
-    clear = [one for one in result.slots if one.adjusted < ALPHA]
+    clear = [effect for effect in result.slots if effect.adjusted < ALPHA]
     if clear:
         return f"What goes with the differences: {'; '.join(map(_slot, clear))}."
     if not result.slots or len(result.scores) <= ALL_SHOWN:  # too few to find a slot with
@@ -165,12 +166,13 @@ def _slots(result: FullSweep) -> str:
     )
 
 
-def _slot(one: SlotEffect) -> str:
-    names = list(one.means)
+def _slot(effect: SlotEffect) -> str:
+    names = list(effect.means)
     ends = [
-        f"{visible(repr(name))} with {number(one.means[name], 2)}" for name in (names[-1], names[0])
+        f"{visible(repr(name))} with {number(effect.means[name], 2)}"
+        for name in (names[-1], names[0])
     ]
     return (
-        f"{visible(one.slot)} ({share(one.explained)} of the variance between formats, "
-        f"{p_words(one.adjusted)}; from {ends[0]} to {ends[1]})"
+        f"{visible(effect.slot)} ({share(effect.explained)} of the variance between formats, "
+        f"{p_words(effect.adjusted)}; from {ends[0]} to {ends[1]})"
     )

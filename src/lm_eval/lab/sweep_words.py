@@ -38,14 +38,14 @@ def sentences(sweep: Sweep) -> list[str]:
     """What the sweep shows, the most important first."""
     result = sweep.result
     if isinstance(result, FullSweep):
-        found = full_words(sweep, result)
+        words = full_words(sweep, result)
     elif isinstance(result, PartialSweep):
-        found = _partial_words(sweep, result)
+        words = _partial_words(sweep, result)
     else:
-        found = _search_words(sweep, result)
+        words = _search_words(sweep, result)
     about = _OTHER_AXES.get(sweep.plan.formats.axis, "")
-    found = [*found, about, *sweep.notes, *_paid(sweep)]
-    return [sentence for sentence in found if sentence]
+    words = [*words, about, *sweep.notes, *_paid(sweep)]
+    return [sentence for sentence in words if sentence]
 
 
 def _cells(sweep: Sweep) -> str:
@@ -60,25 +60,28 @@ def _cells(sweep: Sweep) -> str:
 
 
 def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
-    found = result.distribution
-    q = {name: f"{number(one.value, 2)}{ends(one)}" for name, one in found.quantiles.items()}
+    estimated = result.distribution
+    q = {
+        percentage: f"{number(score.value, 2)}{ends(score)}"
+        for percentage, score in estimated.quantiles.items()
+    }
     reused = ", and what was asked is reused" if "answers" in sweep.files else ""
     per_format = f"{min(result.seen)} to {max(result.seen)}"
     if min(result.seen) == max(result.seen):
         per_format = f"{result.seen[0]:,}"
     per_format += " item" if max(result.seen) == 1 else " items"
     return [
-        f"Estimated from {percent(found.cells, sweep.plan.all_cells)} of the cells ({per_format} "
+        f"Estimated from {percent(estimated.cells, sweep.plan.all_cells)} of the cells ({per_format} "
         "for each format): the best format's score over all items lies about "
-        f"{number(found.spread.value, 2)} above the worst's{ends(found.spread)}.",
+        f"{number(estimated.spread.value, 2)} above the worst's{ends(estimated.spread)}.",
         f"The median format scores {q[50]}; one in twenty scores below {q[5]}, one in twenty above "
         f"{q[95]}.",
-        f"The mean over formats is {number(found.mean.value, 2)}{ends(found.mean)}; the plain mean of "
-        f"the cells asked is {number(found.seen_mean, 2)}.",
+        f"The mean over formats is {number(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
+        f"mean of the cells asked is {number(estimated.seen_mean, 2)}.",
         "Formats that make no difference show some spread, too, by luck. Only the full sweep tests for "
         f"that: leave --budget out{reused}.",
-        _how_sure(found.mean.method),
-        *found.warnings,
+        _how_sure(estimated.mean.method),
+        *estimated.warnings,
         unread_words(sweep, "the spread"),
     ]
 
@@ -102,7 +105,7 @@ def _how_sure(method: str) -> str:
 
 def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     plan = sweep.plan
-    said = [_extreme(plan, one, result) for one in result.extremes]
+    said = [_extreme(plan, extreme, result) for extreme in result.extremes]
     said.append(
         f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
         f"{ends(result.base)} on the same {_fresh_items(result).removeprefix('1 ')}."
@@ -120,18 +123,19 @@ def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     return [*said, *_ran_out(result), unread_words(sweep, "a difference")]
 
 
-def _extreme(plan: Plan, one: Extreme, result: SearchResult) -> str:
-    choosing, fresh = one.search.while_choosing, one.fresh
+def _extreme(plan: Plan, extreme: Extreme, result: SearchResult) -> str:
+    choosing, fresh = extreme.search.while_choosing, extreme.fresh
     text = (
-        f"The {one.kind} format that {one.search.method} found is {name_of(plan, one.chosen)}: "
-        f"{number(fresh.value, 2)}{ends(fresh)} on {_fresh_items(result)}. While it was chosen it "
+        f"The {extreme.kind} format that {extreme.search.method} found is "
+        f"{name_of(plan, extreme.chosen)}: {number(fresh.value, 2)}{ends(fresh)} on "
+        f"{_fresh_items(result)}. While it was chosen it "
         f"scored {number(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
         "itself distorts"
     )
-    if one.against_base is None:
+    if extreme.against_base is None:
         return f"{text}. It is the base format itself."
-    text += f". Against the base format on the fresh items: {_difference(one.against_base)}"
-    if one.against_base.p >= ALPHA:
+    text += f". Against the base format on the fresh items: {_difference(extreme.against_base)}"
+    if extreme.against_base.p >= ALPHA:
         text += ", so nothing shows yet that it differs from the base format"
     return f"{text}."
 
@@ -142,9 +146,9 @@ def _difference(pair: Paired) -> str:
 
 def _ran_out(result: SearchResult) -> list[str]:
     reasons: dict[str, list[str]] = {}
-    for one in result.extremes:
-        if one.search.reason is not None:
-            reasons.setdefault(one.search.reason, []).append(one.kind)
+    for extreme in result.extremes:
+        if extreme.search.reason is not None:
+            reasons.setdefault(extreme.search.reason, []).append(extreme.kind)
     return [
         f"In the search for the {' and in that for the '.join(kinds)}, {reason}."
         for reason, kinds in reasons.items()

@@ -71,17 +71,17 @@ def one_warning_for_all(names: Sequence[str], said: set[str]) -> Iterator[None]:
         yield
     named = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
     counts: dict[str, list[Any]] = {}
-    for one in caught:
-        counts.setdefault(named.sub("", str(one.message)), []).append(one)
+    for warning in caught:
+        counts.setdefault(named.sub("", str(warning.message)), []).append(warning)
     kinds: dict[str, list[Any]] = {}
     for text, some in counts.items():
-        is_about_one = any(named.search(str(one.message)) for one in some)
+        is_about_one = any(named.search(str(warning.message)) for warning in some)
         kinds.setdefault(text[:_SAME] if is_about_one else text, []).extend(some)
     for kind, some in kinds.items():
         if kind in said:
             continue
         said.add(kind)
-        others = len({str(one.message) for one in some}) - 1
+        others = len({str(warning.message) for warning in some}) - 1
         have = "format has" if others == 1 else "formats have"
         more = f" ({others} other {have} the like; see `notes` in the results.)"
         category = some[0].category

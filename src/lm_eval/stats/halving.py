@@ -86,7 +86,7 @@ def halving(
         seen = numpy().hstack([seen, scores])
         means = seen.mean(axis=1)
         order = _ranked(means, worst)[: math.ceil(len(live) / 2)]
-        survivors = [live[place] for place in order]
+        survivors = [live[rank] for rank in order]
         rounds.append(_round(live, items, means, survivors))
         live, seen = survivors, seen[order]
     return Search(

@@ -36,13 +36,13 @@ class SpreadPlot(Plot):
         return [2.6, 0.9 + 0.28 * len(likely)] if likely else [2.6]
 
     def _draw_spread(self, figure: Any) -> None:
-        found, axes = self.spread, figure.add_subplot()
-        axes.barh(0, found.null_95, height=0.5, color=LIGHT)
-        axes.plot([found.null_mean] * 2, [-0.25, 0.25], color=GREY, linewidth=2)
-        if found.safe_low is not None and found.safe_high is not None:
-            ends = [found.safe_low, found.safe_high]
+        spread, axes = self.spread, figure.add_subplot()
+        axes.barh(0, spread.null_95, height=0.5, color=LIGHT)
+        axes.plot([spread.null_mean] * 2, [-0.25, 0.25], color=GREY, linewidth=2)
+        if spread.safe_low is not None and spread.safe_high is not None:
+            ends = [spread.safe_low, spread.safe_high]
             axes.plot(ends, [1, 1], color=BLUE, linewidth=2.2, solid_capstyle="round")
-        axes.plot(found.value, 1, "D", color=BLUE, markersize=8)
+        axes.plot(spread.value, 1, "D", color=BLUE, markersize=8)
         axes.set_yticks([0, 1], [NOISE, FOUND])
         axes.set_ylim(1.6, -0.6)
         axes.set_xlim(left=0.0)
@@ -51,10 +51,10 @@ class SpreadPlot(Plot):
         quiet(axes)
 
     def _draw_chances(self, figure: Any, likely: Sequence[int]) -> None:
-        found, axes = self.spread, figure.add_subplot()
+        spread, axes = self.spread, figure.add_subplot()
         places = range(len(likely))
-        axes.barh(places, [found.p_best[k] for k in likely], color=BLUE, height=0.6)
-        lowest = [-found.p_worst[k] for k in likely]
+        axes.barh(places, [spread.p_best[k] for k in likely], color=BLUE, height=0.6)
+        lowest = [-spread.p_worst[k] for k in likely]
         axes.barh(places, lowest, color=ORANGE, height=0.6)
         axes.axvline(0.0, color=GREY, linewidth=1)
         axes.set_yticks(list(places), [shown(self.labels[k]) for k in likely])
@@ -68,27 +68,27 @@ class SpreadPlot(Plot):
 
     def _likely(self) -> list[int]:
         """The formats that score highest or lowest in some resamples, the highest first."""
-        found = self.spread
-        if found.low is None:
+        spread = self.spread
+        if spread.low is None:
             return []
         chances = [
-            max(best, worst) for best, worst in zip(found.p_best, found.p_worst, strict=True)
+            max(best, worst) for best, worst in zip(spread.p_best, spread.p_worst, strict=True)
         ]
         order = sorted(range(len(chances)), key=lambda k: -chances[k])
         kept = [k for k in order if chances[k] >= 0.005][:MOST_FORMATS]
-        return sorted(kept, key=lambda k: (found.p_worst[k] - found.p_best[k], k))
+        return sorted(kept, key=lambda k: (spread.p_worst[k] - spread.p_best[k], k))
 
     def _notes(self) -> list[str]:
-        found = self.spread
-        best, worst = (shown(self.labels[k], 30) for k in (found.best, found.worst))
-        notes = [f"{FOUND}: {found.value:.3f}, from {worst} up to {best}{self._interval()}"]
-        if found.null_method == "none":
+        spread = self.spread
+        best, worst = (shown(self.labels[k], 30) for k in (spread.best, spread.worst))
+        notes = [f"{FOUND}: {spread.value:.3f}, from {worst} up to {best}{self._interval()}"]
+        if spread.null_method == "none":
             return [*notes, "The formats agree on every item: there is nothing to test."]
-        how = found.null_method
-        if found.null_permutations:
-            how = f"{found.null_permutations:,} {how}"
-        floor = f"{NOISE}: {found.null_mean:.3f} on average, up to {found.null_95:.3f} in 95 %"
-        return [*notes, f"{floor}; {p_text(found.p)} ({how})"]
+        how = spread.null_method
+        if spread.null_permutations:
+            how = f"{spread.null_permutations:,} {how}"
+        floor = f"{NOISE}: {spread.null_mean:.3f} on average, up to {spread.null_95:.3f} in 95 %"
+        return [*notes, f"{floor}; {p_text(spread.p)} ({how})"]
 
     def _interval(self) -> str:
         low, high = self.spread.safe_low, self.spread.safe_high

@@ -81,7 +81,7 @@ class Axis:
     high: float
     columns: int
 
-    def place(self, value: float) -> int:
+    def column(self, value: float) -> int:
         """The column of a value; values outside stand at the ends."""
         share = (value - self.low) / (self.high - self.low)
         return min(self.columns - 1, max(0, round(share * (self.columns - 1))))
@@ -91,7 +91,7 @@ class Axis:
         cells = [" "] * self.columns
         for value in ticks(self.low, self.high, max(2, self.columns // 12)):
             text = number(value)
-            start = min(max(0, self.place(value) - len(text) // 2), self.columns - len(text))
+            start = min(max(0, self.column(value) - len(text) // 2), self.columns - len(text))
             room = cells[max(0, start - 1) : start + len(text) + 1]
             if start >= 0 and all(cell == " " for cell in room):
                 cells[start : start + len(text)] = text
@@ -101,10 +101,10 @@ class Axis:
         """A line from ``low`` to ``high``, where these are known, with a point at ``value``."""
         cells = [" "] * self.columns
         if low is not None and high is not None:
-            first, last = self.place(low), self.place(high)
+            first, last = self.column(low), self.column(high)
             cells[first : last + 1] = glyphs.line * (last - first + 1)
             cells[first], cells[last] = glyphs.left, glyphs.right
-        cells[self.place(value)] = glyphs.point
+        cells[self.column(value)] = glyphs.point
         return "".join(cells).rstrip()
 
 
@@ -122,7 +122,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(place * step, 10) for place in range(first, last + 1)]
+    return [round(count * step, 10) for count in range(first, last + 1)]
 
 
 def number(value: float) -> str:
