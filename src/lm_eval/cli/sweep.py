@@ -26,7 +26,7 @@ from lm_eval.usage import Estimated, Usage
 
 
 def sweep(args: argparse.Namespace) -> int:
-    """Sweep every task, and show what came out; with ``--dry_run``, only what it would cost."""
+    """Sweep every task and print the results; with ``--dry_run``, print the costs alone."""
     check(args)
     numpy(), special()  # a missing package is said before anything is asked
     run = with_answers(run_of(args))
@@ -52,7 +52,7 @@ def sweep(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse what can be seen to be wrong without loading anything."""
+    """Raise errors that need nothing but the flags."""
     if not split_list(args.tasks):
         raise UsageError(
             "No tasks. Name some: `lm-eval sweep --tasks demo_mcq --formats 50`; `lm-eval ls tasks` "
@@ -77,7 +77,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def seed_of(text: str) -> int:
-    """The seed that draws formats and cells: the first of those given."""
+    """The seed that draws formats and cells: the first number of ``--seed``."""
     seed = parse_seeds(text)["random_seed"] or 0
     if seed < 0:
         raise UsageError(
@@ -87,7 +87,7 @@ def seed_of(text: str) -> int:
 
 
 def load_tasks(args: argparse.Namespace, run: Run) -> list[ConfigurableTask]:
-    """The tasks, each under the format that its sweep starts from."""
+    """Load the tasks, each under the format that its sweep varies."""
     manager = task_manager(args, run)
     loaded = manager.load(list(_selectors(split_list(args.tasks), args.base)))
     return list(loaded["tasks"].values())
@@ -104,7 +104,7 @@ def _selectors(names: Sequence[str], base: str | None) -> Iterator[str]:
 
 
 def swept(ready: Setup, run: Run) -> Sweep:
-    """The sweep, carried out and written down."""
+    """Run the sweep and write its summary."""
     files = {"formats": str(ready.list_path)}
     if run.use_cache is not None:
         files["answers"] = run.use_cache
@@ -113,7 +113,7 @@ def swept(ready: Setup, run: Run) -> Sweep:
 
 
 def show(result: Sweep, plots: str | None) -> None:
-    """Print what came out, and where the files are."""
+    """Print the result and the paths of its files; draw or save the plots."""
     from lm_eval.lab.sweep_tables import print_sweep
     from lm_eval.reports.terminal import console
 
@@ -137,7 +137,7 @@ def show(result: Sweep, plots: str | None) -> None:
 
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
-    """What the sweeps would ask, one line for each task."""
+    """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
     from lm_eval.reports.forecasts import print_forecasts
     from lm_eval.reports.terminal import console
 
@@ -160,7 +160,7 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
 
 
 def _together(ready: Setup, forecasts: Sequence[Forecast], cells: int) -> Forecast:
-    """The forecasts of all formats as one; its docs are cells."""
+    """The forecasts of all formats added up; its docs are cells."""
     counted = {each.estimated.counted_with for each in forecasts}
     return Forecast(
         f"{ready.plan.name}, {ready.plan.num_formats} formats",

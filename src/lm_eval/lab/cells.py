@@ -1,7 +1,7 @@
-"""Cells (format × item) of one task → scores, asked of a model as they are wanted.
+"""Scores of the cells (format × item) of one task, asked of a model on demand.
 
 In: the task under every format of a list, and which docs are its items. Out: ``CellScores``. A cell is
-asked once; answers stay in a file, so that later commands take them from there.
+asked once; answers are kept in a file, so that later commands can reuse them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lm_eval.stats.numeric import Array, numpy
 from lm_eval.usage import Usage
 
 Cell = tuple[int, int]
-"""Number of a format and number of an item, both from 0."""
+"""The index of a format and the index of an item."""
 UNKNOWN = -1
 
 
@@ -40,15 +40,15 @@ class CellScores:
         self.scores: Array = np.full((num_formats, num_items), np.nan)
         """NaN where a cell was not asked or got no answer."""
         self.read: Array = np.full((num_formats, num_items), UNKNOWN, dtype=float)
-        """The share of replies that could be read; ``UNKNOWN`` too where nothing is read from text."""
+        """The share of replies that could be read; ``UNKNOWN`` where nothing is read from text, too."""
         self.clusters: dict[int, str] = {}
-        """Item → what it belongs to, where the task says so."""
+        """Item → its cluster, if the task has clusters."""
         self.metric = ""
         self.higher_is_better = True
         self.missing = 0
         """Cells whose request failed for good."""
         self.reused = 0
-        """Answers that were kept from before."""
+        """Answers reused from earlier commands."""
         self.asked = 0
         """Answers that the model gave for this command, where they are kept."""
         self.usage = Usage()
@@ -63,13 +63,13 @@ class CellScores:
         return [(row, item) for row, item in numpy().argwhere(self.is_known).tolist()]
 
     def share_read(self, row: int) -> float | None:
-        """Of a format's answers, how many could be read; None where nothing is read."""
+        """The share of a format's answers that could be read; None where nothing is read."""
         known = self.read[row][self.read[row] != UNKNOWN]
         return float(known.mean()) if len(known) else None
 
 
 class Asker:
-    """Asks cells of one task, each once. The model is opened at the first and stays open."""
+    """Asks cells of one task, each once. The model is opened for the first and stays open."""
 
     def __init__(
         self, run: Run, tasks: Sequence[SweptTask], doc_ids: Sequence[int], opened: OpenedModel
@@ -84,7 +84,7 @@ class Asker:
         self._item = {doc_id: item for item, doc_id in enumerate(doc_ids)}
 
     def check(self) -> None:
-        """Find what is wrong with any doc, under the first format, before a model is asked."""
+        """Build all docs under the first format, so that errors in them come before a model is asked."""
         first = self.tasks[0]
         options = replace(self.run.options, limit=None, samples={first.name: self.doc_ids})
         with warnings.catch_warnings():
@@ -92,7 +92,7 @@ class Asker:
             prepare(first, options, held_docs=0)
 
     def scores(self, formats: Sequence[int], items: Sequence[int]) -> Array:
-        """The scores of these formats on these items, asked where they are not known."""
+        """The scores of these formats on these items; asks the cells that are not known yet."""
         known = self.known.is_known
         new = [(row, item) for row in formats for item in items if not known[row, item]]
         if new:
@@ -100,11 +100,11 @@ class Asker:
         return self.known.scores[numpy().ix_(formats, items)]
 
     def write(self, cells: Iterable[Cell] | None, output_path: str | None) -> Path | None:
-        """Have the scores of these cells (None: of all), and the files of a run that asked them."""
+        """Ask these cells (None: all) as one run; return the path of its results, if written."""
         return self._execute(self._docs_of(cells), output_path).path
 
     def rewrite(self, output_path: str) -> Path | None:
-        """The files of a run that asked all cells known so far; nothing is counted again."""
+        """Write the results of all cells known so far as one run, without counting anything again."""
         before = self.known
         self.known = CellScores(len(self.tasks), len(self.doc_ids))
         try:
@@ -113,10 +113,9 @@ class Asker:
             self.known = before
 
     def measurements(self, items: Sequence[int]) -> list[Measurement]:
-        """The scores of every format on these items, all of which are known, ready to be compared."""
-        known = self.known
-        has_clusters = bool(known.clusters)
-        clusters = tuple(known.clusters[item] for item in items) if has_clusters else None
+        """Each format on these items, ready to be compared; all of these cells must be known."""
+        cluster_of = self.known.clusters
+        clusters = tuple(cluster_of[item] for item in items) if cluster_of else None
         return [self._measurement(row, items, clusters) for row in range(len(self.tasks))]
 
     def _measurement(
@@ -144,16 +143,16 @@ class Asker:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether more is better, of the metric that is shown as the score."""
+        """Whether more is better of the metric shown as the score."""
         with one_warning_for_all([task.name for task in self.tasks], self._said):
             return bool(task_metrics(self.tasks[0])[0].higher_is_better)
 
     def tasks_of(self, cells: Iterable[Cell] | None) -> tuple[list[SweptTask], Run]:
-        """What a run of these cells asks: the tasks, and the run with the docs of each."""
+        """The tasks of a run that asks these cells, and the run with the docs of each."""
         return self._asking(self._docs_of(cells))
 
     def _docs_of(self, cells: Iterable[Cell] | None) -> dict[str, Sequence[int]]:
-        """Name of a task → its docs."""
+        """Task name → ids of the docs to ask."""
         if cells is None:
             return {task.name: self.doc_ids for task in self.tasks}
         chosen: dict[int, list[int]] = {}
@@ -205,7 +204,7 @@ class Asker:
 
 
 class OpenedModel:
-    """A run's model, made when it is first needed and closed at the end."""
+    """The model of a run, opened when it is first needed and closed at the end."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -19,7 +19,7 @@ SCORES = "scores with 95 % intervals"
 
 
 def write_plots(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write every plot as SVG and PNG; where they are."""
+    """Write every plot as SVG and PNG, and return the paths."""
     return [
         plot.save(folder / f"{name}.{suffix}")
         for name, plot in pictures(comparison)
@@ -60,7 +60,7 @@ def scores_picture(block: Block, heading: str = "") -> ScoresPlot:
 
 
 def _sides(block: Block) -> tuple[str, str]:
-    """What the rows and columns of the flip matrix are."""
+    """The labels of the rows and of the columns of the flip matrix."""
     good, bad = ("right", "wrong") if block.is_right_or_wrong else ("better", "worse")
     by = "under this format" if block.compares == "formats" else "with this model"
     return f"{good} {by} …", f"… and {bad} {by.split(maxsplit=1)[0]} this one"

@@ -24,14 +24,14 @@ MIN_ITEMS = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep asks about one task."""
+    """A sweep of one task: its formats and items, and how many of the cells to ask."""
 
     name: str
     """The task under its base format, such as ``demo_mcq@mcqa``."""
     formats: SampledFormats
     num_items: int
     budget: int | None = None
-    """Cells; None: all of them."""
+    """How many cells to ask; None: all."""
     search: str | None = None
     seed: int = 0
 
@@ -44,21 +44,21 @@ class Plan:
         return self.num_formats * self.num_items
 
     def cells(self) -> list[Cell] | None:
-        """The cells to ask, None for all; of a search, as many as it may ask, spread evenly."""
+        """The cells to ask, None for all; for a search, as many as it may ask, spread evenly."""
         if self.budget is None:
             return None
         return balanced_cells(self.num_formats, self.num_items, self.most_cells, self.seed)
 
     @property
     def most_cells(self) -> int:
-        """So many cells are asked, or of a search at most."""
+        """The number of cells to ask; for a search, the largest it may be."""
         if self.budget is None:
             return self.all_cells
         return self.budget if self.search is None else min(self.all_cells, sum(self.search_cells))
 
     @property
     def search_cells(self) -> tuple[int, int]:
-        """How many cells a search may ask to choose, and to score again what it found."""
+        """How many cells a search may ask to choose formats, and to score its choices again."""
         assert self.budget is not None, "a search has a budget"
         assert self.search is not None, "what a search alone has"
         return most_cells(self.num_formats, self.num_items, self.budget, self.search)
@@ -70,7 +70,7 @@ class PartialSweep:
 
     distribution: Distribution
     seen: tuple[int, ...]
-    """How many items each format was asked."""
+    """The number of items asked under each format."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -82,7 +82,7 @@ Result: TypeAlias = Union[FullSweep, PartialSweep, SearchResult]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What came out of a sweep over one task."""
+    """A finished sweep of one task: its result, and what it asked and cost."""
 
     plan: Plan
     metric: str
@@ -97,7 +97,7 @@ class Sweep:
     result: Result
     notes: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    """What is where: the list of formats, the answers, the results."""
+    """Paths of the files: ``formats``, ``answers``, ``results``, ``summary``."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -139,7 +139,7 @@ class Sweep:
 def sweep(
     plan: Plan, asker: Asker, *, output_path: str | None = None, files: Mapping[str, str]
 ) -> Sweep:
-    """Ask what the plan says, and work out what it shows. ``output_path`` gets a run's files."""
+    """Ask the cells of the plan and analyse the scores; a run's files go to ``output_path``."""
     notes: list[str] = []
     result: Result
     if plan.search is not None:
@@ -214,7 +214,7 @@ def _full(plan: Plan, asker: Asker, notes: list[str]) -> FullSweep:
 
 
 def _about_clusters(count: int) -> str:
-    """That the items come in clusters, and what follows."""
+    """A note that items come in clusters, with a warning where these are few."""
     text = f"The items come in {count:,} clusters, which all of this takes into account"
     if count < FEW_CLUSTERS:
         text += f"; fewer than {FEW_CLUSTERS} tend to make intervals too narrow"

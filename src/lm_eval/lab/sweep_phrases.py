@@ -1,4 +1,4 @@
-"""Parts of sentences about a sweep, and what is said of the answers that were not read."""
+"""Parts of sentences about a sweep, and the sentence about answers that could not be read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def between(estimate: Estimate) -> str:
 
 
 def ends(estimate: Estimate) -> str:
-    """The interval in brackets, behind a blank."""
+    """The interval in brackets, after a space; empty where there is none."""
     text = between(estimate)
     return f" ({text})" if text else ""
 
@@ -32,7 +32,7 @@ def share(value: float) -> str:
 
 
 def unread_words(sweep: Sweep, what: str = "") -> str:
-    """How many answers were not read, where some were not, and ``what`` that may come from."""
+    """How many answers could not be read, if any; part of ``what`` may be due to these."""
     shares = [value for value in sweep.shares_read if value is not None]
     if not shares or min(shares) == 1:
         return ""

@@ -1,6 +1,6 @@
 """A sweep as plots: the formats' scores with their intervals, and the spread against its noise floor.
 
-In: a ``Sweep``. Out: SVG and PNG files. What the labels say is data, and the plots treat it so.
+In: a ``Sweep``. Out: SVG and PNG files, or the scores as text in the terminal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUFFIXES = (".svg", ".png")
 
 
 def check_folder(folder: str) -> None:
-    """Refuse a folder that cannot be one, and say what is missing, before anything is asked."""
+    """Raise an error if plots cannot be written to ``folder``, before a model is asked."""
     path = Path(folder).expanduser()
     if not folder.strip() or path.is_file():
         raise UsageError(
@@ -35,7 +35,7 @@ def check_folder(folder: str) -> None:
 
 
 def plots(sweep: Sweep) -> dict[str, Plot]:
-    """The plots of a sweep by name: ``scores``, and of a full sweep ``spread``."""
+    """The plots of a sweep by name: ``scores``, and for a full sweep ``spread``."""
     drawn: dict[str, Plot] = {"scores": sweep_scores_plot(sweep)}
     if isinstance(sweep.result, FullSweep):
         names = [sample.name for sample in sweep.plan.formats]
@@ -45,7 +45,7 @@ def plots(sweep: Sweep) -> dict[str, Plot]:
 
 
 def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
-    """The scores of all formats, best first; of a search, of the formats it chose and the base."""
+    """The scores of all formats, best first; for a search, of its choices and the base."""
     result, names = sweep.result, [sample.name for sample in sweep.plan.formats]
     if isinstance(result, SearchResult):
         rows = [(f"{end.kind}: {names[end.chosen]}", end.fresh) for end in result.extremes]
@@ -59,7 +59,7 @@ def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
 
 
 def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
-    """Write every plot as SVG and PNG; where they are."""
+    """Write every plot as SVG and PNG, and return the paths."""
     start = f"sweep_{safe_task_name(sweep.plan.name)}"
     return [
         plot.save(Path(folder) / f"{start}_{name}{suffix}")

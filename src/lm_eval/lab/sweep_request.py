@@ -1,4 +1,4 @@
-"""What a user asks a sweep for, checked before a model is asked: the items, and the budget in cells."""
+"""Checks of what a sweep is asked for, before a model is asked: the items, and the budget in cells."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lm_eval.lab.sweep import MIN_ITEMS
 from lm_eval.lab.sweep_search import KEPT_FRESH
 
 FIRST_ITEMS = 4
-"""Items on which a search asks every format before it drops half of them, where no budget is given."""
+"""Items in the first round of a search without a budget, which asks all formats."""
 
 
 def check_items(name: str, num_items: int, num_clusters: int | None, search: str | None) -> None:
-    """Refuse a sweep of too few items to say anything, before a model is asked."""
+    """Raise a ``UsageError`` if there are too few items, or all belong to one cluster."""
     needed = KEPT_FRESH if search is not None else MIN_ITEMS
     if num_items < needed:
         why = "some to choose with and some to score again what was chosen"
@@ -37,7 +37,9 @@ def _are(count: int) -> str:
 def parse_budget(
     text: str | None, *, num_formats: int, num_items: int, search: str | None
 ) -> int | None:
-    """``2n`` (twice the items), a number of cells, or ``full``; None: all cells.
+    """The number of cells that ``--budget`` asks for, None for all of them.
+
+    ``text`` is ``2n`` (twice the items), a number of cells, ``full``, or None.
 
     A search without a budget gets enough cells for ``FIRST_ITEMS`` of every format in its first round.
     """

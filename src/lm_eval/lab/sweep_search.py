@@ -18,7 +18,7 @@ from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired, paired
 
 KEPT_FRESH = 3
-"""One item in so many is kept out of the search, to score again what it finds."""
+"""One item in this many is kept out of the search, to score its choices on."""
 FEW_FRESH = 30
 BASE = 0
 HALVING = "halving"
@@ -26,7 +26,7 @@ HALVING = "halving"
 
 
 class SearchPlan(Protocol):
-    """What a search needs of a ``Plan``."""
+    """The part of a ``Plan`` that a search uses."""
 
     @property
     def num_formats(self) -> int: ...
@@ -40,7 +40,7 @@ class SearchPlan(Protocol):
 
 @dataclass(frozen=True)
 class Extreme:
-    """One format that a search chose."""
+    """A format that a search chose, scored on fresh items."""
 
     kind: str
     """``best`` or ``worst``."""
@@ -49,7 +49,7 @@ class Extreme:
     fresh: Estimate
     """Its score on fresh items."""
     against_base: Paired | None
-    """It minus the base on the same fresh items; None where it is the base."""
+    """Its score minus that of the base on the same fresh items; None if it is the base."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -68,10 +68,10 @@ class SearchResult:
 
     extremes: tuple[Extreme, ...]
     base: Estimate
-    """The base format on the fresh items."""
+    """The score of the base format on the fresh items."""
     fresh_items: int
     apart: Paired | None
-    """Best minus worst on the fresh items, where both were searched for and differ."""
+    """Best minus worst on the fresh items; None unless both were searched for and differ."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -85,7 +85,7 @@ class SearchResult:
 
 
 def most_cells(num_formats: int, num_items: int, budget: int, what: str) -> tuple[int, int]:
-    """At most so many cells are asked to choose, and so many to score again what was found."""
+    """The most cells a search may ask: to choose formats, and to score its choices again."""
     rows = 1 + len(_kinds(what))
     choosing = min(budget, num_formats * (num_items - _reserve(num_items)))
     return choosing, rows * min(num_items, max(budget // rows, FEW_FRESH))
@@ -100,7 +100,7 @@ def _reserve(num_items: int) -> int:
 
 
 def search(plan: SearchPlan, asker: Asker, what: str) -> SearchResult:
-    """Search for the ``best``, the ``worst`` or ``both``, and score again what was found.
+    """Search for the ``best``, the ``worst`` or ``both``, then score the choices on fresh items.
 
     The budget is for choosing; scoring again asks at most as many cells once more.
     """
@@ -119,7 +119,7 @@ def search(plan: SearchPlan, asker: Asker, what: str) -> SearchResult:
 
 
 class _Fresh:
-    """Formats on items that no search asked about."""
+    """The scores of some formats on items that no search asked about."""
 
     def __init__(self, asker: Asker, rows: Sequence[int], items: Sequence[int], seed: int) -> None:
         self._scores = dict(zip(rows, asker.scores(rows, items).tolist(), strict=True))
@@ -145,7 +145,7 @@ class _Fresh:
 def _searches(
     plan: SearchPlan, asker: Asker, kinds: Sequence[str], reserve: int
 ) -> dict[str, Search]:
-    """Kind → what was found, each with an equal part of the budget."""
+    """Kind → its search; the searches share the budget equally."""
     return {
         kind: halving(
             plan.num_formats,

@@ -1,8 +1,7 @@
-"""From what the user typed to a sweep that can start: the list of formats, the items, the files.
+"""Prepare a sweep: the list of formats, the items, the budget and the files.
 
 In: a task under its base format, and ``--formats`` as a number or a file. Out: a ``Setup``: the plan,
-and the asker that carries it out. Everything wrong with the request is said here, before a model is
-loaded.
+and the asker that carries it out. All errors in the request are raised here, before a model is loaded.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ ANSWERS = "answers.sqlite"
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is asked for, the same for every task of the command."""
+    """The flags of ``lm-eval sweep`` that hold for every task of the command."""
 
     formats: str
-    """How many, or a file that holds a list."""
+    """How many formats, or the path of a saved list."""
     axis: str | None = None
-    """None: that of the file, or layout."""
+    """None: the axis of the saved list, or layout."""
     budget: str | None = None
     search: str | None = None
     seed: int = 0
@@ -63,7 +62,7 @@ class Setup:
 
 
 def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
-    """The sweep of one task; ``run`` says what is asked of which model."""
+    """Prepare the sweep of one task; ``run`` has the model and the options."""
     chosen = list(doc_ids(task, run.options))
     formats, path = format_list(task, chosen, wanted, list_folder(run))
     if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
@@ -93,7 +92,7 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
 
 
 def base_format(task: ConfigurableTask) -> PromptFormat:
-    """The format that a sweep starts from; an error where the task has none."""
+    """The format that a sweep varies; a ``FormatError`` if the task has none."""
     if task.format is None:
         example = "cot" if task.config.doc_to_choice is None else "mcqa"
         raise FormatError(
@@ -106,9 +105,9 @@ def base_format(task: ConfigurableTask) -> PromptFormat:
 def format_list(
     task: ConfigurableTask, docs: Sequence[int], wanted: Wanted, folder: Path
 ) -> tuple[FormatList, Path]:
-    """The list to run, and its file: a file that was named, one saved before, or a new one.
+    """The list of formats and its path: the file named, one saved before, or a newly sampled list.
 
-    Where no format was named for the task, a file's base is what it starts from.
+    If no format was named for the task, the sweep starts from the base of the file.
     """
     if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
         count, most_choices = int(wanted.formats), _most_choices(task, docs)
@@ -126,7 +125,7 @@ def format_list(
 
 
 def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
-    """For how many choices there must be labels: as a rule ``MOST_CHOICES``, the same for all tasks."""
+    """How many labels each format needs: ``MOST_CHOICES``, or more where a doc has more choices."""
     if not base_format(task).shows_labels:
         return MOST_CHOICES
     with warnings.catch_warnings():
@@ -156,7 +155,7 @@ def _sampled(
 
 
 def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
-    """Refuse a list that varies something else than what is asked for."""
+    """Raise a ``UsageError`` if a list varies another format or axis, or lacks its base."""
     if formats.base.fingerprint != base.fingerprint:
         raise UsageError(
             f"{path} varies the format {formats.base.name!r} ({formats.base.fingerprint}), but the "
@@ -181,14 +180,14 @@ def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: P
 
 
 def list_folder(run: Run) -> Path:
-    """Where a list is saved: beside the results of all models, or in the user's cache."""
+    """The folder for lists: the output folder, or the user's cache if there is none."""
     return cache_folder() / "sweeps" if run.output_path is None else _folder(run.output_path)
 
 
 def with_answers(run: Run) -> Run:
-    """The run with a file for its answers, so that later commands find what was paid for.
+    """The run with a file for its answers, so that later commands can reuse them.
 
-    A backend whose answers cost nothing keeps none, unless a file is named.
+    Backends whose answers cost nothing keep none, unless a file is named.
     """
     if run.use_cache is not None or not _is_worth_keeping(run):
         return run
@@ -209,7 +208,7 @@ def _folder(output_path: str) -> Path:
 
 
 def write_summary(sweep: Sweep) -> Sweep:
-    """Write ``sweep_<time>.json`` beside the results, if some were written; the sweep, knowing it."""
+    """Write ``sweep_<time>.json`` beside the results, if any; return the sweep with its path."""
     results = sweep.files.get("results")
     if results is None:
         return sweep

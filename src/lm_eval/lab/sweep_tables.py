@@ -1,4 +1,4 @@
-"""A sweep as a table: the formats at both ends, the base among them, and what differs in each.
+"""A sweep as a table: the best and the worst formats, the base, and how each differs from it.
 
 In: a ``Sweep``. Out: something Rich can print. Names and slot values are data and go through
 ``visible``.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN = 5
-"""Formats from each end that a table shows; the JSON file has them all."""
+"""Formats that a table shows from each end; the JSON file has all of them."""
 _MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
 
 
@@ -60,7 +60,7 @@ _COLUMNS = (
 
 
 def print_sweep(sweep: Sweep, console: Console) -> None:
-    """Print what a sweep shows: words, then the table."""
+    """Print a sweep: sentences, then the table."""
     console.print(Paragraph("", title(sweep), "bold"))
     console.print()
     for sentence in sentences(sweep):
@@ -91,7 +91,7 @@ def _columns_note(sweep: Sweep) -> str:
 
 
 def table(sweep: Sweep) -> FittingTable:
-    """The formats at both ends and the base; of a search, what it found."""
+    """The best and worst formats and the base; for a search, its choices and the base."""
     result = sweep.result
     if isinstance(result, SearchResult):
         rows = [_extreme_row(sweep, extreme) for extreme in result.extremes]
@@ -181,7 +181,7 @@ def _read(sweep: Sweep, row: int) -> str:
 
 
 def _differs(sweep: Sweep, row: int) -> str:
-    """The slots in which a format differs from the base."""
+    """The slots in which a format differs from the base, with their values."""
     base, slots = sweep.plan.formats[0].slots, sweep.plan.formats[row].slots
     changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
     return visible(", ".join(changed))

@@ -1,4 +1,4 @@
-"""A full sweep: the comparison of every format with the base, and what goes with the differences.
+"""A full sweep: the comparison of every format with the base, and the slots behind the differences.
 
 In: the measurements of all formats on the same items, the base format first, and the slots of each.
 Out: a ``FullSweep``. Its statistics are those of ``lab.comparing``, so that a sweep and a comparison of
@@ -31,14 +31,14 @@ class FullSweep:
     comparison: Block
     """Each format against the base, which is its first row."""
     quantiles: Mapping[int, float]
-    """By per cent, over the formats' scores."""
+    """Quantiles of the formats' scores, by percentage."""
     omnibus: CochranQ
-    """Over all formats, items taken as independent even where they come in clusters."""
+    """One test of all formats; takes items as independent even where they come in clusters."""
     slots: tuple[SlotEffect, ...]
 
     @cached_property
     def scores(self) -> tuple[Estimate, ...]:
-        """The score of each format, in the order of the list, as is everything by format below."""
+        """The score of each format, in the order of the list."""
         return tuple(row.score for row in self.comparison.rows)
 
     @property
@@ -48,7 +48,7 @@ class FullSweep:
 
     @property
     def best(self) -> int:
-        """The number of the best format, the highest or the lowest as the metric has it."""
+        """The index of the best format; the lowest score is best where less is better."""
         return self.spread.best if self.comparison.higher_is_better else self.spread.worst
 
     @property
@@ -90,7 +90,7 @@ class FullSweep:
 
     @property
     def num_different(self) -> int:
-        """Formats that differ from the base; of these, at most one in twenty falsely, on average."""
+        """How many formats differ from the base, with a false discovery rate of 5 %."""
         return sum(pair.is_significant for pair in self.comparison.pairs)
 
     def to_dict(self) -> dict[str, Any]:

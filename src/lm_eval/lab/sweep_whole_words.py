@@ -1,4 +1,4 @@
-"""A full sweep in plain words: whether the format matters, how sure that is, and what goes with it.
+"""A full sweep in plain words: whether the format matters, how sure that is, and which slots matter.
 
 In: a ``Sweep`` of all cells. Out: sentences, the most important first.
 """
@@ -17,11 +17,11 @@ from lm_eval.stats.slots import SlotEffect
 
 CLEAR_BEST = 0.5
 ALL_SHOWN = 10
-"""So few formats are all in the table, and say little about quantiles or slots."""
+"""Up to this many formats, all are in the table; too few for quantiles or slots."""
 
 
 def full_words(sweep: Sweep, result: FullSweep) -> list[str]:
-    """What all cells show; sentences with nothing to say are empty."""
+    """The sentences about a full sweep; those with nothing to say are empty."""
     if result.spread.value == 0:
         return [_all_equal(result), unread_words(sweep)]
     many = sweep.plan.num_formats
@@ -68,7 +68,7 @@ def _spread(plan: Plan, result: FullSweep) -> str:
 
 
 def _adherence(sweep: Sweep, result: FullSweep) -> str:
-    """Where unread answers alone could make a spread that is real, it says nothing about knowing."""
+    """Said where a significant spread is no larger than the gap in answers read."""
     best, worst = (sweep.shares_read[row] for row in (result.best, result.worst))
     if best is None or worst is None or best - worst < result.spread.value - TIE:
         return ""
@@ -98,7 +98,7 @@ def _extremes(plan: Plan, result: FullSweep) -> str:
 
 
 def _fair(result: FullSweep) -> str:
-    """The spread without the luck by which its ends were picked."""
+    """The spread with its ends picked on one half of the items and scored on the other."""
     half = result.spread.split_half
     if half is None:
         return ""
@@ -152,7 +152,7 @@ def _differing(plan: Plan, result: FullSweep) -> str:
 
 
 def _slots(result: FullSweep) -> str:
-    """Asked only where there is something to explain: with many slots, one would often seem to."""
+    """Slots that go with the differences; empty unless the spread is significant."""
     if result.spread.p >= ALPHA:
         return ""
     clear = [effect for effect in result.slots if effect.adjusted < ALPHA]

@@ -35,7 +35,7 @@ def title(sweep: Sweep) -> str:
 
 
 def sentences(sweep: Sweep) -> list[str]:
-    """What the sweep shows, the most important first."""
+    """The sentences about a sweep, the most important first."""
     result = sweep.result
     if isinstance(result, FullSweep):
         words = full_words(sweep, result)
@@ -87,7 +87,7 @@ def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
 
 
 def _how_sure(method: str) -> str:
-    """What the intervals of an estimate are worth."""
+    """How far the intervals of an estimate can be trusted."""
     if method == CALIBRATED:
         return (
             "All of these intervals are 95 % intervals of an estimate: on simulated formats and "

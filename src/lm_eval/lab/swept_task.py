@@ -1,8 +1,8 @@
 """One task under many formats: the same docs, each with the same few-shot examples.
 
 In: a task under a base format, and a format of a list. Out: ``SweptTask``s that share the docs of the
-first. Which docs are asked makes no difference to the examples before a doc, so that answers to a few
-cells are worth something when more are asked.
+first. The few-shot examples of a doc do not depend on which docs are asked, so that answers to some
+cells can be reused when more are asked.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SweptTask(ConfigurableTask):
         return self._base.fewshot_docs
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
-        """The examples that the doc has in a run of all docs, whichever are asked now."""
+        """The examples of the doc in a run of all docs, whichever docs are asked now."""
         if not count:
             return ()
         while len(self._drawn) <= doc_id:
@@ -55,16 +55,16 @@ class SweptTask(ConfigurableTask):
         return self._drawn[doc_id]
 
     def set_fewshot_seed(self, seed: int) -> None:
-        """Start the stream anew, from the format's own seed where it has one."""
+        """Restart the stream of examples, from the format's own seed if it has one."""
         super().set_fewshot_seed(seed if self._own_seed is None else self._own_seed)
         self._drawn = []
 
 
 @contextmanager
 def one_warning_for_all(names: Sequence[str], said: set[str]) -> Iterator[None]:
-    """Say a warning about the first of many formats, and how many others it is about, too.
+    """Give each kind of warning once, for the first format, with the number of others it holds for.
 
-    ``said`` holds the kinds of warnings that were given before, which are not given again.
+    ``said`` collects the kinds given so far, which are not given again.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -90,4 +90,4 @@ def one_warning_for_all(names: Sequence[str], said: set[str]) -> Iterator[None]:
 
 
 _SAME = 40
-"""So many characters after a format's name tell one kind of warning from another."""
+"""Warnings about a format are of one kind if this many characters, without its name, are equal."""

@@ -1,4 +1,4 @@
-"""The best or the worst of many formats, found with a budget of cells.
+"""Successive halving: the best or the worst of many formats, found with a budget of cells.
 
 In: how many formats and items, a budget, and a function that asks some formats on some items. Out: a
 ``Search``: the format chosen, what every round saw, and which items took part. The score that won a
@@ -27,7 +27,7 @@ class Round:
     formats: tuple[int, ...]
     items: tuple[int, ...]
     means: tuple[float, ...]
-    """Of each format, over all items that it was asked so far."""
+    """The mean of each format over all items asked so far."""
     survivors: tuple[int, ...]
     """Best first (worst first when searching for the worst)."""
     cells: int
@@ -35,7 +35,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The format that a search chose, and how it came to that."""
+    """The format that a search chose, and the rounds that led to it."""
 
     chosen: int
     is_worst: bool
@@ -43,9 +43,9 @@ class Search:
     """``successive halving``."""
     rounds: tuple[Round, ...]
     cells: int
-    """How many cells were asked, each once."""
+    """The number of cells asked, each once."""
     while_choosing: Estimate
-    """The chosen format on the items that chose it: flattering, by how much nobody knows."""
+    """The chosen format on the items that chose it, which flatter it."""
     used_items: frozenset[int]
     reason: str | None
     """Why the search stopped before its budget; None if it did not."""
@@ -102,7 +102,7 @@ def halving(
 
 
 class _ItemPool:
-    """Items in a random order, each given out once."""
+    """Items in random order, each handed out once."""
 
     def __init__(self, num_items: int, seed: int, reserve: int = 0) -> None:
         order = numpy().random.default_rng(seed).permutation(num_items)
@@ -118,7 +118,7 @@ class _ItemPool:
 
 
 def _checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Array:
-    """What ``ask`` gives, as an array formats × items of finite numbers."""
+    """The scores from ``ask``, checked to be finite and of shape formats × items."""
     np = numpy()
     scores = np.asarray(ask(list(formats), list(items)), dtype=float)
     if scores.shape != (len(formats), len(items)):
@@ -136,7 +136,7 @@ def _checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> A
 
 
 def _check_search(num_formats: int, budget: int, num_items: int, reserve: int) -> None:
-    """Raise a ``UsageError`` if there is nothing to choose from or to choose with."""
+    """Raise a ``UsageError`` if there are too few formats, cells or items."""
     if num_formats < 2:
         raise UsageError(f"A search needs at least 2 formats to choose from; got {num_formats}.")
     if budget < num_formats:
@@ -161,7 +161,7 @@ def _round(live: Sequence[int], items: Sequence[int], means: Array, kept: Sequen
 
 
 def _ranked(means: Array, worst: bool) -> list[int]:
-    """Places from the end that is searched for; of equal ones the earlier format first."""
+    """Indices of the means, best first (or worst first); of equal ones, the earlier first."""
     order: list[int] = numpy().argsort(means if worst else -means, kind="stable").tolist()
     return order
 

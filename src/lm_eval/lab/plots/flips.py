@@ -1,4 +1,4 @@
-"""Items that one format gets right and another wrong, for every two formats."""
+"""A plot of flips: for each pair of formats, the items right under one and wrong under the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every plot can do: be saved as a file.
+"""The base of all plots: saving as SVG or PNG, colours, titles.
 
 Files are the same, byte for byte, whenever the numbers are: no date, no random ids. Labels are data:
 control characters are made visible, and nothing in them is read as a formula or as markup.
@@ -19,9 +19,9 @@ from lm_eval.reports.terminal import visible
 SUFFIXES = (".svg", ".png")
 LABEL_CHARS = 40
 MOST_CHARS = 400
-"""Of a title; names in it may be of any length."""
+"""The longest title; names in it may be of any length."""
 _CHARS_PER_INCH = 10
-"""Of a title; more would not fit a plot that is narrow."""
+"""Characters of a title for each inch of a plot's width."""
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
 BLUE = "#0072B2"
@@ -63,7 +63,7 @@ class Plot(ABC):
         """Draw on an empty figure of matplotlib."""
 
     def save(self, path: str | Path) -> Path:
-        """Write the plot as SVG or PNG, whichever the name ends with, and return where it is."""
+        """Write the plot as SVG or PNG, by the suffix of the name, and return its path."""
         target = Path(path).expanduser()
         kind = target.suffix.lower()
         if kind not in SUFFIXES:
@@ -104,12 +104,12 @@ class Plot(ABC):
 
 
 def shown(label: str, limit: int = LABEL_CHARS) -> str:
-    """A label as it can be printed anywhere: on one line, nothing hidden, not too long."""
+    """A label as printable text: on one line, control characters visible, cut to ``limit``."""
     return visible(str(label), limit)
 
 
 def titled(figure: Any, title: str) -> None:
-    """Put a title above everything, from the left edge: labels may take half of the width."""
+    """Put a title above the figure, aligned left: labels may take half of the width."""
     if title:
         width = int(_CHARS_PER_INCH * figure.bbox.width / figure.dpi)
         lines = textwrap.fill(shown(title, MOST_CHARS), width)
@@ -117,7 +117,7 @@ def titled(figure: Any, title: str) -> None:
 
 
 def quiet(axes: Any) -> None:
-    """Take away ticks on the vertical axis and draw light lines for the values."""
+    """Remove the ticks of the vertical axis and draw light grid lines for the values."""
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=LIGHT, linewidth=0.8)

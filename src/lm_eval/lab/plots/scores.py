@@ -25,7 +25,7 @@ class ScoresPlot(Plot):
     rows: tuple[tuple[str, Estimate], ...]
     title: str
     left_out: int
-    """Rows in the middle that are not shown, after the first half of those that are."""
+    """How many rows in the middle are left out."""
 
     def show(self, console: Console) -> None:
         """Print it as text."""

@@ -15,7 +15,7 @@ MOST_FORMATS = 20
 
 @dataclass(frozen=True, slots=True)
 class SpreadPlot(Plot):
-    """The spread against its noise floor, and how sure it is which formats score highest and lowest."""
+    """The spread against its noise floor, and how often each format scores highest or lowest."""
 
     spread: Spread
     labels: tuple[str, ...]

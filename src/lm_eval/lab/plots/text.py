@@ -69,7 +69,7 @@ def wrapped(text: str, width: int, encoding: str) -> list[str]:
 
 
 def column_width(labels: Iterable[str], width: int) -> int:
-    """The columns for labels beside a plot: what they need, up to a third of the width."""
+    """The width of the column of labels: what they need, up to a third of the width."""
     return min(max(map(cell_len, labels)), max(8, width // 3))
 
 
@@ -82,7 +82,7 @@ class Axis:
     columns: int
 
     def column(self, value: float) -> int:
-        """The column of a value; values outside stand at the ends."""
+        """The column of a value; values outside go to the ends."""
         share = (value - self.low) / (self.high - self.low)
         return min(self.columns - 1, max(0, round(share * (self.columns - 1))))
 
@@ -117,7 +117,7 @@ def axis_for(values: Iterable[float | None], columns: int) -> Axis:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round values between ``low`` and ``high``, at most about ``most`` of them."""
+    """Round values between ``low`` and ``high``, about ``most`` of them at most."""
     rough = (high - low) / max(1, most)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
