@@ -7,24 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.compared import Block, Comparison
-from lm_eval.lab.plots import Plot, ScoresPlot, flips_plot, scores_plot, spread_plot
+from lm_eval.lab.plots import Plot, ScoresPlot, flips_plot, save_all, scores_plot, spread_plot
 from lm_eval.lab.words import title
 from lm_eval.reports.names import unique_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SUFFIXES = ("svg", "png")
 SCORES = "scores with 95 % intervals"
 
 
 def write_plots(comparison: Comparison, folder: Path) -> list[Path]:
     """Write every plot as SVG and PNG, and return the paths."""
-    return [
-        plot.save(folder / f"{name}.{suffix}")
-        for name, plot in pictures(comparison)
-        for suffix in SUFFIXES
-    ]
+    return save_all(pictures(comparison), folder)
 
 
 def pictures(comparison: Comparison) -> Iterator[tuple[str, Plot]]:

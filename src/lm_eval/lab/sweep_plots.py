@@ -10,14 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lm_eval.errors import MissingExtraError, UsageError
-from lm_eval.lab.plots import Plot, ScoresPlot, scores_plot, spread_plot
+from lm_eval.lab.plots import Plot, ScoresPlot, save_all, scores_plot, spread_plot
 from lm_eval.lab.sweep import PartialSweep, Sweep
 from lm_eval.lab.sweep_search import SearchResult
 from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.reports.names import safe_task_name
 from lm_eval.stats.intervals import Estimate
-
-SUFFIXES = (".svg", ".png")
 
 
 def check_folder(folder: str) -> None:
@@ -61,11 +59,7 @@ def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
 def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
     """Write every plot as SVG and PNG, and return the paths."""
     start = f"sweep_{safe_task_name(sweep.plan.name)}"
-    return [
-        plot.save(Path(folder) / f"{start}_{name}{suffix}")
-        for name, plot in plots(sweep).items()
-        for suffix in SUFFIXES
-    ]
+    return save_all(((f"{start}_{name}", plot) for name, plot in plots(sweep).items()), folder)
 
 
 def _estimated(result: PartialSweep) -> Sequence[Estimate]:

@@ -5,7 +5,7 @@
 """
 
 from lm_eval.lab.plots.flips import FlipsPlot, flips_plot
-from lm_eval.lab.plots.plot import Plot
+from lm_eval.lab.plots.plot import Plot, save_all
 from lm_eval.lab.plots.scores import ScoresPlot, scores_plot
 from lm_eval.lab.plots.spread import SpreadPlot, spread_plot
 
@@ -15,6 +15,7 @@ __all__ = [
     "ScoresPlot",
     "SpreadPlot",
     "flips_plot",
+    "save_all",
     "scores_plot",
     "spread_plot",
 ]

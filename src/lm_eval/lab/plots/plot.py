@@ -10,6 +10,7 @@ import io
 import textwrap
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,13 @@ class Plot(ABC):
             self.draw(figure)
             figure.savefig(stream, format=kind, metadata=metadata[kind])
         return stream.getvalue()
+
+
+def save_all(plots: Iterable[tuple[str, Plot]], folder: str | Path) -> list[Path]:
+    """Write each plot by its name, as SVG and as PNG, and return the paths."""
+    return [
+        plot.save(Path(folder) / f"{name}{suffix}") for name, plot in plots for suffix in SUFFIXES
+    ]
 
 
 def shown(label: str, limit: int = LABEL_CHARS) -> str:
