@@ -8,7 +8,7 @@ failed request.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
 from lm_eval.models.api_generation import GenerationJob
@@ -16,12 +16,10 @@ from lm_eval.models.api_probe import probe
 from lm_eval.models.api_replies import NextTokens, choices_of, finish_of, shown
 from lm_eval.models.api_scoring import Ability, PromptSpan, Score, ServerScorer, SpanGroup
 from lm_eval.models.api_sending import Sender
+from lm_eval.models.api_settings import ServerModel
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.reports.redact import shown_address
 from lm_eval.requests import Reply
-
-if TYPE_CHECKING:
-    from lm_eval.models.api_models import TemplateAPI
 
 T = TypeVar("T")
 _SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)
@@ -52,7 +50,7 @@ class ServerCaller(Sender):
             return parse(outputs=outputs, **more)
         except _SHAPE as error:
             said = str(error) if isinstance(error, LmEvalError) else repr(error)
-            where = shown_address(self._model.base_url)
+            where = shown_address(self.settings.base_url)
             raise RequestError(
                 self.redact(
                     f"The reply of {where} has a shape that {type(self._model).__name__}.{name} "
@@ -62,11 +60,11 @@ class ServerCaller(Sender):
 
     def _check_count(self, found: int, asked: int) -> None:
         if found != asked:
-            where = shown_address(self._model.base_url)
+            where = shown_address(self.settings.base_url)
             raise RequestError(
                 f"{where} gave {found} answers to {asked} prompts in one request "
-                f"(batch_size={self._model.batch_size}). If the server takes one prompt at a time, set "
-                "batch_size=1.",
+                f"(batch_size={self.settings.batch_size}). If the server takes one prompt at a time, "
+                "set batch_size=1.",
                 stops_run=asked > 1,
             )
 
@@ -118,19 +116,19 @@ class ServerCaller(Sender):
 
     def probe(self, task: str) -> Ability:
         """What the server can do. Requests of the probe count for the first task."""
-        model = self._model
+        model, settings = self._model, self.settings
         if self._style == "harness":  # it gives scores, not replies that could be looked into
-            return Ability(echo=True, batch=model.batch_size > 1)
+            return Ability(echo=True, batch=settings.batch_size > 1)
         with self.counting(task):
             found = probe(
                 _Prober(self, model),
-                top_logprobs=model.top_logprobs,
+                top_logprobs=settings.top_logprobs,
                 can_top=model.brings("parse_top_logprobs") and not self.is_overridden,
             )
-        if found.echo and not found.batch and model.batch_size > 1:
+        if found.echo and not found.batch and settings.batch_size > 1:
             raise RequestError(
-                f"{shown_address(model.base_url)} takes one prompt in a request, but "
-                f"batch_size is {model.batch_size}. Set batch_size=1; num_concurrent sends several "
+                f"{shown_address(settings.base_url)} takes one prompt in a request, but "
+                f"batch_size is {settings.batch_size}. Set batch_size=1; num_concurrent sends several "
                 "requests at a time.",
                 stops_run=True,
             )
@@ -140,11 +138,11 @@ class ServerCaller(Sender):
 class _Prober:
     """The probe's hands: plain calls, each one request."""
 
-    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
+    def __init__(self, caller: ServerCaller, model: ServerModel) -> None:
         self._caller = caller
         self._model = model
-        self.where = shown_address(model.base_url)
-        self.sends_tokens = model.tokenized_requests
+        self.where = shown_address(caller.settings.base_url)
+        self.sends_tokens = caller.settings.tokenized_requests
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return self._model.tok_encode(list(texts))  # type: ignore[no-any-return]

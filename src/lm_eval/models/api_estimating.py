@@ -6,25 +6,22 @@ request for each prompt; they are guessed then.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Prompt
 from lm_eval.models.api_generation import GenerationJob, GenerationJobs
 from lm_eval.models.api_scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
+from lm_eval.models.api_settings import SendingSettings, ServerModel, TokenizerSettings
 from lm_eval.models.estimating import estimated, guess_tokens
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from lm_eval.usage import Estimated, Usage
 
-if TYPE_CHECKING:
-    from lm_eval.models.api_models import TemplateAPI
 
-
-def estimated_for_server(model: TemplateAPI, requests: Iterable[Request]) -> Estimated:
+def estimated_for_server(model: ServerModel, requests: Iterable[Request]) -> Estimated:
     """What these requests would cost, from the most able server to the least able; nothing is sent."""
     estimator = _Estimator(model)
     whole = Estimated(counted_with=estimator.tokenizer)
@@ -38,8 +35,9 @@ def estimated_for_server(model: TemplateAPI, requests: Iterable[Request]) -> Est
 class _Estimator:
     """Counts for one model. ``tokenizer`` is the name of the tokenizer that counts, if one does."""
 
-    def __init__(self, model: TemplateAPI) -> None:
+    def __init__(self, model: ServerModel) -> None:
         self._model = model
+        self._settings = SendingSettings.of(model)
         self.tokenizer = _own_tokenizer(model)
 
     def costs(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[Usage, Usage]]:
@@ -57,11 +55,10 @@ class _Estimator:
 
     def _jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
         model = self._model
-        if self.tokenizer is None:  # whatever would need one is left out
-            model = copy.copy(model)
-            model.tokenizer_backend = None
-            requests = (_as_text(request, is_chat=model.is_chat) for request in requests)
-        return GenerationJobs(model).made(requests)
+        if self.tokenizer is not None:
+            return GenerationJobs(model, model.generates_from_tokens()).made(requests)
+        texts = (_as_text(request, is_chat=model.is_chat) for request in requests)
+        return GenerationJobs(model, from_tokens=False).made(texts)
 
     def _generation(self, job: GenerationJob) -> tuple[Usage, Usage]:
         tokens_in = sum(map(self._count, job.messages))
@@ -87,14 +84,14 @@ class _Estimator:
             groups = planner.groups(requests, model.render)
         else:
             groups = planner.windows(requests)
-        has_top = model.brings("parse_top_logprobs") and model.top_logprobs != 0
+        has_top = model.brings("parse_top_logprobs") and self._settings.top_logprobs != 0
         best = Ability(echo=True, top=int(has_top), batch=True)
-        for pack in packed(groups, best, model.batch_size):
+        for pack in packed(groups, best, self._settings.batch_size):
             yield self._together(pack, best), self._apart(pack)
 
     def _together(self, pack: list[SpanGroup], ability: Ability) -> Usage:
         """From a server that takes batches and tells the likeliest next tokens."""
-        size = self._model.batch_size
+        size = self._settings.batch_size
         contexts = [len(group.context) for group in pack if group.uses_top(ability)]
         texts = [
             len(span.tokens)
@@ -112,7 +109,7 @@ class _Estimator:
 
     def _apart(self, pack: list[SpanGroup]) -> Usage:
         """From a server that takes one prompt at a time, or, where more were asked for, these."""
-        size = self._model.batch_size
+        size = self._settings.batch_size
         texts = [len(s.tokens) for group in pack for s in group.spans if not s.is_empty]
         return Usage(
             requests=len(texts)
@@ -123,10 +120,12 @@ class _Estimator:
         )
 
 
-def _own_tokenizer(model: TemplateAPI) -> str | None:
+def _own_tokenizer(model: ServerModel) -> str | None:
     """The name of the tokenizer, if it can be loaded without asking the server."""
-    is_named = model.tokenizer_argument is not None
-    if model.tokenizer_backend not in ("huggingface", "tiktoken", *(["auto"] if is_named else [])):
+    settings = TokenizerSettings.of(model)
+    is_named = settings.tokenizer_argument is not None
+    valid = ("huggingface", "tiktoken", *(["auto"] if is_named else []))
+    if settings.tokenizer_backend not in valid:
         return None
     try:
         return model.tokenizer_name if model.tokenizer else None

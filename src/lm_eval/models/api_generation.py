@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.errors import ModelError, UsageError
+from lm_eval.models.api_settings import GenerationSettings, ServerModel
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.sampling import repeat_number
 from lm_eval.requests import GenerateRequest
-
-if TYPE_CHECKING:
-    from lm_eval.models.api_models import TemplateAPI
 
 _PROMPTS_AHEAD = 64
 
@@ -53,14 +51,19 @@ class _Asked:
 
 
 class GenerationJobs:
-    """Makes jobs for one stream of requests, a few prompts ahead of what is sent."""
+    """Makes jobs for one stream of requests, a few prompts ahead of what is sent.
 
-    def __init__(self, model: TemplateAPI) -> None:
+    ``from_tokens``: prompts are tokenized, to send ids or to cut them.
+    """
+
+    def __init__(self, model: ServerModel, from_tokens: bool) -> None:
         self._model = model
+        self._settings = GenerationSettings.of(model)
+        self._from_tokens = from_tokens
         self._last: tuple[Mapping[str, Any], GenerationOptions, int] | None = None
 
     def made(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
-        size = self._model.batch_size
+        size = self._settings.batch_size
         open_batches: dict[Any, list[_Asked]] = {}
         for one in self._prompted(requests):
             key = (one.request.task, one.seed, id(one.options))
@@ -89,7 +92,7 @@ class GenerationJobs:
         if model.is_chat:
             for place, request in numbered:
                 yield self._asked(place, request, model.messages(request.context))
-        elif not model.generates_from_tokens():
+        elif not self._from_tokens:
             for place, request in numbered:
                 yield self._asked(place, request, model.render(request.context))
         else:
@@ -104,18 +107,18 @@ class GenerationJobs:
             options, _ = self._options(request)
             room = self._room(request, options)
             cut = model.planner.cut_prompt(len(tokens), room)
-            if model.tokenized_requests:
+            if self._settings.tokenized_requests:
                 prompt: Any = tokens[cut:] or [model.prefix_token_id]
             else:
                 prompt = model.tok_decode(tokens[cut:]) if cut else text
             yield self._asked(place, request, prompt)
 
     def _room(self, request: GenerateRequest, options: GenerationOptions) -> int:
-        room = self._model.max_length - options.max_gen_toks
+        room = self._settings.max_length - options.max_gen_toks
         if room < 1:
             raise UsageError(
                 f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, but "
-                f"max_length is {self._model.max_length}. Raise max_length in --model_args if the "
+                f"max_length is {self._settings.max_length}. Raise max_length in --model_args if the "
                 "model allows it, or lower max_gen_toks with --gen_kwargs."
             )
         return room
@@ -135,11 +138,11 @@ class GenerationJobs:
             )
         if self._last is None or self._last[0] is not request.gen_kwargs:
             options = GenerationOptions.from_kwargs(
-                request.gen_kwargs, max_gen_toks=self._model.max_gen_toks
+                request.gen_kwargs, max_gen_toks=self._settings.max_gen_toks
             )
             extra = dict(options.extra)
             seed = extra.pop("seed", None)
-            seed = self._model.seed if seed is None else int(seed)
+            seed = self._settings.seed if seed is None else int(seed)
             options = GenerationOptions(
                 options.until, options.max_gen_toks, options.do_sample, options.temperature, extra
             )

@@ -9,17 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.models.api_sending import decoded, encoded
-from lm_eval.models.api_settings import server_root
+from lm_eval.models.api_settings import ServerModel, TokenizerSettings, server_root
 from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
 from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, ServerTokenizer
 from lm_eval.reports.redact import shown_address
-
-if TYPE_CHECKING:
-    from lm_eval.models.api_models import TemplateAPI
 
 _ABSENT = (400, 404, 405, 415, 422, 500, 501)
 _AT_A_TIME = 16
@@ -28,9 +25,13 @@ _AT_A_TIME = 16
 class TokenizerLoader:
     """Loads the tokenizer of one model, once."""
 
-    def __init__(self, model: TemplateAPI) -> None:
+    def __init__(self, model: ServerModel) -> None:
         self._model = model
         self._loaded: ServerTokenizer | None = None
+
+    @property
+    def _settings(self) -> TokenizerSettings:
+        return TokenizerSettings.of(self._model)
 
     @property
     def is_loaded(self) -> bool:
@@ -39,7 +40,7 @@ class TokenizerLoader:
     @property
     def may_have_template(self) -> bool:
         """Whether there is a chat template, as far as that is known without asking anybody."""
-        backend = self._model.tokenizer_backend
+        backend = self._settings.tokenizer_backend
         if backend in (None, "tiktoken"):
             return False
         if self._loaded is None and not self._is_at_hand:
@@ -49,14 +50,15 @@ class TokenizerLoader:
     @property
     def _is_at_hand(self) -> bool:
         """Whether the tokenizer is a folder of this machine, so that loading it asks nobody."""
-        uses_files = self._model.tokenizer_backend == "huggingface" or (
-            self._model.tokenizer_backend == "auto" and self._model.tokenizer_argument is not None
+        settings = self._settings
+        uses_files = settings.tokenizer_backend == "huggingface" or (
+            settings.tokenizer_backend == "auto" and settings.tokenizer_argument is not None
         )
         return uses_files and Path(self._name).expanduser().is_dir()
 
     @property
     def _name(self) -> str:
-        return self._model.tokenizer_argument or self._model.model
+        return self._settings.tokenizer_argument or self._settings.model
 
     @property
     def tokenizer(self) -> ServerTokenizer:
@@ -65,7 +67,7 @@ class TokenizerLoader:
         return self._loaded
 
     def _load(self) -> ServerTokenizer:
-        backend = self._model.tokenizer_backend
+        backend = self._settings.tokenizer_backend
         if backend is None:
             raise ModelError(
                 f"{type(self._model).__name__} has tokenizer_backend=None, so nothing can be "
@@ -76,7 +78,7 @@ class TokenizerLoader:
             return load_tiktoken(self._name)
         if backend == "remote":
             return self._remote()
-        if backend == "auto" and self._model.tokenizer_argument is None:
+        if backend == "auto" and self._settings.tokenizer_argument is None:
             return self._server_or_files()
         return self._files()
 
@@ -93,9 +95,9 @@ class TokenizerLoader:
             raise ModelError(f"{error} The server was asked as well: {no_server}") from error
 
     def _files(self) -> ServerTokenizer:
-        given = self._model.tokenizer_argument
+        given = self._settings.tokenizer_argument
         why = "from tokenizer=…" if given else "the model's name, because no tokenizer=… was given"
-        return load_files(self._name, why=why, **self._model.tokenizer_files)
+        return load_files(self._name, why=why, **self._settings.tokenizer_files)
 
     def _remote(self) -> ServerTokenizer:
         link = _Link(self._model)
@@ -119,9 +121,10 @@ class TokenizerLoader:
 class _Link:
     """The server's endpoints for tokens."""
 
-    def __init__(self, model: TemplateAPI) -> None:
+    def __init__(self, model: ServerModel) -> None:
         self._model = model
-        self.root = server_root(model.base_url)
+        self._settings = TokenizerSettings.of(model)
+        self.root = server_root(self._settings.base_url)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text; equal texts are asked about once."""
@@ -146,7 +149,7 @@ class _Link:
     async def _tokens(self, text: str) -> list[int]:
         # vLLM reads ``prompt`` and ``add_special_tokens``, llama.cpp ``content`` and ``add_special``.
         body = {
-            "model": self._model.model,
+            "model": self._settings.model,
             "prompt": text,
             "content": text,
             "add_special_tokens": False,
@@ -157,7 +160,7 @@ class _Link:
         return [int(token) for token in reply["tokens"]]
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        body = {"model": self._model.model, "tokens": list(tokens)}
+        body = {"model": self._settings.model, "tokens": list(tokens)}
         reply = self._model.ask_beside(self._post("/detokenize", body))
         found = reply.get("prompt", reply.get("content", reply.get("text")))
         if not isinstance(found, str):

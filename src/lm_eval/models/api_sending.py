@@ -17,14 +17,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
-from lm_eval.models import api_settings as settings
 from lm_eval.models.api_replies import shown, tokens_used
+from lm_eval.models.api_settings import SendingSettings, ServerModel, full_address
 from lm_eval.models.api_tokenizers import INSTALL_EXTRA, valid_text
 from lm_eval.reports import redact
 from lm_eval.usage import Usage
 
 if TYPE_CHECKING:
-    from lm_eval.models.api_models import TemplateAPI
     from lm_eval.models.transport import Received, Transport
 
 T = TypeVar("T")
@@ -70,7 +69,7 @@ def _plain(value: Any) -> Any:
 class Sender:
     """Sends for one model."""
 
-    def __init__(self, model: TemplateAPI) -> None:
+    def __init__(self, model: ServerModel) -> None:
         self.usage: dict[str, Usage] = {}
         self._model = model
         self._transport: Transport | None = None
@@ -79,12 +78,16 @@ class Sender:
         self._session: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._style = _style_of(type(model))
+        self._style = _style_of(model)
 
     @property
     def is_overridden(self) -> bool:
         """Whether a subclass sends its requests itself."""
         return self._style != "own"
+
+    @property
+    def settings(self) -> SendingSettings:
+        return SendingSettings.of(self._model)
 
     # -- the connection --------------------------------------------------------------------------
 
@@ -93,13 +96,13 @@ class Sender:
         if self._transport is None:
             from lm_eval.models.transport import Transport, TransportOptions
 
-            model = self._model
+            settings = self.settings
             options = TransportOptions(
-                num_concurrent=model.num_concurrent,
-                max_retries=model.max_retries,
-                timeout_s=model.timeout,
-                verify_certificate=model.verify_certificate,
-                ca_cert_path=model.ca_cert_path,
+                num_concurrent=settings.num_concurrent,
+                max_retries=settings.max_retries,
+                timeout_s=settings.timeout,
+                verify_certificate=settings.verify_certificate,
+                ca_cert_path=settings.ca_cert_path,
             )
             self._transport = Transport(options, describe_secret=self.redact)
         return self._transport
@@ -123,7 +126,7 @@ class Sender:
 
     def redact(self, text: str) -> str:
         """The text without keys."""
-        known = self._secrets | set(redact.secrets_in_address(self._model.base_url))
+        known = self._secrets | set(redact.secrets_in_address(self.settings.base_url))
         for secret in sorted(known, key=len, reverse=True):
             if len(secret) >= _SHORTEST_KEY:
                 text = text.replace(secret, redact.HIDDEN)
@@ -212,7 +215,7 @@ class Sender:
             )
         self._loop = asyncio.get_running_loop()
         if self._threads is None:
-            wanted = self._model.num_concurrent
+            wanted = self.settings.num_concurrent
             workers = _MOST_THREADS if wanted == "auto" else min(wanted, _MOST_THREADS)
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
         call = partial(self._model.model_call, messages, **options)
@@ -223,10 +226,10 @@ class Sender:
         if self._session is None:
             import aiohttp
 
-            model = self._model
+            settings = self.settings
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=model.timeout),
-                connector=aiohttp.TCPConnector(ssl=model.verify_certificate, limit=0),
+                timeout=aiohttp.ClientTimeout(total=settings.timeout),
+                connector=aiohttp.TCPConnector(ssl=settings.verify_certificate, limit=0),
             )
         return self._session
 
@@ -250,8 +253,8 @@ class Sender:
         return error
 
     def _path_hint(self, error: RequestError) -> str:
-        model = self._model
-        address = settings.full_address(model.base_url, model.endpoint) if model.endpoint else None
+        endpoint = self._model.endpoint
+        address = full_address(self.settings.base_url, endpoint) if endpoint else None
         if address is None or error.status in (None, 401, 403, 429):
             return ""
         return f"base_url lacks the path of the endpoint: in full it would be {address}."
@@ -261,7 +264,7 @@ class Sender:
             return ""
         if len(messages) > 1:
             return (
-                f"This request held {len(messages)} prompts (batch_size={self._model.batch_size}); "
+                f"This request held {len(messages)} prompts (batch_size={self.settings.batch_size}); "
                 "if the server takes one at a time, set batch_size=1."
             )
         if messages and isinstance(messages[0], list):
@@ -297,14 +300,12 @@ class Sender:
 Style = Literal["own", "async", "harness", "plain"]
 
 
-def _style_of(cls: Any) -> Style:
+def _style_of(model: ServerModel) -> Style:
     """Which call of a model sends: the engine's own, or what a subclass has put in its place."""
-    from lm_eval.models.api_models import TemplateAPI
-
-    if cls.amodel_call is not TemplateAPI.amodel_call:
-        names = [*inspect.signature(cls.amodel_call).parameters]
+    if model.brings("amodel_call"):
+        names = [*inspect.signature(type(model).amodel_call).parameters]
         return "harness" if "session" in names[1:3] else "async"
-    return "own" if cls.model_call is TemplateAPI.model_call else "plain"
+    return "plain" if model.brings("model_call") else "own"
 
 
 def _tokens_in(messages: Sequence[Any]) -> int:

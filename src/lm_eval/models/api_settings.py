@@ -3,15 +3,121 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.formats.assemble import Context
 from lm_eval.reports.redact import is_header_name, is_secret_name, shown_address
 
+if TYPE_CHECKING:
+    from lm_eval.models.api_replies import NextTokens
+    from lm_eval.models.api_scoring import Ability, Planner, Score
+    from lm_eval.models.transport import Transport
+
+T = TypeVar("T")
+S = TypeVar("S", bound="_Settings")
 LOCAL_ONLY = ("device", "max_batch_size")
 """Flags for models in this process, which runs pass to every backend."""
+
+
+class _Settings:
+    """Some arguments of a model behind a server, checked."""
+
+    @classmethod
+    def of(cls: type[S], model: ServerModel) -> S:
+        """As they are now: a subclass or a user may change a model's attributes until it is used."""
+        return cls(**{name: getattr(model, name) for name in cls.__annotations__})
+
+
+@dataclass(frozen=True)
+class SendingSettings(_Settings):
+    """Where and how requests are sent."""
+
+    base_url: str
+    batch_size: int
+    num_concurrent: int | Literal["auto"]
+    timeout: float
+    max_retries: int
+    verify_certificate: bool
+    ca_cert_path: str | None
+    tokenized_requests: bool
+    top_logprobs: int | None
+
+
+@dataclass(frozen=True)
+class TokenizerSettings(_Settings):
+    """Which tokenizer there is, and where."""
+
+    model: str
+    base_url: str
+    tokenizer_backend: str | None
+    tokenizer_argument: str | None
+    tokenizer_files: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class GenerationSettings(_Settings):
+    """What is asked for where a task says nothing, and how long it may be."""
+
+    batch_size: int
+    max_length: int
+    max_gen_toks: int
+    seed: int
+    tokenized_requests: bool
+
+
+class ServerModel(Protocol):
+    """A model behind a server, as those see it who ask for it: what a subclass may say its own way.
+
+    Its arguments are the settings above.
+    """
+
+    endpoint: str
+    is_chat: bool
+    key_variable: str
+
+    @property
+    def api_key(self) -> str: ...
+    @property
+    def header(self) -> Any: ...
+    @property
+    def eos_string(self) -> str | None: ...
+    @property
+    def always_samples(self) -> bool: ...
+    @property
+    def ability(self) -> Ability: ...
+    @property
+    def transport(self) -> Transport: ...
+    @property
+    def tokenizer(self) -> object: ...
+    @property
+    def tokenizer_name(self) -> str: ...
+    @property
+    def prefix_token_id(self) -> int: ...
+    @property
+    def planner(self) -> Planner: ...
+    @property
+    def parse_generations(self) -> Callable[..., list[str]]: ...
+    @property
+    def parse_logprobs(self) -> Callable[..., list[Score]]: ...
+    @property
+    def parse_top_logprobs(self) -> Callable[..., list[NextTokens | None]]: ...
+
+    async def amodel_call(self, *call: Any, **kwargs: Any) -> Any: ...
+    def model_call(self, messages: Sequence[Any], **kwargs: Any) -> Any: ...
+    def brings(self, name: str) -> bool: ...
+    def messages(self, context: Context) -> list[dict[str, str]]: ...
+    def render(self, context: Context) -> str: ...
+    def generates_from_tokens(self) -> bool: ...
+    def tok_encode(self, string: str | list[str]) -> Any: ...
+    def tok_decode(self, tokens: Sequence[int]) -> str: ...
+    def only_text(self, token: int) -> str | None: ...
+    def check_endpoint(self) -> None: ...
+    def request_header(self) -> dict[str, str]: ...
+    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T: ...
 
 
 def count(owner: str, name: str, value: Any, *, least: int = 1) -> int:

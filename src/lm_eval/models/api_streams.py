@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.models.api_calls import ServerCaller
 from lm_eval.models.api_generation import GenerationJobs
 from lm_eval.models.api_scoring import Ability, ServerScorer, packed
+from lm_eval.models.api_settings import ServerModel
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, RollingRequest
-
-if TYPE_CHECKING:
-    from lm_eval.models.api_models import TemplateAPI
 
 
 class Streams:
     """The streams of one model, one for each kind of request."""
 
-    def __init__(self, model: TemplateAPI, caller: ServerCaller) -> None:
+    def __init__(self, model: ServerModel, caller: ServerCaller) -> None:
         self._model = model
         self._caller = caller
 
     def replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
-        jobs = GenerationJobs(self._model).made(requests)
+        jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
         for job, answers in self._model.transport.window(jobs, self._caller.generate):
             if isinstance(answers, list):
                 yield from zip(job.places, answers, strict=True)
@@ -52,8 +50,9 @@ class Streams:
             yield from sums.items()
 
     def scored(self, groups: Iterable[Any], ability: Ability) -> Iterator[list[tuple[int, Any]]]:
-        packs = packed(groups, ability, self._model.batch_size)
-        work = self._caller.scoring(ServerScorer(self._caller, ability, self._model.batch_size))
+        batch_size = self._caller.settings.batch_size
+        packs = packed(groups, ability, batch_size)
+        work = self._caller.scoring(ServerScorer(self._caller, ability, batch_size))
         for pack, scores in self._model.transport.window(packs, work):
             if isinstance(scores, list):
                 yield scores

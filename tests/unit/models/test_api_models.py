@@ -925,6 +925,40 @@ def test_arguments_of_a_subclass_decide_answers_too() -> None:
         Own.from_args({**given, "stile": "a"}, name="own")
 
 
+def test_attributes_that_are_set_afterwards_count(folder: str) -> None:
+    class Own(LocalCompletionsAPI):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            self.batch_size = 3
+
+    with served(Own, ToyServer(), tokenizer="none", tokenizer_backend=None) as lm:
+        lm.tokenizer_argument, lm.tokenizer_backend = folder, "huggingface"
+        lm.tokenized_requests, lm.seed, lm.max_gen_toks, lm.max_length = True, 77, 2, 5
+        none: dict[str, Any] = {}
+        requests = [GenerateRequest("t", n, 0, Prompt((f"Hello {n}",)), none) for n in range(3)]
+        assert len(lm.generate_until(requests)) == 3
+        (sent,) = [request.body for request in lm.server.requests]
+        assert (sent["seed"], sent["max_tokens"], len(sent["prompt"])) == (77, 2, 3)
+        assert {len(prompt) for prompt in sent["prompt"]} == {3}
+
+
+def test_a_window_that_follows_from_the_tokenizer(folder: str) -> None:
+    """As harness subclasses have it: loading the tokenizer must not ask for the window."""
+
+    class Own(LocalCompletionsAPI):
+        @property
+        def max_length(self) -> int:  # type: ignore[override]
+            return len(self.tok_encode("Hello, who are you?"))
+
+        @max_length.setter
+        def max_length(self, value: int) -> None:
+            pass
+
+    with served(Own, ToyServer(), tokenizer=folder) as lm:
+        (reply,) = lm.generate_until(asked(1, max_gen_toks=1))
+        assert isinstance(reply, str)
+
+
 def test_model_call_works_from_plain_code(folder: str) -> None:
     with served(LocalCompletionsAPI, ToyServer(), tokenizer=folder) as lm:
         outputs = lm.model_call(["Hello"], gen_kwargs={"max_gen_toks": 2})
