@@ -25,7 +25,7 @@ from lm_eval.reordering import build_ordered
 from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
 from lm_eval.scoring.harness_task import HarnessScorer
 from lm_eval.scoring.score import task_metrics
-from lm_eval.stats.numeric import numpy, special
+from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.tasks.task import ConfigurableTask
 
 HELD_DOCS = 16_384
@@ -137,7 +137,7 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
             if function.allowed:  # what scores answers is imported before they are asked for
                 function.resolve()
     if task.config.cluster is not None and not options.predict_only:
-        numpy(), special()  # a missing package is told before anything is asked
+        require(*LAB_PACKAGES)  # a missing package is told before anything is asked
     chosen = doc_ids(task, options)
     has_gold = task.format is None and not options.predict_only
     scorer = HarnessScorer(task) if has_gold else None

@@ -148,6 +148,14 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
     assert done.stdout.splitlines()[-1].strip() == "imported:"
 
 
+@pytest.mark.parametrize(
+    "module",
+    [*(f"lm_eval.cli.{name}" for name in ("run", "diff", "reread", "power")), "lm_eval.lab.ending"],
+)
+def test_commands_that_can_do_without_numpy_do_not_import_it(module: str) -> None:
+    assert not loaded_after(f"import {module}") & {"numpy", "scipy"}
+
+
 def test_tasks_and_formats_need_only_jinja_and_yaml() -> None:
     loaded = loaded_after("import lm_eval.api.task, lm_eval.api.template, lm_eval.tasks.loader")
     assert loaded <= {"jinja2", "yaml"}

@@ -32,6 +32,8 @@ from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
 COMMANDS = ("run", "compare", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
+IN_THE_LAB = ("compare", "sweep")
+"""Commands whose modules import numpy; the others can do some of their work without it."""
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -105,6 +107,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _handler(command: str) -> Any:
     """The function that runs a command: it has its name, in the module of its name."""
+    if command in IN_THE_LAB:
+        from lm_eval.stats.numeric import LAB_PACKAGES, require
+
+        require(*LAB_PACKAGES)
     return getattr(importlib.import_module(f"lm_eval.cli.{command}"), command)
 
 

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_eval.cli.compare import choice_of
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import Plan, plan
 from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
-from lm_eval.lab.power_runs import pairs_in_runs
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.terminal import console, visible
+from lm_eval.stats.numeric import require
 from lm_eval.stats.power import total_variance, variance_of_difference
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
@@ -103,6 +102,10 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
             f"Give runs or assumptions, not both: {given} is not needed beside {args.runs[0]!r}."
         )
     if args.runs:
+        require("numpy")
+        from lm_eval.cli.compare import choice_of
+        from lm_eval.lab.power_runs import pairs_in_runs
+
         return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0
     total_variance(0.0, within)  # the check of a variance

@@ -19,7 +19,6 @@ from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.runs import Run
-from lm_eval.stats.numeric import numpy, special
 from lm_eval.tasks.loader import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.usage import Estimated, Usage
@@ -28,7 +27,6 @@ from lm_eval.usage import Estimated, Usage
 def sweep(args: argparse.Namespace) -> int:
     """Sweep every task and print the results; with ``--dry_run``, print the costs alone."""
     check(args)
-    numpy(), special()  # a missing package is said before anything is asked
     run = with_answers(run_of(args))
     with hiding(secrets_in(run.model_args)):
         tasks = load_tasks(args, run)

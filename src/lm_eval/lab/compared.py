@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lm_eval.stats.components import Components
 from lm_eval.stats.intervals import Estimate
-from lm_eval.stats.multiplicity import CochranQ
 from lm_eval.stats.paired import Paired
-from lm_eval.stats.ranks import RankStability
-from lm_eval.stats.spread import Spread
+
+if TYPE_CHECKING:
+    from lm_eval.stats.components import Components
+    from lm_eval.stats.multiplicity import CochranQ
+    from lm_eval.stats.ranks import RankStability
+    from lm_eval.stats.spread import Spread
 
 ALPHA = 0.05
 """A difference is called real where its adjusted p lies below."""

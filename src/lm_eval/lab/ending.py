@@ -13,16 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
-from lm_eval.lab.compared import Comparison
-from lm_eval.lab.comparing import compare
-from lm_eval.lab.grouped import comparable, groups_in
-from lm_eval.lab.measured import measurement, with_items
-from lm_eval.lab.tables import print_comparison
 from lm_eval.reports.items import ItemColumns
 from lm_eval.runs import Outcome
+from lm_eval.stats.numeric import LAB_PACKAGES, require
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lm_eval.lab.compared import Comparison
 
 
 def print_formats(outcome: Outcome, console: Console) -> None:
@@ -38,6 +36,8 @@ def print_formats(outcome: Outcome, console: Console) -> None:
     except Exception as error:  # a defect here must not cost anybody a run
         _warn(f"The formats were not compared ({type(error).__name__}: {error}).", outcome)
     else:
+        from lm_eval.lab.tables import print_comparison
+
         console.print()
         print_comparison(found, console, is_ending=True)
         if outcome.path is not None:
@@ -48,6 +48,11 @@ def print_formats(outcome: Outcome, console: Console) -> None:
 
 def compared_formats(outcome: Outcome) -> Comparison:
     """The comparison of every task of the run that was asked under several formats."""
+    require(*LAB_PACKAGES)
+    from lm_eval.lab.comparing import compare
+    from lm_eval.lab.grouped import comparable, groups_in
+    from lm_eval.lab.measured import measurement, with_items
+
     results = outcome.as_dict()
     columns = {(one.name, one.filter): one for one in outcome.items.columns()}
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
 from lm_eval.errors import UsageError
-from lm_eval.stats.numeric import numpy
 
 Cell = tuple[int, int]
 """Number of a format and number of an item, both from 0."""
@@ -27,7 +28,6 @@ def balanced_cells(num_formats: int, num_items: int, budget: int, seed: int) -> 
     numbers and the order of these moves are random.
     """
     _check_budget(num_formats, num_items, budget)
-    np = numpy()
     rng = np.random.default_rng(seed)
     formats, items = rng.permutation(num_formats), rng.permutation(num_items)
     shifts = rng.permutation(math.gcd(num_formats, num_items))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 from lm_eval.stats.intervals import Estimate, mean_estimate, share_estimate
-from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.numeric import Floats, Ints, np, special
 
 FEW_CLUSTERS = 30
 """Below this number, clustered standard errors are known to be too small."""
@@ -26,7 +26,6 @@ def clustered_estimate(
     clipped to [0, 1] if every score lies there. Scores that are all 0, or all 1, get Wilson's interval
     with each cluster as one item. Where no two items share a cluster, this is ``mean_estimate``.
     """
-    np = numpy()
     scores = np.asarray(values, dtype=float)
     codes = cluster_codes(clusters, len(scores))
     if not np.isfinite(scores).all() or is_plain(codes):
@@ -39,12 +38,12 @@ def clustered_estimate(
             f"wilson over {counted(num_clusters)}",
         )
     bounds = (0.0, 1.0) if scores.min() >= 0.0 and scores.max() <= 1.0 else None
-    sums = np.bincount(codes, weights=scores)
+    (sums,) = cluster_sums(scores[None], codes)
     return mean_of_sums(sums, np.bincount(codes), confidence, bounds)
 
 
 def mean_of_sums(
-    sums: Array, sizes: Array, confidence: float, bounds: tuple[float, float] | None
+    sums: Floats, sizes: Ints, confidence: float, bounds: tuple[float, float] | None
 ) -> Estimate:
     """The mean over items from the sums of clusters, with its CR1 error and t interval.
 
@@ -58,13 +57,12 @@ def mean_of_sums(
     return Estimate(mean, stderr, low, high, n, f"t over {counted(num_clusters)}")
 
 
-def cr1_stderr(sums: Array, sizes: Array) -> float | None:
+def cr1_stderr(sums: Floats, sizes: Ints) -> float | None:
     """The standard error of the mean over items from the sums of clusters; None from a single one.
 
     √(G/(G−1) · Σ (sum of a cluster's deviations)²) / n, which is SD/√n where each item is its own
     cluster. What is rounding counts as 0.
     """
-    np = numpy()
     num_clusters = len(sums)
     if num_clusters < 2:
         return None
@@ -83,14 +81,13 @@ def t_interval(
     """``centre`` ± Student's t times the standard error, within ``bounds``."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
-    half = float(special().stdtrit(df, 0.5 + confidence / 2)) * stderr
+    half = float(special.stdtrit(df, 0.5 + confidence / 2)) * stderr
     low, high = centre - half, centre + half
     return (max(bounds[0], low), min(bounds[1], high)) if bounds else (low, high)
 
 
-def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Array:
+def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Ints:
     """Each item's cluster as a number from 0 up, in order of first appearance."""
-    np = numpy()
     if len(clusters) != num_items:
         raise ValueError(f"{num_items} items need as many clusters; got {len(clusters)}.")
     seen: dict[Hashable, int] = {}
@@ -98,7 +95,12 @@ def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Array:
     return np.array(numbers, dtype=np.int64)
 
 
-def is_plain(codes: Array) -> bool:
+def cluster_sums(rows: Floats, codes: Ints) -> Floats:
+    """The sums of each row of scores over the clusters: rows × clusters."""
+    return np.array([np.bincount(codes, weights=row) for row in rows], dtype=float)
+
+
+def is_plain(codes: Ints) -> bool:
     """Whether no two items share a cluster."""
     return len(codes) == len(set(codes.tolist()))
 

@@ -14,7 +14,7 @@ from typing import Any
 from lm_eval.stats.clusters import cluster_codes
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.matrices import score_matrix, unit_sums
-from lm_eval.stats.numeric import Array, special
+from lm_eval.stats.numeric import ArrayLike, Floats, special
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class Components:
             raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
         if stderr == 0:
             return Estimate(value, 0.0, None, None, self.num_items, "none")
-        half = float(special().stdtrit(df, 0.5 + confidence / 2)) * stderr
+        half = float(special.stdtrit(df, 0.5 + confidence / 2)) * stderr
         method = f"t, {df:.1f} degrees of freedom"
         return Estimate(value, stderr, value - half, value + half, self.num_items, method)
 
 
-def components(scores: Array, clusters: Sequence[Hashable] | None = None) -> Components:
+def components(scores: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Components:
     """The variance components of ``scores`` (formats × items), both taken as random.
 
     With ``clusters`` (one name for each item), the errors of means over items are those of whole
@@ -144,11 +144,12 @@ def components(scores: Array, clusters: Sequence[Hashable] | None = None) -> Com
     )
 
 
-def _mean_errors(centred: Array, clusters: Sequence[Hashable] | None) -> Array:
+def _mean_errors(centred: Floats, clusters: Sequence[Hashable] | None) -> Floats:
     """The squared standard error of each row's mean, from rows × items without their means."""
     sums, _ = unit_sums(centred, clusters)
     num_units = len(sums)
-    return num_units / (num_units - 1) * (sums**2).sum(axis=0) / centred.shape[1] ** 2
+    errors: Floats = num_units / (num_units - 1) * (sums**2).sum(axis=0) / centred.shape[1] ** 2
+    return errors
 
 
 def _satterthwaite(weights: Sequence[float], parts: Sequence[float], dfs: Sequence[float]) -> float:

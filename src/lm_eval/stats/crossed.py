@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from lm_eval.stats import effects
 from lm_eval.stats.effects import (
     ITEMS,
@@ -32,7 +34,7 @@ from lm_eval.stats.effects import (
     half_normal,
     normal,
 )
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Bools, Floats, Ints
 
 CHAINS = 8
 WARM_UP = 300
@@ -43,9 +45,9 @@ SWEEPS = 500
 class Cells:
     """Seen cells, sorted by format; formats and items are numbered among those that were seen."""
 
-    formats: Array
-    items: Array
-    outcomes: Array
+    formats: Ints
+    items: Ints
+    outcomes: Floats
     weight: float
     """1 for right or wrong; more for graded scores, which vary less than right and wrong would."""
 
@@ -54,9 +56,9 @@ class Cells:
 class Draws:
     """Posterior draws; the last axis runs over draws, the chains one after the other."""
 
-    formats: Array
-    items: Array
-    parameters: dict[str, Array]
+    formats: Floats
+    items: Floats
+    parameters: dict[str, Floats]
     chains: int
 
 
@@ -64,7 +66,6 @@ class Sampler:
     """Chains that walk through the posterior; ``run`` gives the draws."""
 
     def __init__(self, cells: Cells, seed: int, chains: int = CHAINS) -> None:
-        np = self.np = numpy()
         self.cells = cells
         self.chains = chains
         self.rng = np.random.default_rng(seed)
@@ -80,7 +81,7 @@ class Sampler:
 
     def _start(self) -> None:
         """Chains far apart from each other: sizes of effects between small and large."""
-        np, rng, chains = self.np, self.rng, self.chains
+        rng, chains = self.rng, self.chains
         rate = (self.cells.outcomes.sum() + 0.5) / (len(self.cells.outcomes) + 1)
         level = np.log(rate / (1 - rate)) + 0.3 * rng.standard_normal(chains)
         self.state: State = {
@@ -103,7 +104,6 @@ class Sampler:
 
     def run(self, warm_up: int = WARM_UP, sweeps: int = SWEEPS, keep: int = 50) -> Draws:
         """``keep`` draws per chain, evenly spaced over ``sweeps`` after the warm-up."""
-        np = self.np
         for sweep in range(warm_up):
             self.gain = 1.0 / (1.0 + sweep) ** 0.6
             self._sweep()
@@ -135,25 +135,26 @@ class Sampler:
 
     # --- densities -------------------------------------------------------------------------------
 
-    def _likelihood(self, t: Array, b: Array) -> Array:
+    def _likelihood(self, t: Floats, b: Floats) -> Floats:
         """The log likelihood of every cell."""
-        np, cells = self.np, self.cells
+        cells = self.cells
         eta = t[cells.formats] + b[cells.items]
         softplus = np.log1p(np.exp(-np.abs(eta))) + np.maximum(eta, 0.0)
-        return cells.weight * (self.outcomes * eta - softplus)
+        log_chances: Floats = self.outcomes * eta - softplus
+        return cells.weight * log_chances
 
-    def _formats_density(self, state: State) -> Array:
+    def _formats_density(self, state: State) -> Floats:
         residual = self.t - state["level"]
-        return effects.of_parameters(state) + effects.of_formats(residual, state).sum(axis=0)
+        by_chain: Floats = effects.of_formats(residual, state).sum(axis=0)
+        return effects.of_parameters(state) + by_chain
 
-    def _items_density(self, state: State) -> Array:
-        prior = half_normal(state[ITEMS], SIZE_ITEMS)
-        return prior + normal(self.b, state[ITEMS]).sum(axis=0)
+    def _items_density(self, state: State) -> Floats:
+        by_chain: Floats = normal(self.b, state[ITEMS]).sum(axis=0)
+        return half_normal(state[ITEMS], SIZE_ITEMS) + by_chain
 
     # --- moves -----------------------------------------------------------------------------------
 
     def _move_formats(self) -> None:
-        np = self.np
         size = np.exp(self.state["log_formats"])
         step = self._stride() / np.sqrt(0.2 * self.cells.weight * self.format_counts + size**-2)
         t = self.t + step * self.rng.standard_normal(self.t.shape)
@@ -167,7 +168,6 @@ class Sampler:
         self.likelihood = np.where(is_taken[self.cells.formats], likelihood, self.likelihood)
 
     def _move_items(self) -> None:
-        np = self.np
         log_size = self.state[ITEMS]
         tightness = 0.2 * self.cells.weight * self.item_counts + np.exp(-2.0 * log_size)
         b = self.b + self._stride() / np.sqrt(tightness) * self.rng.standard_normal(self.b.shape)
@@ -181,7 +181,6 @@ class Sampler:
 
     def _move_between(self) -> None:
         """Shift all formats one way and all items the other: the outcomes cannot tell."""
-        np = self.np
         tight_items, tight_level = np.exp(-2.0 * self.state[ITEMS]), LEVEL_SD**-2
         tightness = self.num_items * tight_items + tight_level
         mean = (self.b.sum(axis=0) * tight_items - self.state["level"] * tight_level) / tightness
@@ -196,9 +195,8 @@ class Sampler:
         prior = ((level**2) - (level + shift) ** 2) / (2 * LEVEL_SD**2)
         self._try("all", self.t + shift, self.b, {"level": level + shift}, prior)
 
-    def _scale_sound(self, is_broken: Array) -> None:
+    def _scale_sound(self, is_broken: Bools) -> None:
         """Stretch the effects of sound formats with their size: their own density stays as it is."""
-        np = self.np
         log_scale = self.steps["scale_t"] * self.rng.standard_normal(self.chains)
         centre = self.state["level"]
         stretched = centre + (self.t - centre) * np.exp(log_scale)
@@ -208,7 +206,7 @@ class Sampler:
         t = np.where(is_broken, self.t, stretched)
         self._try("scale_t", t, self.b, {"log_formats": after}, prior)
 
-    def _shift_broken(self, is_broken: Array) -> None:
+    def _shift_broken(self, is_broken: Bools) -> None:
         """Move all broken formats and their mean."""
         step = self.steps["shift_t"] * self.rng.standard_normal(self.chains)
         before = self.state["shift"] - SHIFT_MEAN
@@ -216,24 +214,23 @@ class Sampler:
         changed = {"shift": self.state["shift"] + step}
         self._try("shift_t", self.t + step * is_broken, self.b, changed, prior)
 
-    def _draw_broken(self) -> Array:
+    def _draw_broken(self) -> Bools:
         """Which formats are broken, a draw given their effects."""
         residual = self.t - self.state["level"]
         odds = effects.broken_odds(residual, self.state)
-        return self.rng.random(residual.shape) * (1.0 + self.np.exp(-odds)) < 1.0
+        is_broken: Bools = self.rng.random(residual.shape) * (1.0 + np.exp(-odds)) < 1.0
+        return is_broken
 
     def _scale_items(self) -> None:
         """Stretch the items' effects with their size: their own density stays as it is."""
-        np = self.np
         log_scale = self.steps["scale_b"] * self.rng.standard_normal(self.chains)
         changed = {ITEMS: self.state[ITEMS] + log_scale}
         prior = half_normal(changed[ITEMS], SIZE_ITEMS)
         prior -= half_normal(self.state[ITEMS], SIZE_ITEMS)
         self._try("scale_b", self.t, self.b * np.exp(log_scale), changed, prior)
 
-    def _try(self, name: str, t: Array, b: Array, changed: State, prior: Array) -> None:
+    def _try(self, name: str, t: Floats, b: Floats, changed: State, prior: Floats) -> None:
         """Take the proposed effects where the posterior allows; ``prior`` is what the prior gains."""
-        np = self.np
         likelihood = self._likelihood(t, b)
         is_taken = self._accepts((likelihood - self.likelihood).sum(axis=0) + prior)
         self._adapt(name, is_taken)
@@ -242,8 +239,7 @@ class Sampler:
         for key, value in changed.items():
             self.state[key] = np.where(is_taken, value, self.state[key])
 
-    def _move_parameters(self, names: tuple[str, ...], density: Callable[[State], Array]) -> None:
-        np = self.np
+    def _move_parameters(self, names: tuple[str, ...], density: Callable[[State], Floats]) -> None:
         current = density(self.state)
         for name in names:
             step = self.steps[name] * self.rng.standard_normal(self.chains)
@@ -256,22 +252,20 @@ class Sampler:
 
     # --- steps -----------------------------------------------------------------------------------
 
-    def _stride(self) -> Array:
+    def _stride(self) -> float:
         """Steps mostly of the usual size, some small and some far, to cross between modes."""
-        return self.rng.choice([0.7, 1.7, 1.7, 4.0])
+        return float(self.rng.choice([0.7, 1.7, 1.7, 4.0]))
 
-    def _accepts(self, gained: Array) -> Array:
-        np = self.np
+    def _accepts(self, gained: Floats) -> Bools:
         return np.log(self.rng.random(gained.shape)) < gained
 
-    def _adapt(self, name: str, is_taken: Array) -> None:
+    def _adapt(self, name: str, is_taken: Bools) -> None:
         """While warming up, steer each step's size to accept about four proposals in ten."""
         if self.gain:
-            np = self.np
             self.steps[name] = self.steps[name] * np.exp(2.0 * self.gain * (is_taken - 0.4))
 
 
-def _stacked(kept: list[Array]) -> Array:
+def _stacked(kept: list[Floats]) -> Floats:
     """Chain after chain: (…, chains) of each draw → (…, chains · draws)."""
-    stacked = numpy().stack(kept, axis=-1)
+    stacked = np.stack(kept, axis=-1)
     return stacked.reshape(*stacked.shape[:-2], -1)

@@ -6,9 +6,11 @@ but for constants. Sizes are in logits.
 
 from __future__ import annotations
 
-from lm_eval.stats.numeric import Array, numpy
+import numpy as np
 
-State = dict[str, Array]
+from lm_eval.stats.numeric import Floats
+
+State = dict[str, Floats]
 """Parameters by name, one number per chain."""
 
 # Half-normal priors of the effects' sizes; the level's and the broken formats' shift's normal ones;
@@ -21,19 +23,19 @@ NAMES = ("level", "log_formats", "logit_share", "shift", "log_broken")
 ITEMS = "log_items"
 
 
-def normal(value: Array, log_size: Array) -> Array:
+def normal(value: Floats, log_size: Floats) -> Floats:
     """N(0, size²)."""
-    return -0.5 * (value * numpy().exp(-log_size)) ** 2 - log_size
+    density: Floats = -0.5 * (value * np.exp(-log_size)) ** 2 - log_size
+    return density
 
 
-def half_normal(log_size: Array, scale: float) -> Array:
+def half_normal(log_size: Floats, scale: float) -> Floats:
     """A half-normal size, as a density of its logarithm."""
-    return log_size - 0.5 * (numpy().exp(log_size) / scale) ** 2
+    return log_size - 0.5 * (np.exp(log_size) / scale) ** 2
 
 
-def of_formats(residual: Array, state: State) -> Array:
+def of_formats(residual: Floats, state: State) -> Floats:
     """Every format's effect beyond the level, sound or broken."""
-    np = numpy()
     share = state["logit_share"]
     log_share = -np.logaddexp(0.0, -share)
     sound = log_share - share + normal(residual, state["log_formats"])
@@ -41,17 +43,17 @@ def of_formats(residual: Array, state: State) -> Array:
     return np.logaddexp(sound, broken)
 
 
-def broken_odds(residual: Array, state: State) -> Array:
+def broken_odds(residual: Floats, state: State) -> Floats:
     """The log odds that a format with this effect is broken."""
     sound = normal(residual, state["log_formats"])
     broken = normal(residual - state["shift"], state["log_broken"])
-    return numpy().clip(state["logit_share"] + broken - sound, -500.0, 500.0)
+    return np.clip(state["logit_share"] + broken - sound, -500.0, 500.0)
 
 
-def of_parameters(state: State) -> Array:
+def of_parameters(state: State) -> Floats:
     """The parameters of the formats' effects."""
     share = state["logit_share"]
-    log_share = -numpy().logaddexp(0.0, -share)
+    log_share = -np.logaddexp(0.0, -share)
     return (
         -0.5 * (state["level"] / LEVEL_SD) ** 2
         - 0.5 * ((state["shift"] - SHIFT_MEAN) / SHIFT_SD) ** 2

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.balanced import Cell, balanced_cells, check_cells
 from lm_eval.stats.crossed import CHAINS, SWEEPS, Cells, Draws, Sampler
 from lm_eval.stats.filling import Grid, broken_share, fit_checks, row_means, seen_cells
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Floats
 
 __all__ = ["Cell", "Distribution", "balanced_cells", "estimate_distribution"]
 
@@ -101,9 +103,8 @@ def _per_chain(draws: int, chains: int) -> int:
     return math.ceil(draws / chains)
 
 
-def _summary(grid: Grid, means: Array, warnings: tuple[str, ...]) -> Distribution:
+def _summary(grid: Grid, means: Floats, warnings: tuple[str, ...]) -> Distribution:
     """``means``: formats × draws; one draw where everything is known."""
-    np = numpy()
     ordered = np.sort(means, axis=0)
     count, method = len(grid.outcomes), _method(grid)
     quantiles = np.quantile(ordered, np.array(QUANTILES) / 100, axis=0)
@@ -135,9 +136,8 @@ def _method(grid: Grid) -> str:
     return CALIBRATED if is_usual else APPROXIMATE
 
 
-def _estimate(draws: Array, n: int, kind: str, method: str) -> Estimate:
+def _estimate(draws: Floats, n: int, kind: str, method: str) -> Estimate:
     """The mean of the draws; their interval, wider than it is by the factor for this kind."""
-    np = numpy()
     wider = WIDER[kind]
     if len(draws) == 1:
         value = float(draws[0])
@@ -149,7 +149,7 @@ def _estimate(draws: Array, n: int, kind: str, method: str) -> Estimate:
     return Estimate(value, float(draws.std(ddof=1)), max(0.0, low), min(1.0, high), n, method)
 
 
-def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Array, seed: int) -> Iterator[str]:
+def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Floats, seed: int) -> Iterator[str]:
     """What makes the figures less certain than their intervals say."""
     per_format = len(grid.outcomes) / grid.num_formats
     if per_format < FEW_PER_FORMAT:
@@ -183,9 +183,8 @@ def _tail_warnings(grid: Grid, seen: Cells, sampled: Draws, seed: int) -> Iterat
         )
 
 
-def _r_hat(draws: Array, chains: int) -> float:
+def _r_hat(draws: Floats, chains: int) -> float:
     """How much farther apart the draws of all chains lie than those of one; 1 if no farther."""
-    np = numpy()
     by_chain = draws.reshape(chains, -1)
     within = by_chain.var(axis=1, ddof=1).mean()
     if within == 0.0:
@@ -199,7 +198,6 @@ def _grid(
     cells: Sequence[Cell], outcomes: Sequence[float], num_formats: int, num_items: int
 ) -> Grid:
     """The cells in order, after a look at each."""
-    np = numpy()
     scores = np.asarray(outcomes, dtype=float)
     if len(cells) != len(scores) or not len(cells):
         raise UsageError(

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import expit
+
 from lm_eval.stats.crossed import Cells, Draws
 from lm_eval.stats.effects import ITEMS
-from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.numeric import Floats, Generator, Ints
 
 NODES = 400
 """Beyond this many items, those with nearly the same difficulty are counted together."""
@@ -27,9 +30,9 @@ class Grid:
 
     num_formats: int
     num_items: int
-    formats: Array
-    items: Array
-    outcomes: Array
+    formats: Ints
+    items: Ints
+    outcomes: Floats
     """Sorted by format, then by item."""
 
     @property
@@ -40,7 +43,6 @@ class Grid:
 
 def seen_cells(grid: Grid) -> Cells:
     """The grid's cells with formats and items numbered among those that were seen."""
-    np = numpy()
     _, formats = np.unique(grid.formats, return_inverse=True)
     _, items = np.unique(grid.items, return_inverse=True)
     return Cells(formats, items, grid.outcomes, 1.0 / dispersion(grid))
@@ -51,7 +53,6 @@ def dispersion(grid: Grid) -> float:
 
     1 for right and wrong, and where too few cells are seen to tell.
     """
-    np = numpy()
     if grid.is_binary:
         return 1.0
     rows, columns = np.unique(grid.formats), np.unique(grid.items)
@@ -68,13 +69,12 @@ def dispersion(grid: Grid) -> float:
     return float(np.clip(rest / (inside * (1 - inside)).mean(), 0.02, 1.0))
 
 
-def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Array:
+def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Floats:
     """Formats × draws: each format's score over all items, with unseen cells drawn."""
-    np, expit = numpy(), special().expit
     rng = np.random.default_rng((seed, 1))
     effects = _all_formats(grid, draws, rng)
     counts = np.bincount(grid.formats, minlength=grid.num_formats)
-    sums = np.bincount(grid.formats, grid.outcomes, minlength=grid.num_formats)
+    sums = _by_format(grid, grid.outcomes)
     unseen = grid.num_items - counts
     means = np.empty_like(effects)
     for place, (nodes, sizes) in enumerate(_difficulties(grid, draws, rng)):
@@ -91,27 +91,25 @@ def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Array:
     return means
 
 
-def _all_formats(grid: Grid, draws: Draws, rng: Array) -> Array:
+def _all_formats(grid: Grid, draws: Draws, rng: Generator) -> Floats:
     """Effects of all formats: the seen ones as drawn, the others as formats are in general."""
-    np = numpy()
     effects = new_formats(grid.num_formats, draws, rng)
     effects[np.unique(grid.formats)] = draws.formats
     return effects
 
 
-def new_formats(count: int, draws: Draws, rng: Array) -> Array:
+def new_formats(count: int, draws: Draws, rng: Generator) -> Floats:
     """Effects of formats that were not seen, sound or broken."""
-    np, state = numpy(), draws.parameters
+    state = draws.parameters
     shape = (count, len(state["level"]))
-    is_broken = rng.random(shape) < special().expit(state["logit_share"])
-    size = np.exp(np.where(is_broken, state["log_broken"], state["log_formats"]))
-    effects = state["level"] + np.where(is_broken, state["shift"], 0.0)
-    return effects + size * rng.standard_normal(shape)
+    is_broken = rng.random(shape) < expit(state["logit_share"])
+    size: Floats = np.exp(np.where(is_broken, state["log_broken"], state["log_formats"]))
+    centre: Floats = state["level"] + np.where(is_broken, state["shift"], 0.0)
+    return centre + size * rng.standard_normal(shape)
 
 
-def _difficulties(grid: Grid, draws: Draws, rng: Array) -> Iterator[tuple[Array, Array]]:
+def _difficulties(grid: Grid, draws: Draws, rng: Generator) -> Iterator[tuple[Floats, Ints]]:
     """For each draw the items' effects, and how many items have each."""
-    np = numpy()
     seen_count = draws.items.shape[0]
     sizes = np.exp(draws.parameters[ITEMS])
     bounds = np.linspace(0, grid.num_items, min(NODES, grid.num_items) + 1).astype(int)
@@ -122,8 +120,8 @@ def _difficulties(grid: Grid, draws: Draws, rng: Array) -> Iterator[tuple[Array,
         yield np.add.reduceat(items, bounds[:-1]) / together, together
 
 
-def _by_format(grid: Grid, values: Array) -> Array:
-    return numpy().bincount(grid.formats, values, minlength=grid.num_formats)
+def _by_format(grid: Grid, values: Floats) -> Floats:
+    return np.bincount(grid.formats, values, minlength=grid.num_formats).astype(float, copy=False)
 
 
 def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
@@ -131,14 +129,13 @@ def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
 
     Near 0 or 1: formats are not distributed as the model assumes.
     """
-    np = numpy()
     rng = np.random.default_rng((seed, 2))
     starts = np.flatnonzero(np.diff(seen.formats, prepend=-1))
     sizes = np.bincount(seen.formats)
     effects = new_formats(len(sizes), draws, rng)
     every = max(1, draws.items[0].size * len(seen.formats) // MOST)
     effects, items = effects[:, ::every], draws.items[:, ::every]
-    chances = special().expit(effects[seen.formats] + items[seen.items])
+    chances = expit(effects[seen.formats] + items[seen.items])
     if seen.weight == 1.0:
         again = (rng.random(chances.shape) < chances).astype(float)
     else:
@@ -150,23 +147,22 @@ def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
     return variance, tails
 
 
-def _moments(rows: Array) -> tuple[Array, Array]:
+def _moments(rows: Floats) -> tuple[Floats, Floats]:
     """Variance and kurtosis; the kurtosis is 0 where nothing varies."""
-    np = numpy()
     away = rows - rows.mean(axis=0)
     variance = (away**2).mean(axis=0)
     return variance, (away**4).mean(axis=0) / np.maximum(variance**2, 1e-12)
 
 
-def _share_below(drawn: Array, observed: Array) -> float:
+def _share_below(drawn: Floats, observed: Floats) -> float:
     """Equal ones count half."""
     return float(((drawn < observed).mean() + (drawn <= observed).mean()) / 2)
 
 
 def broken_share(draws: Draws) -> tuple[float, float]:
     """How likely a group of formats is that scores far from the others, and its share of all."""
-    np, state = numpy(), draws.parameters
-    share = special().expit(state["logit_share"])
+    state = draws.parameters
+    share = expit(state["logit_share"])
     is_apart = np.abs(state["shift"]) > FAR * np.exp(state["log_formats"])
     is_apart &= share > SOME
     if not is_apart.any():

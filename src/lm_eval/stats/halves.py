@@ -6,16 +6,14 @@ the other, it does not.
 
 from __future__ import annotations
 
-from typing import Any
-
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Floats, Generator, np
 from lm_eval.stats.resampling import CELLS_AT_ONCE, kinds
 
 DEFAULT_SPLITS = 100
 _TIE = 1e-12
 
 
-def split_half_spread(units: Array, sizes: Array, splits: int, rng: Any) -> float | None:
+def split_half_spread(units: Floats, sizes: Floats, splits: int, rng: Generator) -> float | None:
     """Best minus worst with both chosen on one half of the units and scored on the other.
 
     ``units`` has the sums of the scores, units (items or clusters) × formats, ``sizes`` the items in
@@ -28,13 +26,13 @@ def split_half_spread(units: Array, sizes: Array, splits: int, rng: Any) -> floa
     return float((_gaps(first, second).mean() + _gaps(second, first).mean()) / 2)
 
 
-def half_means(units: Array, sizes: Array, splits: int, rng: Any) -> tuple[Array, Array]:
+def half_means(units: Floats, sizes: Floats, splits: int, rng: Generator) -> tuple[Floats, Floats]:
     """Each column's mean on the two halves of random splits of the units: splits × columns, twice.
 
     The order of the units makes no difference to what is drawn.
     """
-    np = numpy()
-    sums = np.repeat(*kinds(np.column_stack([units, sizes])), axis=0)
+    distinct, counts = kinds(np.column_stack([units, sizes]))
+    sums = np.repeat(distinct, counts, axis=0)
     row = (np.arange(len(units)) < len(units) // 2).astype(float)
     step = max(1, CELLS_AT_ONCE // len(units))
     parts = [
@@ -46,12 +44,14 @@ def half_means(units: Array, sizes: Array, splits: int, rng: Any) -> tuple[Array
     return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
 
 
-def _gaps(choose: Array, report: Array) -> Array:
+def _gaps(choose: Floats, report: Floats) -> Floats:
     """For each row, best minus worst of ``choose`` as they score in ``report``."""
-    return ((_tops(choose) - _tops(-choose)) * report).sum(axis=1)
+    gaps: Floats = ((_tops(choose) - _tops(-choose)) * report).sum(axis=1)
+    return gaps
 
 
-def _tops(means: Array) -> Array:
+def _tops(means: Floats) -> Floats:
     """1 at the largest of each row; where several tie, a part for each."""
     is_top = means >= means.max(axis=1, keepdims=True) - _TIE
-    return is_top / is_top.sum(axis=1, keepdims=True)
+    shares: Floats = is_top / is_top.sum(axis=1, keepdims=True)
+    return shares

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from lm_eval.stats.clusters import cluster_codes
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.clusters import cluster_codes, cluster_sums
+from lm_eval.stats.numeric import ArrayLike, Floats, np
 
 
-def score_matrix(scores: Array, *, dims: tuple[str, ...] = ("format", "item")) -> Array:
+def score_matrix(scores: ArrayLike, *, dims: tuple[str, ...] = ("format", "item")) -> Floats:
     """``scores`` as finite floats with one axis for each of ``dims``, none of them empty."""
-    np = numpy()
     table = np.array(scores, dtype=float)
     if table.ndim != len(dims) or not table.size:
         shape = " × ".join(f"{name}s" for name in dims)
@@ -26,16 +25,14 @@ def score_matrix(scores: Array, *, dims: tuple[str, ...] = ("format", "item")) -
     return table
 
 
-def unit_sums(table: Array, clusters: Sequence[Hashable] | None) -> tuple[Array, Array]:
+def unit_sums(table: Floats, clusters: Sequence[Hashable] | None) -> tuple[Floats, Floats]:
     """Sums of the columns of ``table`` (rows × items) by cluster, units × rows, and their sizes.
 
     Without clusters each item is a unit. The order of the units is that of their first items.
     """
-    np = numpy()
     num_items = table.shape[-1]
     if clusters is None:
         return table.T.copy(), np.ones(num_items)
     codes = cluster_codes(clusters, num_items)
-    sizes = np.bincount(codes)
-    sums = np.stack([np.bincount(codes, weights=row) for row in table], axis=1)
-    return sums, sizes.astype(float)
+    sums = np.ascontiguousarray(cluster_sums(table, codes).T)
+    return sums, np.bincount(codes).astype(float)

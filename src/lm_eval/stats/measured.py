@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.stats.intervals import SMALL_N, Estimate
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Floats, np
 from lm_eval.stats.student import resampled_tail
 
 DEFINED_SHARE = 0.9
@@ -36,7 +36,7 @@ class Measured:
 
 def from_resamples(
     value: float,
-    draws: Array,
+    draws: Floats,
     *,
     n: int,
     num_units: int,
@@ -48,7 +48,6 @@ def from_resamples(
     ``of`` names what was resampled and ``num_units`` counts it; ``n`` is what the estimate counts. The
     fewer units there are, the fewer draws are left out at the ends (``resampled_tail``).
     """
-    np = numpy()
     if len(draws) < 2 or num_units < 2:
         return Measured(bare(value, n), f"no interval: it takes two {of} and two draws")
     defined = draws[np.isfinite(draws)]

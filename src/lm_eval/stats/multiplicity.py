@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
 
-from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.numeric import ArrayLike, Floats, np, special
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -51,13 +51,12 @@ class CochranQ:
         return asdict(self)
 
 
-def cochran_q(scores: Array) -> CochranQ:
+def cochran_q(scores: ArrayLike) -> CochranQ:
     """One test of all formats (formats × items), items as independent units.
 
     Cochran's Q for scores of 0 and 1, Friedman's test with its correction for ties for others; of the
     former the latter is the general case. Where no item tells formats apart, p is 1.
     """
-    np = numpy()
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or table.shape[0] < 2 or not table.shape[1]:
         raise ValueError(f"Two formats and one item are the least; got a table of {table.shape}.")
@@ -70,13 +69,12 @@ def cochran_q(scores: Array) -> CochranQ:
     between = ((totals - totals.mean()) ** 2).sum()
     df = len(table) - 1
     statistic = float(df * between / within) if within > 0 else 0.0
-    p = float(special().chdtrc(df, statistic))
+    p = float(special.chdtrc(df, statistic))
     return CochranQ(statistic, df, p, "Cochran Q" if is_binary else "Friedman")
 
 
-def _mean_ranks(table: Array) -> Array:
+def _mean_ranks(table: Floats) -> Floats:
     """Ranks of the formats within each item; equal scores share the mean of their ranks."""
-    np = numpy()
     ranks = np.empty_like(table)
     for place, row in enumerate(table):
         ranks[place] = (table < row).sum(axis=0) + ((table == row).sum(axis=0) + 1) / 2

@@ -1,34 +1,73 @@
-"""numpy and scipy, imported when they are first needed."""
+"""Types of arrays, and numpy and scipy for modules that must load without them.
+
+The core install has neither package. A module that only the lab reaches imports numpy at its top, since
+a command that enters the lab has called ``require`` before. One that other commands load as well takes
+``np`` and ``special`` from here: they are imported when something of theirs is first used.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any, TypeAlias
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lm_eval.errors import MissingExtraError
 
-Array: TypeAlias = Any
-"""An array of numpy. The package is imported late, so that its types are not at hand."""
+__all__ = [
+    "LAB_PACKAGES",
+    "ArrayLike",
+    "Bools",
+    "Floats",
+    "Generator",
+    "Ints",
+    "LateModule",
+    "Reals",
+    "np",
+    "require",
+    "special",
+]
 
 INSTALL = "pip install 'lm-eval-formats[lab]'"
+
+LAB_PACKAGES = ("numpy", "scipy.special")
+"""What the statistics of the lab need."""
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Reals: TypeAlias = "npt.NDArray[np.floating[Any]]"
+"""Floats of any precision."""
+Ints: TypeAlias = "npt.NDArray[np.integer[Any]]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
+Array: TypeAlias = Any
+ArrayLike: TypeAlias = "npt.ArrayLike"
+"""What numpy makes an array of, such as a list of lists."""
+Generator: TypeAlias = "np.random.Generator"
+
+
+def require(*packages: str, install: str = INSTALL) -> None:
+    """Raise a ``MissingExtraError`` with the line that installs them, unless all can be imported."""
+    for package in packages:
+        _load(package, install)
 
 
 def numpy(install: str = INSTALL) -> Any:
     """The module numpy; an error with the line that installs it where it is missing."""
-    return _module("numpy", install)
+    return _load("numpy", install)
 
 
-def special() -> Any:
-    """The module ``scipy.special``: distributions as plain functions, which load quickly."""
-    return _module("scipy.special")
+class LateModule:
+    """A module that is imported when something of it is first used."""
+
+    def __init__(self, name: str, install: str = INSTALL) -> None:
+        self._name = name
+        self._install = install
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(_load(self._name, self._install), name)
+        setattr(self, name, value)  # from now on found without coming here
+        return value
 
 
-def optimize() -> Any:
-    """The module ``scipy.optimize``."""
-    return _module("scipy.optimize")
-
-
-def _module(name: str, install: str = INSTALL) -> Any:
+def _load(name: str, install: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -36,3 +75,11 @@ def _module(name: str, install: str = INSTALL) -> Any:
         raise MissingExtraError(
             f"These statistics need {package}, which is not installed.", install=install
         ) from error
+
+
+special: Any = LateModule("scipy.special")
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = LateModule("numpy")

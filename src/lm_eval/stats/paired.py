@@ -14,10 +14,16 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from lm_eval.stats.clusters import cluster_codes, cr1_stderr, is_plain, mean_of_sums
+from lm_eval.stats.clusters import (
+    cluster_codes,
+    cluster_sums,
+    cr1_stderr,
+    is_plain,
+    mean_of_sums,
+)
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, t_method
 from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import ArrayLike, Bools, Floats, Ints, np
 from lm_eval.stats.power import can_find, factor
 from lm_eval.stats.score_interval import paired_share_interval
 from lm_eval.stats.sign_flips import (
@@ -86,19 +92,19 @@ def _negated(difference: Estimate) -> Estimate:
 class _Table:
     """Checked scores (formats × items) and what all pairs share."""
 
-    scores: Array
-    sums: Array
+    scores: Floats
+    sums: Floats
     """Scores summed over each cluster (formats × clusters); without clusters, the scores."""
-    sizes: Array
+    sizes: Ints
     """Items in each cluster."""
     is_clustered: bool
-    is_binary: Array
+    is_binary: Bools
     """Of each row, whether its scores are all 0 or 1."""
-    is_share: Array
+    is_share: Bools
     """Of each row, whether its scores lie between 0 and 1."""
     stderrs: Sequence[float | None]
     """Of each row's mean."""
-    correlations: Array
+    correlations: Floats
     """Of each two rows; NaN where one of them is constant."""
     confidence: float
 
@@ -122,7 +128,7 @@ def paired(
 
 
 def paired_many(
-    scores: Array,
+    scores: ArrayLike,
     clusters: Sequence[Hashable] | None = None,
     *,
     chosen: Sequence[tuple[int, int]] | None = None,
@@ -143,9 +149,9 @@ def paired_many(
 
 
 def paired_where(
-    scores: Array,
+    scores: ArrayLike,
     pairs: Sequence[tuple[int, int]],
-    kept: Array,
+    kept: Bools,
     clusters: Sequence[Hashable] | None = None,
     *,
     seed: int = DEFAULT_SEED,
@@ -155,11 +161,11 @@ def paired_where(
 
     As ``paired`` on each selection; those that are tested by sign flips share their draws.
     """
-    np = numpy()
+    rows = np.asarray(scores, dtype=float)
     tables = [
         _checked(
-            np.asarray(scores, dtype=float)[[i, j]][:, mask],
-            None if clusters is None else [clusters[place] for place in np.flatnonzero(mask)],
+            rows[[i, j]][:, mask],
+            None if clusters is None else [clusters[k] for k in np.flatnonzero(mask).tolist()],
             confidence,
         )
         for (i, j), mask in zip(pairs, kept, strict=True)
@@ -167,17 +173,16 @@ def paired_where(
     flipped = [place for place, table in enumerate(tables) if not _is_mcnemar(table, 0, 1)]
     tests: list[PValue] = []
     if flipped:
-        gaps = np.stack([scores[i] - scores[j] for i, j in pairs])[flipped]
+        gaps = np.stack([rows[i] - rows[j] for i, j in pairs])[flipped]
         gaps = gaps * np.asarray(kept)[flipped]  # what is left out has no sign to flip
-        codes = None if clusters is None else cluster_codes(clusters, gaps.shape[1])
-        sums = gaps if codes is None else [np.bincount(codes, weights=gap) for gap in gaps]
-        tests = sign_flip_p_values(np.asarray(sums).T, seed=seed)
+        if clusters is not None:
+            gaps = cluster_sums(gaps, cluster_codes(clusters, gaps.shape[1]))
+        tests = sign_flip_p_values(gaps.T, seed=seed)
     p_values = dict(zip(flipped, tests, strict=True))
     return [_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables)]
 
 
-def _checked(scores: Array, clusters: Sequence[Hashable] | None, confidence: float) -> _Table:
-    np = numpy()
+def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None, confidence: float) -> _Table:
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or not table.shape[1]:
         raise ValueError("Paired scores need at least one item; got none.")
@@ -186,31 +191,31 @@ def _checked(scores: Array, clusters: Sequence[Hashable] | None, confidence: flo
         raise ValueError(
             f"Scores must be finite numbers, but item {item} of row {row} has {table[row, item]}."
         )
-    codes = np.arange(table.shape[1])
+    codes: Ints = np.arange(table.shape[1])
     if clusters is not None:
         codes = cluster_codes(clusters, table.shape[1])
     is_clustered = not is_plain(codes)
-    sums = np.stack([np.bincount(codes, weights=row) for row in table]) if is_clustered else table
+    sums = cluster_sums(table, codes) if is_clustered else table
     sizes = np.bincount(codes)
     return _Table(
         scores=table,
         sums=sums,
         sizes=sizes,
         is_clustered=is_clustered,
-        is_binary=((table == 0) | (table == 1)).all(axis=1),
-        is_share=((table >= 0) & (table <= 1)).all(axis=1),
+        is_binary=np.all((table == 0) | (table == 1), axis=1),
+        is_share=np.all((table >= 0) & (table <= 1), axis=1),
         stderrs=[cr1_stderr(row, sizes) for row in sums],
         correlations=_correlations(table),
         confidence=confidence,
     )
 
 
-def _correlations(table: Array) -> Array:
-    np = numpy()
+def _correlations(table: Floats) -> Floats:
     centred = table - table.mean(axis=1, keepdims=True)
     products = centred @ centred.T
     spread = np.where(np.ptp(table, axis=1) > NO_SIGN, np.sqrt(np.diag(products)), np.nan)
-    return np.clip(products / spread[:, None] / spread, -1.0, 1.0)
+    correlations: Floats = np.clip(products / spread[:, None] / spread, -1.0, 1.0)
+    return correlations
 
 
 def _is_mcnemar(table: _Table, i: int, j: int) -> bool:
@@ -219,7 +224,6 @@ def _is_mcnemar(table: _Table, i: int, j: int) -> bool:
 
 def _compared(table: _Table, i: int, j: int, flips: PValue | None) -> Paired:
     """Row i against row j, by McNemar's test where there are no ``flips``."""
-    np = numpy()
     if flips is None:
         return _of_counts(_counts(table.scores[i], table.scores[j]), table.confidence)
     both = table.scores[i] - table.scores[j]
@@ -259,7 +263,7 @@ Counts = Mapping[tuple[int, int], int]
 """The 2 × 2 table: (score of the first, score of the second) → items."""
 
 
-def _counts(a: Array, b: Array) -> Counts:
+def _counts(a: Floats, b: Floats) -> Counts:
     both, first, second = (int(number) for number in (a @ b, a.sum(), b.sum()))
     wins, losses = first - both, second - both
     return {(1, 1): both, (1, 0): wins, (0, 1): losses, (0, 0): len(a) - both - wins - losses}

@@ -16,7 +16,7 @@ from lm_eval.stats.halves import DEFAULT_SPLITS, half_means
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import Measured, from_resamples, resampling_method
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import ArrayLike, Floats, Generator, np
 from lm_eval.stats.resampling import resampled_sums
 
 DEFAULT_MARGIN = 0.02
@@ -96,7 +96,7 @@ class RankStability:
 
 
 def rank_stability(
-    scores: Array,
+    scores: ArrayLike,
     *,
     clusters: Sequence[Hashable] | None = None,
     resamples: int = 1000,
@@ -105,7 +105,6 @@ def rank_stability(
     margin: float = DEFAULT_MARGIN,
 ) -> RankStability:
     """How stable the order of models is in ``scores`` (models × formats × items, the same items)."""
-    np = numpy()
     table = score_matrix(scores, dims=("model", "format", "item"))
     num_models, num_formats, num_items = table.shape
     if num_models < 2 or num_formats < 2:
@@ -151,7 +150,7 @@ class _Shown:
     num_units: int
     of: str
 
-    def __call__(self, value: Array, draws: Array, undefined: str) -> Measured:
+    def __call__(self, value: Floats, draws: Floats, undefined: str) -> Measured:
         number = _known(float(value[0]))
         if number is None:
             return Measured(None, undefined)
@@ -161,10 +160,10 @@ class _Shown:
 
 
 def order_from_draws(
-    value: float, draws: Array, *, n: int, num_units: int, of: str, confidence: float = 0.95
+    value: float, draws: Floats, *, n: int, num_units: int, of: str, confidence: float = 0.95
 ) -> Measured:
     """``value``, a statistic of orders, with an interval from ``shrunk`` draws that reaches to it."""
-    everything = numpy().append(draws, value)  # so that constant draws still show the gap
+    everything = np.append(draws, value)  # so that constant draws still show the gap
     inner = 1.0 - OUTER_SHARE * (1.0 - confidence)
     found = from_resamples(value, everything, n=n, num_units=num_units, of=of, confidence=inner)
     if found.estimate is None or found.estimate.stderr is None:
@@ -175,24 +174,23 @@ def order_from_draws(
     return Measured(replace(found.estimate, low=min(ends), high=max(ends), method=method))
 
 
-def tau_b(first: Array, second: Array) -> Array:
+def tau_b(first: Floats, second: Floats) -> Floats:
     """Kendall's tau-b of each draw, draws × models twice; NaN where one side ties all."""
-    np = numpy()
     left, right = signs(first), signs(second)
-    return (left * right).sum(axis=1) / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
+    lengths = (left**2).sum(axis=1) * (right**2).sum(axis=1)
+    taus: Floats = (left * right).sum(axis=1) / np.sqrt(lengths)
+    return taus
 
 
-def signs(values: Array) -> Array:
+def signs(values: Floats) -> Floats:
     """The sign of the difference of every two models, draws × pairs; rounding makes no difference."""
-    np = numpy()
     rows, columns = np.triu_indices(values.shape[1], 1)
     gaps = values[:, rows] - values[:, columns]
     return np.where(np.abs(gaps) < TIE, 0.0, np.sign(gaps))
 
 
-def _statistics(means: Array, margin: float) -> dict[str, Array]:
+def _statistics(means: Floats, margin: float) -> dict[str, Floats]:
     """Every statistic of every draw of ``means``, draws × models × formats, a few at a time."""
-    np = numpy()
     _, num_models, num_formats = means.shape
     cells = num_formats * (num_models**2 + num_formats)
     step = max(1, _CELLS_AT_ONCE // cells)
@@ -202,8 +200,7 @@ def _statistics(means: Array, margin: float) -> dict[str, Array]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _block(means: Array, margin: float) -> dict[str, Array]:
-    np = numpy()
+def _block(means: Floats, margin: float) -> dict[str, Floats]:
     _, num_models, num_formats = means.shape
     ahead = signs(means)  # draws × pairs of models × formats
     rows, columns = np.triu_indices(num_formats, 1)
@@ -225,13 +222,12 @@ def _block(means: Array, margin: float) -> dict[str, Array]:
     }
 
 
-def shrunk(means: Array, drawn: Array, rng: Any) -> Array:
+def shrunk(means: Floats, drawn: Floats, rng: Generator) -> Floats:
     """Draws of the true scores: what formats do to single models counts as far as it is not noise.
 
     The noise is known from ``drawn``, the resampled ``means``. How much of the interaction of models
     and formats is real is uncertain by itself, so each draw has its own share of it.
     """
-    np = numpy()
     if not len(drawn):
         return drawn
     errors = drawn - means
@@ -240,28 +236,30 @@ def shrunk(means: Array, drawn: Array, rng: Any) -> Array:
     noise = float((of_errors**2).sum()) / len(drawn) / df
     total = float((of_means**2).sum()) / rng.chisquare(df, len(drawn))
     real = np.divide(total - noise, total, out=np.ones_like(total), where=total > noise)
-    share = np.where(total > noise, real, 0.0 if noise > 0 else 1.0)[:, None, None]
-    return means - of_means + errors - of_errors + share * of_means + np.sqrt(share) * of_errors
+    shares = np.where(total > noise, real, 0.0 if noise > 0 else 1.0)[:, None, None]
+    kept, kept_errors = shares * of_means, np.sqrt(shares) * of_errors
+    truths: Floats = means - of_means + errors - of_errors + kept + kept_errors
+    return truths
 
 
-def _interaction(values: Array) -> Array:
+def _interaction(values: Floats) -> Floats:
     """What is left of draws × models × formats without the means of models and of formats."""
     by_model = values.mean(axis=2, keepdims=True)
     by_format = values.mean(axis=1, keepdims=True)
-    return values - by_model - by_format + values.mean(axis=(1, 2), keepdims=True)
+    rest: Floats = values - by_model - by_format + values.mean(axis=(1, 2), keepdims=True)
+    return rest
 
 
-def _taus(first: Array, second: Array) -> Array:
+def _taus(first: Floats, second: Floats) -> Floats:
     """Tau-b of every format's signs in ``first`` with every one's in ``second``."""
-    np = numpy()
     products = first.transpose(0, 2, 1) @ second
     lengths = (first**2).sum(axis=1)[:, :, None] * (second**2).sum(axis=1)[:, None, :]
-    return products / np.sqrt(lengths)
+    taus: Floats = products / np.sqrt(lengths)
+    return taus
 
 
-def _net_wins(ahead: Array, num_models: int) -> Array:
+def _net_wins(ahead: Floats, num_models: int) -> Floats:
     """For each model and format, models behind minus models in front: twice the centred rank."""
-    np = numpy()
     rows, columns = np.triu_indices(num_models, 1)
     sides = np.zeros((num_models, len(rows)))
     sides[rows, np.arange(len(rows))] = 1.0
@@ -269,18 +267,17 @@ def _net_wins(ahead: Array, num_models: int) -> Array:
     return sides @ ahead
 
 
-def _concordance(net: Array) -> Array:
+def _concordance(net: Floats) -> Floats:
     """W: the variance of the models' rank sums over the largest that these ties allow."""
-    np = numpy()
     together = (net.sum(axis=2) ** 2).sum(axis=1)
     with np.errstate(invalid="ignore"):
-        return together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
+        shares: Floats = together / (net.shape[2] * (net**2).sum(axis=(1, 2)))
+    return shares
 
 
 def _half_ranks(
-    units: Array, sizes: Array, shape: tuple[int, int, int], splits: int, rng: Any
+    units: Floats, sizes: Floats, shape: tuple[int, int, int], splits: int, rng: Generator
 ) -> HalfRanks | None:
-    np = numpy()
     if len(units) < 2 or splits < 1:
         return None
     ahead = [signs(side.reshape(shape)) for side in half_means(units, sizes, splits, rng)]
@@ -299,12 +296,12 @@ def _half_ranks(
     return HalfRanks(values[0], values[1], values[2], values[3], splits)
 
 
-def _mean_of_known(values: Array) -> Array:
+def _mean_of_known(values: Floats) -> Floats:
     """The mean of each row without its NaNs; NaN where nothing is left."""
-    np = numpy()
     known = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+        means: Floats = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+    return means
 
 
 def _known(value: float) -> float | None:

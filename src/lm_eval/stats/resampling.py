@@ -8,9 +8,8 @@ sums of many resamples. What is drawn does not depend on the order of the items,
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Floats, Generator, Ints, Reals, np
 
 CELLS_AT_ONCE = 2_000_000
 """So many weights are held at a time, 16 MB."""
@@ -21,9 +20,8 @@ FEW_KINDS = 0.1
 _LEVELS = 65536
 
 
-def resampled_sums(rows: Array, resamples: int, rng: Any) -> Array:
+def resampled_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
     """The column sums of ``rows`` in every resample of as many rows: resamples × columns."""
-    np = numpy()
     distinct, counts = kinds(rows)
     if len(distinct) <= FEW_KINDS * len(rows):
         return kind_sums(distinct, counts, resamples, rng)
@@ -33,13 +31,12 @@ def resampled_sums(rows: Array, resamples: int, rng: Any) -> Array:
     return _weighted_sums(ordered, resamples, rng)
 
 
-def kinds(rows: Array) -> tuple[Array, Array]:
+def kinds(rows: Floats) -> tuple[Floats, Ints]:
     """The different rows, in order, and how often each occurs.
 
     Column by column, since ``numpy.unique`` of whole rows takes 20 s for a million.
     """
-    np = numpy()
-    codes = np.zeros(len(rows), dtype=np.int64)
+    codes: Ints = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
         values, places = np.unique(column, return_inverse=True)
         if len(values) > 1:
@@ -48,9 +45,8 @@ def kinds(rows: Array) -> tuple[Array, Array]:
     return rows[first], counts
 
 
-def kind_sums(distinct: Array, counts: Array, resamples: int, rng: Any) -> Array:
+def kind_sums(distinct: Floats, counts: Ints, resamples: int, rng: Generator) -> Floats:
     """Resampled sums where ``counts`` says how often each of the ``distinct`` rows occurs."""
-    np = numpy()
     total = int(counts.sum())
     sums = np.zeros((max(0, resamples), distinct.shape[1]))
     step = max(1, CELLS_AT_ONCE // len(distinct))
@@ -60,9 +56,8 @@ def kind_sums(distinct: Array, counts: Array, resamples: int, rng: Any) -> Array
     return sums
 
 
-def drawn_sums(rows: Array, resamples: int, rng: Any) -> Array:
+def drawn_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
     """Resampled sums by drawing row after row; as many rows and the same seed draw the same rows."""
-    np = numpy()
     num_rows = len(rows)
     step = max(1, CELLS_AT_ONCE // num_rows)
     sums = np.zeros((max(0, resamples), rows.shape[1]))
@@ -75,18 +70,17 @@ def drawn_sums(rows: Array, resamples: int, rng: Any) -> Array:
     return sums
 
 
-def _weighted_sums(rows: Array, resamples: int, rng: Any) -> Array:
+def _weighted_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
     """Resampled sums from Poisson weights, topped up to the right number of draws.
 
     Poisson weights that happen to add up to m are m draws with replacement. So weights that fall a
     little short of n, and the missing draws one by one, are a resample of n.
     """
-    np = numpy()
     num_rows = len(rows)
     # Whole numbers this small are exact in single precision, which is twice as quick.
     is_exact = float(np.abs(rows).max()) * num_rows < 2**23 and bool((rows == rows.round()).all())
-    values = rows.astype(np.float32) if is_exact else rows
-    table = _poisson_table(1.0 - 5.0 / math.sqrt(num_rows)).astype(values.dtype)
+    values: Reals = rows.astype(np.float32) if is_exact else rows
+    table: Reals = _poisson_table(1.0 - 5.0 / math.sqrt(num_rows)).astype(values.dtype)
     step = max(1, CELLS_AT_ONCE // num_rows)
     sums = np.zeros((resamples, rows.shape[1]))
     for start in range(0, resamples, step):
@@ -103,9 +97,8 @@ def _weighted_sums(rows: Array, resamples: int, rng: Any) -> Array:
     return sums
 
 
-def _poisson_table(mean: float) -> Array:
+def _poisson_table(mean: float) -> Ints:
     """Poisson quantiles at 65,536 evenly spread shares: a random place in it is a random weight."""
-    np = numpy()
     chances = [math.exp(-mean) * mean**k / math.factorial(k) for k in range(20)]
     shares = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return np.searchsorted(np.cumsum(chances), shares)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lm_eval.stats.intervals import DEFAULT_SEED
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Floats, np
 
 EXACT_WAYS = 20_000
 NUM_DRAWS = 10_000
@@ -29,12 +29,11 @@ class PValue:
     method: str
 
 
-def sign_flip_p_values(differences: Array, *, seed: int = DEFAULT_SEED) -> list[PValue]:
+def sign_flip_p_values(differences: Floats, *, seed: int = DEFAULT_SEED) -> list[PValue]:
     """The p-value of each column (units × comparisons): is its mean further from 0 than flips make it?
 
     Columns that are not exact share their draws.
     """
-    np = numpy()
     num_units, width = differences.shape
     against_nothing = np.column_stack([differences, np.zeros(num_units)])
     return pair_sign_flip_p_values(
@@ -43,14 +42,13 @@ def sign_flip_p_values(differences: Array, *, seed: int = DEFAULT_SEED) -> list[
 
 
 def pair_sign_flip_p_values(
-    scores: Array, pairs: Sequence[tuple[int, int]], *, seed: int = DEFAULT_SEED
+    scores: Floats, pairs: Sequence[tuple[int, int]], *, seed: int = DEFAULT_SEED
 ) -> list[PValue]:
     """The same for differences between two columns of ``scores`` (units × formats).
 
     Flipping a difference is flipping both of its scores, so that one product with the drawn signs serves
     all pairs: the cost grows with the formats, not with their pairs.
     """
-    np = numpy()
     found: dict[int, PValue] = {}
     drawn: list[int] = []
     for place, (first, second) in enumerate(pairs):
@@ -66,8 +64,7 @@ def pair_sign_flip_p_values(
     return [found[place] for place in range(len(pairs))]
 
 
-def _exact_p(moved: Array) -> float:
-    np = numpy()
+def _exact_p(moved: Floats) -> float:
     if not len(moved):
         return 1.0
     ways = np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1
@@ -75,8 +72,7 @@ def _exact_p(moved: Array) -> float:
     return float(np.mean(sums >= abs(moved.sum()) - _ROUNDING))
 
 
-def _drawn_hits(scores: Array, pairs: Sequence[tuple[int, int]], seed: int) -> list[int]:
-    np = numpy()
+def _drawn_hits(scores: Floats, pairs: Sequence[tuple[int, int]], seed: int) -> list[int]:
     first, second = np.array(pairs).T
     total = scores.sum(axis=0)
     observed = np.abs(total[first] - total[second]) - _ROUNDING
@@ -86,9 +82,8 @@ def _drawn_hits(scores: Array, pairs: Sequence[tuple[int, int]], seed: int) -> l
     return [int(count) for count in hits]
 
 
-def _flipped_sums(scores: Array, seed: int) -> Iterator[Array]:
+def _flipped_sums(scores: Floats, seed: int) -> Iterator[Floats]:
     """The column sums under drawn signs (draws × columns), some draws at a time."""
-    np = numpy()
     rng = np.random.default_rng(seed)
     num_units = len(scores)
     total = scores.sum(axis=0)

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.multiplicity import holm
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Floats
 
 DEFAULT_PERMUTATIONS = 5000
 _TIE = 1e-12
@@ -52,7 +54,6 @@ def slot_effects(
 
     ``slots`` has one value for each format. Where all formats score alike nothing is explained.
     """
-    np = numpy()
     values = np.asarray(scores, dtype=float)
     drawn = np.random.default_rng(seed).permuted(np.tile(values, (permutations, 1)), axis=1)
     found = []
@@ -66,8 +67,7 @@ def slot_effects(
     return sorted(whole, key=lambda one: (one.p, -one.explained))
 
 
-def _effect(slot: str, given: list[str], values: Array, drawn: Array) -> SlotEffect:
-    np = numpy()
+def _effect(slot: str, given: list[str], values: Floats, drawn: Floats) -> SlotEffect:
     names = sorted(set(given))
     member = np.array([[one == name for one in given] for name in names], dtype=float)
     counts = member.sum(axis=1)
@@ -88,7 +88,8 @@ def _effect(slot: str, given: list[str], values: Array, drawn: Array) -> SlotEff
     )
 
 
-def _between(rows: Array, member: Array, counts: Array) -> Array:
+def _between(rows: Floats, member: Floats, counts: Floats) -> Floats:
     """The sum of squares between the groups of each row."""
     centred = rows - rows.mean(axis=1, keepdims=True)
-    return ((centred @ member.T) ** 2 / counts).sum(axis=1)
+    squares: Floats = ((centred @ member.T) ** 2 / counts).sum(axis=1)
+    return squares

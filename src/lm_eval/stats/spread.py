@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
+
+import numpy as np
 
 from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
-from lm_eval.stats.numeric import Array, numpy, special
+from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints, special
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread_null import TIE, noise_floor
 from lm_eval.stats.student import t_quantile
@@ -75,7 +77,7 @@ class Spread:
 
 
 def spread(
-    scores: Array,
+    scores: ArrayLike,
     *,
     clusters: Sequence[Hashable] | None = None,
     resamples: int = DEFAULT_RESAMPLES,
@@ -87,7 +89,6 @@ def spread(
     for each item) whole clusters are permuted and drawn. The same seed gives the same numbers, in
     whatever order items and formats come.
     """
-    np = numpy()
     table = score_matrix(scores)
     if len(table) < 2:
         raise ValueError("A spread needs two formats or more; got one.")
@@ -126,19 +127,18 @@ def spread(
 
 
 def resampled_means(
-    table: Array, clusters: Sequence[Hashable] | None, resamples: int, seed: int
-) -> Array:
+    table: Floats, clusters: Sequence[Hashable] | None, resamples: int, seed: int
+) -> Floats:
     """Each row's mean in every resample of the items, or of whole clusters: resamples × rows."""
     units, sizes = unit_sums(table, clusters)
-    return _resampled(units, sizes, resamples, numpy().random.default_rng([seed, 1]))
+    return _resampled(units, sizes, resamples, np.random.default_rng([seed, 1]))
 
 
-def _resampled(units: Array, sizes: Array, resamples: int, rng: Any) -> Array:
-    np = numpy()
+def _resampled(units: Floats, sizes: Floats, resamples: int, rng: Generator) -> Floats:
     order = _format_order(units)
     columns = units[:, order]
     if float(sizes.min()) == float(sizes.max()):
-        drawn = resampled_sums(columns, resamples, rng) / sizes.sum()
+        drawn = resampled_sums(columns, resamples, rng) / float(sizes.sum())
     else:
         sums = resampled_sums(np.column_stack([columns, sizes]), resamples, rng)
         drawn = sums[:, :-1] / sums[:, -1:]
@@ -147,41 +147,57 @@ def _resampled(units: Array, sizes: Array, resamples: int, rng: Any) -> Array:
     return means
 
 
-def _format_order(units: Array) -> Array:
+def _format_order(units: Floats) -> Ints:
     """An order of the formats that does not depend on how they came, unless two are very alike."""
-    np = numpy()
     weights = units.sum(axis=1)
     keys = [weights**2 @ units, weights @ units, units.sum(axis=0)]
-    return np.lexsort([np.round(key, 6) for key in keys])
+    order: Ints = np.lexsort([np.round(key, 6) for key in keys])
+    return order
 
 
-def _from_draws(means: Array, drawn: Array, *, num_units: int, is_share: bool) -> dict[str, Any]:
-    np = numpy()
-    chances = {"p_best": _shares(drawn), "p_worst": _shares(-drawn)}
-    names = ("low", "high", "safe_low", "safe_high", "bootstrap_mean")
+class _Resampled(TypedDict):
+    """The fields of a ``Spread`` that come from resampled items."""
+
+    low: float | None
+    high: float | None
+    safe_low: float | None
+    safe_high: float | None
+    bootstrap_mean: float | None
+    p_best: tuple[float, ...]
+    p_worst: tuple[float, ...]
+
+
+def _from_draws(means: Floats, drawn: Floats, *, num_units: int, is_share: bool) -> _Resampled:
+    fields = _Resampled(
+        low=None,
+        high=None,
+        safe_low=None,
+        safe_high=None,
+        bootstrap_mean=None,
+        p_best=_shares(drawn),
+        p_worst=_shares(-drawn),
+    )
     ranges = np.ptp(drawn, axis=1)
     errors = drawn - means
     if float(np.ptp(errors, axis=1).max()) < TIE:  # formats move together: nothing to resample
-        return {**dict.fromkeys(names, None), **chances}
-    low, high = (float(end) for end in np.quantile(ranges, [0.025, 0.975]))
-    safe_low, safe_high = _safe_interval(float(np.ptp(means)), errors, num_units)
-    if is_share:
-        safe_high = min(1.0, safe_high)
-    ends = (low, high, safe_low, safe_high, float(ranges.mean()))
-    return {**dict(zip(names, ends, strict=True)), **chances}
+        return fields
+    fields["low"], fields["high"] = (float(end) for end in np.quantile(ranges, [0.025, 0.975]))
+    fields["safe_low"], high = _safe_interval(float(np.ptp(means)), errors, num_units)
+    fields["safe_high"] = min(1.0, high) if is_share else high
+    fields["bootstrap_mean"] = float(ranges.mean())
+    return fields
 
 
-def _safe_interval(value: float, errors: Array, num_units: int) -> tuple[float, float]:
+def _safe_interval(value: float, errors: Floats, num_units: int) -> tuple[float, float]:
     """Bounds of the true spread that hold whatever the true scores are.
 
     The spread found differs from the true one by no more than the range of the errors, which bounds it
     from below. From above: it is the difference of two formats, found to be ``value`` at most. Few
     units resampled vary too little, and do not know their own variance: both are made up for.
     """
-    np = numpy()
     reach_in_errors = t_quantile(0.95, num_units - 1) * math.sqrt(num_units / (num_units - 1))
     widest = float(np.quantile(np.ptp(errors, axis=1), 0.975))
-    below = reach_in_errors / float(special().ndtri(0.975)) * widest
+    below = reach_in_errors / float(special.ndtri(0.975)) * widest
     covariance = np.atleast_2d(np.cov(errors, rowvar=False))
     variances = np.diag(covariance)
     of_gaps = variances[:, None] + variances[None, :] - 2 * covariance
@@ -189,7 +205,7 @@ def _safe_interval(value: float, errors: Array, num_units: int) -> tuple[float, 
     return max(0.0, value - below), value + above
 
 
-def _shares(drawn: Array) -> tuple[float, ...]:
+def _shares(drawn: Floats) -> tuple[float, ...]:
     """How often each column is the largest; a tie counts for each of its columns in part."""
     is_top = drawn >= drawn.max(axis=1, keepdims=True) - TIE
     shares = (is_top / is_top.sum(axis=1, keepdims=True)).mean(axis=0)

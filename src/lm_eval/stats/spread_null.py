@@ -8,10 +8,12 @@ the distribution of the largest minus the smallest total over all these orders.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from lm_eval.stats.numeric import Array, numpy, special
+import numpy as np
+
+from lm_eval.stats.numeric import Floats, Generator, Ints, special
 
 MOST_CELLS = 100_000_000
 """Permutations × formats × units beyond which the normal limit takes the place of permutations."""
@@ -37,7 +39,7 @@ class NoiseFloor:
 
 
 def noise_floor(
-    units: Array, permutations: int, rng: Any, *, most_cells: int = MOST_CELLS
+    units: Floats, permutations: int, rng: Generator, *, most_cells: int = MOST_CELLS
 ) -> NoiseFloor:
     """The noise floor of ``units`` × formats by the best way that is affordable.
 
@@ -45,7 +47,6 @@ def noise_floor(
     McNemar's binomial. Otherwise permutations; beyond 10^8 permuted cells the normal limit, if there
     are enough units for one. Units whose scores are all equal have nothing to permute.
     """
-    np = numpy()
     observed = float(np.ptp(units.sum(axis=0)))
     varying = _canonical(units)
     if not len(varying):
@@ -62,26 +63,24 @@ def noise_floor(
 
 def exact_binomial(num_units: int, step: float, observed: float) -> NoiseFloor:
     """Two formats that differ by ``step`` in ``num_units`` units: either way with even chances."""
-    np = numpy()
     wins = np.arange(num_units + 1)
     log_ways = (
         math.lgamma(num_units + 1)
-        - special().gammaln(wins + 1)
-        - special().gammaln(num_units - wins + 1)
+        - special.gammaln(wins + 1)
+        - special.gammaln(num_units - wins + 1)
     )
     chances = np.exp(log_ways - num_units * math.log(2))
     gaps = np.abs(2 * wins - num_units)
     order = np.argsort(gaps, kind="stable")
     place = np.searchsorted(np.cumsum(chances[order]), 0.95 - TIE)
     losses = (num_units - round(observed / step)) // 2
-    p = min(1.0, 2.0 * float(special().bdtr(losses, num_units, 0.5)))
+    p = min(1.0, 2.0 * float(special.bdtr(losses, num_units, 0.5)))
     mean, point = float(chances @ gaps), float(gaps[order[place]])
     return NoiseFloor(mean * step, point * step, p, "exact binomial")
 
 
-def permuted(units: Array, observed: float, permutations: int, rng: Any) -> NoiseFloor:
+def permuted(units: Floats, observed: float, permutations: int, rng: Generator) -> NoiseFloor:
     """The noise floor from ``permutations`` random orders; p counts the observed one, too."""
-    np = numpy()
     draw = _subset_totals if is_binary(units) else _shuffled_totals
     found = np.concatenate(
         [np.ptp(totals, axis=1) for totals in draw(units, permutations, rng)], dtype=float
@@ -97,7 +96,7 @@ def permuted(units: Array, observed: float, permutations: int, rng: Any) -> Nois
     )
 
 
-def normal_limit(units: Array, observed: float) -> NoiseFloor:
+def normal_limit(units: Floats, observed: float) -> NoiseFloor:
     """The noise floor if the totals were normal, with the covariance that permuting gives them.
 
     Within a unit every two formats have the same covariance. Then the range of the totals is that of
@@ -115,9 +114,8 @@ def normal_limit(units: Array, observed: float) -> NoiseFloor:
 
 def normal_range(size: int) -> tuple[float, float]:
     """The mean and the 95 % point of the range of ``size`` independent standard normal variables."""
-    np = numpy()
     x = np.linspace(-10.0, 10.0, 2001)
-    below = special().ndtr(x)
+    below = special.ndtr(x)
     mean = float((1.0 - below**size - (1.0 - below) ** size).sum()) * (x[1] - x[0])
     low, high = 0.0, 20.0
     while high - low > 1e-10:
@@ -128,54 +126,50 @@ def normal_range(size: int) -> tuple[float, float]:
 
 def range_tail(gap: float, size: int) -> float:
     """The chance that ``size`` independent standard normal variables range over ``gap`` or more."""
-    np = numpy()
     x = np.linspace(-10.0, 10.0 + gap, 2001)  # the largest of them
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    inside = special().ndtr(x) - special().ndtr(x - gap)
+    inside = special.ndtr(x) - special.ndtr(x - gap)
     tail = 1.0 - size * float((density * inside ** (size - 1)).sum()) * (x[1] - x[0])
     # Every two of them together bound the chance, and where it is small that is its value.
-    bound = size * (size - 1) * float(special().ndtr(-gap / math.sqrt(2)))
+    bound = size * (size - 1) * float(special.ndtr(-gap / math.sqrt(2)))
     return min(1.0, max(0.0, tail) if tail > 1e-10 else bound)
 
 
-def is_binary(units: Array) -> bool:
+def is_binary(units: Floats) -> bool:
     """Whether every score is 0 or 1."""
     return bool(((units == 0) | (units == 1)).all())
 
 
-def _canonical(units: Array) -> Array:
+def _canonical(units: Floats) -> Floats:
     """The units whose scores differ, in an order that neither items nor formats can change."""
-    np = numpy()
     ordered = np.sort(units, axis=1)
     ordered = ordered[ordered[:, -1] > ordered[:, 0]]
-    return ordered[np.lexsort(ordered.T)]
+    canonical: Floats = ordered[np.lexsort(ordered.T)]
+    return canonical
 
 
-def _common_step(units: Array) -> float:
+def _common_step(units: Floats) -> float:
     """How far each unit's two scores lie apart, if that is the same for all; else 0."""
-    np = numpy()
     gaps = units[:, 1] - units[:, 0]
     return float(gaps[0]) if float(np.ptp(gaps)) <= TIE * float(gaps[0]) else 0.0
 
 
-def _whole_step(units: Array) -> float:
+def _whole_step(units: Floats) -> float:
     """The steps in which totals move if all scores are whole numbers; else 0."""
-    np = numpy()
     if not bool((units == units.round()).all()) or float(np.abs(units).max()) > 2**50:
         return 0.0
     return float(np.gcd.reduce((units - units[:, :1]).astype(np.int64), axis=None))
 
 
-def _is_nearly_normal(units: Array) -> bool:
+def _is_nearly_normal(units: Floats) -> bool:
     """Whether no unit carries much of the variance, so that the totals are close to normal."""
     deviations = (units - units.mean(axis=1, keepdims=True)) ** 2
     variance = float(deviations.sum()) / (units.shape[1] - 1)
     return bool(variance >= ENOUGH_VARIANCE * float(deviations.max()))
 
 
-def _shuffled_totals(units: Array, permutations: int, rng: Any) -> Any:
+def _shuffled_totals(units: Floats, permutations: int, rng: Generator) -> Iterator[Floats]:
     """The totals of the formats over units in random orders, block by block."""
-    np = numpy()
     num_units, num_formats = units.shape
     step = max(1, CELLS_AT_ONCE // units.size)
     for start in range(0, permutations, step):
@@ -184,13 +178,12 @@ def _shuffled_totals(units: Array, permutations: int, rng: Any) -> Any:
         yield rng.permuted(cells, axis=1).reshape(size, num_units, num_formats).sum(axis=1)
 
 
-def _subset_totals(units: Array, permutations: int, rng: Any) -> Any:
+def _subset_totals(units: Floats, permutations: int, rng: Generator) -> Iterator[Ints]:
     """The same for scores of 0 and 1, where a unit with k ones is a random k-subset of the formats.
 
     Format after format: of the units with k ones left for the last g formats, a binomial share of k/g
     has one here. So it takes formats² draws, however many units there are.
     """
-    np = numpy()
     num_formats = units.shape[1]
     ones = units.sum(axis=1).astype(np.int64)
     step = max(1, CELLS_AT_ONCE // (num_formats + 1))

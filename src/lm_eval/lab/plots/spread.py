@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.lab.plots.plot import BLUE, GREY, LIGHT, ORANGE, Plot, quiet, shown, titled
-from lm_eval.stats.spread import Spread
+
+if TYPE_CHECKING:
+    from lm_eval.stats.spread import Spread
 
 NOISE, FOUND = "by luck alone", "found"
 MOST_FORMATS = 20
