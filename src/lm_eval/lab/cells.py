@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from lm_eval.backends import opened_model
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.measured import Measurement, readings
@@ -24,7 +26,7 @@ from lm_eval.reports.items import ItemColumns, RunItems
 from lm_eval.runs import Outcome, Run, backend_arguments, execute
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import task_metrics
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Bools, Floats
 from lm_eval.usage import Usage
 
 Cell = tuple[int, int]
@@ -36,10 +38,9 @@ class CellScores:
     """What is known of each cell of ``num_formats`` × ``num_items``."""
 
     def __init__(self, num_formats: int, num_items: int) -> None:
-        np = numpy()
-        self.scores: Array = np.full((num_formats, num_items), np.nan)
+        self.scores: Floats = np.full((num_formats, num_items), np.nan)
         """NaN where a cell was not asked or got no answer."""
-        self.read: Array = np.full((num_formats, num_items), UNKNOWN, dtype=float)
+        self.read: Floats = np.full((num_formats, num_items), UNKNOWN, dtype=float)
         """The share of replies that could be read; ``UNKNOWN`` where nothing is read from text, too."""
         self.clusters: dict[int, str] = {}
         """Item → its cluster, if the task has clusters."""
@@ -54,13 +55,13 @@ class CellScores:
         self.usage = Usage()
 
     @property
-    def is_known(self) -> Array:
+    def is_known(self) -> Bools:
         """Formats × items: which cells have a score."""
-        return ~numpy().isnan(self.scores)
+        return ~np.isnan(self.scores)
 
     def cells(self) -> list[Cell]:
         """The cells that have a score, format by format."""
-        return [(row, item) for row, item in numpy().argwhere(self.is_known).tolist()]
+        return [(row, item) for row, item in np.argwhere(self.is_known).tolist()]
 
     def share_read(self, row: int) -> float | None:
         """The share of a format's answers that could be read; None where nothing is read."""
@@ -91,13 +92,13 @@ class Asker:
             warnings.simplefilter("ignore")  # they come when the docs are asked
             prepare(first, options, held_docs=0)
 
-    def scores(self, formats: Sequence[int], items: Sequence[int]) -> Array:
+    def scores(self, formats: Sequence[int], items: Sequence[int]) -> Floats:
         """The scores of these formats on these items; asks the cells that are not known yet."""
         known = self.known.is_known
         new = [(row, item) for row in formats for item in items if not known[row, item]]
         if new:
             self._execute(self._docs_of(new), None)
-        return self.known.scores[numpy().ix_(formats, items)]
+        return self.known.scores[np.ix_(formats, items)]
 
     def write(self, cells: Iterable[Cell] | None, output_path: str | None) -> Path | None:
         """Ask these cells (None: all) as one run; return the path of its results, if written."""

@@ -17,7 +17,7 @@ from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.components import components
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, mean_estimate
 from lm_eval.stats.multiplicity import cochran_q
-from lm_eval.stats.numeric import Array
+from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import rank_stability
 from lm_eval.stats.spread import DEFAULT_RESAMPLES, spread
 
@@ -163,10 +163,9 @@ def _whole(count: float) -> float:
     return round(count) if abs(count - round(count)) < TIE * 1000 else count
 
 
-def _mean(scores: Array, clusters: Sequence[str] | None) -> Estimate:
-    if clusters is None:
-        return mean_estimate(scores.tolist())
-    return clustered_estimate(scores, clusters)
+def _mean(scores: Floats, clusters: Sequence[str] | None) -> Estimate:
+    values = scores.tolist()
+    return mean_estimate(values) if clusters is None else clustered_estimate(values, clusters)
 
 
 def _mean_read(aligned: Aligned, place: int) -> Estimate:

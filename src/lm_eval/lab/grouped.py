@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lm_eval.lab.measured import Measurement
 from lm_eval.lab.stored import PLAIN
-from lm_eval.stats.numeric import Array, numpy
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Iterator[Measurement]:
@@ -71,9 +75,9 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
         metric=first.metric,
         higher_is_better=first.higher_is_better,
         items=_chained(members, lambda one: [f"{one.task}/{item}" for item in one.items]),
-        scores=numpy().concatenate([one.scores for one in members]),
-        is_read=_where_any(members, "is_read", bool),
-        shares_read=_where_any(members, "shares_read", float),
+        scores=np.concatenate([one.scores for one in members]),
+        is_read=_where_any(members, [one.is_read for one in members], np.bool_),
+        shares_read=_where_any(members, [one.shares_read for one in members], np.float64),
         clusters=_clusters(members),
         shots=_chained(members, lambda one: one.shots or [""] * len(one.items)),
         num_fewshot=shots.pop() if len(shots) == 1 else None,
@@ -89,18 +93,18 @@ def _chained(
     return tuple(value for one in members for value in values(one))
 
 
-def _where_any(members: Sequence[Measurement], name: str, kind: type) -> Array | None:
+def _where_any(
+    members: Sequence[Measurement], known: Sequence[NDArray[Scalar] | None], kind: type[Scalar]
+) -> NDArray[Scalar] | None:
     """What is known of the answers read, with all of them where a task reads none from text."""
-    np = numpy()
-    known = [getattr(one, name) for one in members]
     if all(values is None for values in known):
         return None
-    return np.concatenate(
-        [
-            np.ones(len(one.items), dtype=kind) if values is None else values
-            for one, values in zip(members, known, strict=True)
-        ]
-    )
+    filled: list[NDArray[Scalar]] = [
+        np.ones(len(one.items), dtype=kind) if values is None else values
+        for one, values in zip(members, known, strict=True)
+    ]
+    joined: NDArray[Scalar] = np.concatenate(filled)
+    return joined
 
 
 def _clusters(members: Sequence[Measurement]) -> tuple[str, ...] | None:

@@ -20,7 +20,7 @@ from lm_eval.lab.stored import PLAIN, StoredRun, sweep_path
 from lm_eval.reports.items import ItemColumns
 from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.scoring.repeats import is_repeat_metric
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Bools, Floats, np
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +39,11 @@ class Measurement:
     higher_is_better: bool
     items: tuple[str, ...]
     """A key of each item: equal keys in two measurements are the same item."""
-    scores: Array
+    scores: Floats
     """A number for each item; an answer that was not read counts as the metric says, not right."""
-    is_read: Array | None = None
+    is_read: Bools | None = None
     """Whether each answer could be read, of several replies any; None where nothing is read."""
-    shares_read: Array | None = None
+    shares_read: Floats | None = None
     """Of each item's replies, the share that could be read; None: all or none, as ``is_read``."""
     clusters: tuple[str, ...] | None = None
     shots: tuple[str, ...] = ()
@@ -74,20 +74,21 @@ class Aligned:
 
     measurements: tuple[Measurement, ...]
     items: tuple[str, ...]
-    scores: Array
+    scores: Floats
     """Measurements × items."""
-    is_read: Array
+    is_read: Bools
     """Measurements × items; true where nothing is read from text."""
-    shares_read: Array
+    shares_read: Floats
     """Measurements × items: of several replies, the share that could be read."""
     clusters: tuple[str, ...] | None
     left_out: Mapping[str, int]
     """Measurement name → items that others lack; empty where all had the same."""
 
     @cached_property
-    def if_read(self) -> Array:
+    def if_read(self) -> Floats:
         """Measurements × items: the scores of the replies that could be read; as they are where none."""
-        return self.scores / numpy().where(self.is_read, self.shares_read, 1.0)
+        shares: Floats = np.where(self.is_read, self.shares_read, 1.0)
+        return self.scores / shares
 
     @property
     def is_binary(self) -> bool:
@@ -146,12 +147,12 @@ def measurement(
 
 
 def readings(
-    metric: str, read: Sequence[float] | Array | None
-) -> tuple[Array | None, Array | None]:
+    metric: str, read: Sequence[float] | Floats | None
+) -> tuple[Bools | None, Floats | None]:
     """``is_read`` and ``shares_read`` of a measurement; ``read`` is the share of each item's replies."""
     if read is None or metric in (ACC_DEBIASED, ACC_OVER_ORDERS):
         return None, None  # of several orders, one alone is known as read
-    shares = numpy().array(read, dtype=float)
+    shares = np.array(read, dtype=float)
     # Of pass@k and maj@k, no part belongs to one of the replies.
     return shares > 0, None if is_repeat_metric(metric) else shares
 
@@ -203,7 +204,6 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     kept = tuple(item for item in first.items if item in common)
     if not kept:
         raise ComparisonError(_different_items(measurements, 0))
-    np = numpy()
     rows = [_take(one, kept) for one in measurements]
     _check_shots(rows)
     clusters = next((row.clusters for row in rows if row.clusters is not None), None)
@@ -235,12 +235,12 @@ def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
     )
 
 
-def _all_read(one: Measurement) -> Array:
-    return numpy().ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
+def _all_read(one: Measurement) -> Bools:
+    return np.ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
 
 
-def _shares_read(one: Measurement) -> Array:
-    return _all_read(one) if one.shares_read is None else one.shares_read
+def _shares_read(one: Measurement) -> Floats:
+    return _all_read(one).astype(float) if one.shares_read is None else one.shares_read
 
 
 def _check_same(measurements: Sequence[Measurement]) -> None:
@@ -361,7 +361,7 @@ def _keys(columns: ItemColumns) -> tuple[str, ...]:
     )
 
 
-def _scores(columns: ItemColumns, metric: str, run: str) -> Array:
+def _scores(columns: ItemColumns, metric: str, run: str) -> Floats:
     values = columns.metrics.get(metric)
     where = f"{run or 'This run'}, {columns.name}"
     if values is None:
@@ -376,4 +376,4 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Array:
             f"{len(values)} items, the first is doc {undefined[0]}. Let the metric give a number for "
             "every doc, or choose another with --metric."
         )
-    return numpy().array(values, dtype=float)
+    return np.array(values, dtype=float)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+import numpy as np
+
 from lm_eval.lab.compared import Flips, Pair
 from lm_eval.lab.measured import Aligned
 from lm_eval.stats.multiplicity import benjamini_hochberg, benjamini_yekutieli, holm
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import Bools
 from lm_eval.stats.paired import Paired, paired_many, paired_where
 
 METHODS = {"holm": holm, "bh": benjamini_hochberg, "by": benjamini_yekutieli}
@@ -30,7 +32,6 @@ def pairs(
 
     ``adjust`` names one of ``METHODS``.
     """
-    np = numpy()
     sign = 1 if aligned.measurements[0].higher_is_better else -1
     order = np.argsort(-sign * aligned.scores.mean(axis=1), kind="stable").tolist()
     chosen = [
@@ -65,7 +66,6 @@ def _both_read(
     aligned: Aligned, places: Sequence[tuple[int, int]], seed: int
 ) -> list[Paired | None]:
     """Each pair on the answers of items read under both; None where these are all answers, or none."""
-    np = numpy()
     masks = [aligned.is_read[i] & aligned.is_read[j] for i, j in places]
     whole = (aligned.shares_read == 1).all(axis=1)
     some = [
@@ -106,7 +106,6 @@ def _flips(aligned: Aligned, i: int, j: int) -> Flips:
     gap = aligned.scores[i] - aligned.scores[j]
     if not aligned.measurements[0].higher_is_better:
         gap = -gap
-    np = numpy()
     first, second = np.flatnonzero(gap > TIE), np.flatnonzero(gap < -TIE)
     return Flips(*(tuple(_doc(aligned.items[at]) for at in places) for places in (first, second)))
 
@@ -121,6 +120,6 @@ def is_share(aligned: Aligned) -> bool:
     return bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
 
 
-def kept(clusters: Sequence[str] | None, mask: Array) -> list[str] | None:
+def kept(clusters: Sequence[str] | None, mask: Bools) -> list[str] | None:
     """The clusters of the items that a mask keeps."""
-    return None if clusters is None else [clusters[place] for place in numpy().flatnonzero(mask)]
+    return None if clusters is None else [clusters[k] for k in np.flatnonzero(mask).tolist()]

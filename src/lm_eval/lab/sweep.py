@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Union
 
+import numpy as np
+
 from lm_eval.errors import DataError
 from lm_eval.lab.cells import Asker, Cell
 from lm_eval.lab.grammar import SampledFormats
@@ -17,7 +19,6 @@ from lm_eval.lab.sweep_search import HALVING, SearchResult, most_cells, search
 from lm_eval.lab.sweep_whole import FullSweep, full_sweep
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
-from lm_eval.stats.numeric import numpy
 
 MIN_ITEMS = 2
 
@@ -195,7 +196,7 @@ def _partial(plan: Plan, asker: Asker, notes: list[str]) -> PartialSweep:
 
 
 def _full(plan: Plan, asker: Asker, notes: list[str]) -> FullSweep:
-    items = numpy().flatnonzero(asker.known.is_known.all(axis=0)).tolist()
+    items = np.flatnonzero(asker.known.is_known.all(axis=0)).tolist()
     if len(items) < MIN_ITEMS:
         raise DataError(
             f"{plan.name}: {len(items)} of {plan.num_items} items have an answer under every format, "

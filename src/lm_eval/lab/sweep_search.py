@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from lm_eval.lab.cells import Asker
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.halving import Search, halving
 from lm_eval.stats.intervals import Estimate, mean_estimate
-from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired, paired
 
 KEPT_FRESH = 3
@@ -163,7 +164,7 @@ def _searches(
 def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:
     """Items that no search asked about, in random order."""
     used = frozenset().union(*(search.used_items for search in searches))
-    order = numpy().random.default_rng([plan.seed, 1]).permutation(plan.num_items).tolist()
+    order = np.random.default_rng([plan.seed, 1]).permutation(plan.num_items).tolist()
     fresh = [item for item in order if item not in used]
     return fresh[: max(most, FEW_FRESH)]
 

@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from lm_eval.lab.compared import Block, Pair
 from lm_eval.lab.comparing import Options, compare_formats
 from lm_eval.lab.measured import Measurement
 from lm_eval.stats.few_cells import QUANTILES
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.multiplicity import CochranQ, cochran_q
-from lm_eval.stats.numeric import numpy
 from lm_eval.stats.paired import Paired
 from lm_eval.stats.slots import SlotEffect, slot_effects
 from lm_eval.stats.spread import Spread
@@ -120,7 +121,6 @@ def full_sweep(formats: Sequence[Measurement], slots: Sequence[Mapping[str, str]
 
     Resampled as in a comparison, not by the seed of the sweep.
     """
-    np = numpy()
     scores = np.array([measured.scores for measured in formats])
     means = scores.mean(axis=1)
     quantiles = np.quantile(means, np.array(QUANTILES) / 100).tolist()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 from rich.console import Console
@@ -22,7 +23,6 @@ from lm_eval.lab.plots import FlipsPlot
 from lm_eval.lab.rankings import ranking_sentences
 from lm_eval.lab.tables import comparison_markdown, print_comparison
 from lm_eval.lab.words import fewest_units, sentences
-from lm_eval.stats.numeric import numpy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "comparisons"
 
@@ -290,7 +290,7 @@ def test_one_item_is_spoken_of_as_one() -> None:
 
 def test_where_less_is_better_nothing_is_called_right() -> None:
     rows = [row("a", [0] * 30, higher_is_better=False), row("b", [1] * 30, higher_is_better=False)]
-    rows[1] = replace(rows[1], is_read=numpy().array([False] * 3 + [True] * 27))
+    rows[1] = replace(rows[1], is_read=np.array([False] * 3 + [True] * 27))
     text = printed(compare(rows, replace(FAST, flips=True)), flips=2, ends=False)
     said = " ".join(text.split())
     assert "a is 1.00 better than b" in said
@@ -303,7 +303,7 @@ def test_where_less_is_better_nothing_is_called_right() -> None:
 
 def test_answers_that_were_read_may_say_the_reverse() -> None:
     """b answers better where it can be read, but is read for a third of the items alone."""
-    read = numpy().array([k % 3 == 0 for k in range(90)])
+    read = np.array([k % 3 == 0 for k in range(90)])
     a = row("a", [int(k % 3 != 0) for k in range(90)])
     b = replace(row("b", [int(one) for one in read]), is_read=read)
     (said,) = [one for one in sentences(compare([a, b], FAST).blocks[0]) if "adherence" in one]
@@ -314,7 +314,7 @@ def test_answers_that_were_read_may_say_the_reverse() -> None:
 
 def test_the_rest_of_the_adherence_differences_is_counted() -> None:
     whole = [row(name, [1] * 40) for name in "ab"]
-    half = numpy().array([k % 2 == 0 for k in range(40)])
+    half = np.array([k % 2 == 0 for k in range(40)])
     parts = [replace(row(name, [int(one) for one in half]), is_read=half) for name in "cd"]
     (said,) = [
         one for one in sentences(compare([*whole, *parts], FAST).blocks[0]) if "adher" in one

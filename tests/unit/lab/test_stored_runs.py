@@ -10,13 +10,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lm_eval.errors import ComparisonError
 from lm_eval.lab import stored
 from lm_eval.lab.measured import Measurement, align, measurements_of
 from lm_eval.lab.stored import StoredRun, open_runs
-from lm_eval.stats.numeric import numpy
 
 STAMP = "2026-01-02T03-04-05.000006"
 
@@ -53,7 +53,7 @@ def measured(format_name: str = "a", **changed: Any) -> Measurement:
         "metric": "acc",
         "higher_is_better": True,
         "items": ("0", "1", "2"),
-        "scores": numpy().array([1.0, 0.0, 1.0]),
+        "scores": np.array([1.0, 0.0, 1.0]),
         "shots": ("", "", ""),
     }
     return Measurement(**(keys | changed))
@@ -184,7 +184,7 @@ def test_align_puts_equal_items_in_equal_places() -> None:
     other = measured(
         "b",
         items=("2", "0", "1"),
-        scores=numpy().array([0.5, 0.25, 0.75]),
+        scores=np.array([0.5, 0.25, 0.75]),
         clusters=("x", "y", "z"),
     )
     found = align([measured(), other])
@@ -195,7 +195,7 @@ def test_align_puts_equal_items_in_equal_places() -> None:
 
 
 def test_different_items_are_intersected_only_when_asked() -> None:
-    other = measured("b", items=("1", "2", "9"), is_read=numpy().array([True, False, True]))
+    other = measured("b", items=("1", "2", "9"), is_read=np.array([True, False, True]))
     with pytest.raises(ComparisonError, match=r"2 are in all of them.*--intersect"):
         align([measured(), other])
     found = align([measured(), other], intersect=True)
