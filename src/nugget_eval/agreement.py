@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.intervals import share_estimate
-from lm_eval.stats.numeric import Array
+from lm_eval.stats.numeric import Floats
 from nugget_eval import confusion as stats
 from nugget_eval.bootstrap import (
     Measured,
     Resampling,
     from_draws,
     measured,
-    numpy,
+    np,
     resampled_sums,
 )
 from nugget_eval.reading import LABELS, Label
@@ -110,7 +110,6 @@ def agreement(
     how: Resampling | None = None,
 ) -> Agreement:
     """A judge against gold, item by item. ``topics`` names the topic of each item, for the intervals."""
-    np = numpy()
     _same_length(gold, judged)
     both = [i for i in range(len(gold)) if gold[i] is not None and judged[i] is not None]
     cells = np.zeros((len(both), stats.SIZE * stats.SIZE))
@@ -136,7 +135,6 @@ def rater_agreement(
     how: Resampling | None = None,
 ) -> RaterAgreement:
     """Agreement among two raters or more, whose labels are of the same items in the same order."""
-    np = numpy()
     if len(raters) < 2:
         raise DataError(f"Agreement needs two raters or more; got {listing(raters)}.")
     first, *others = raters.values()
@@ -175,7 +173,6 @@ def corrected_share(
     ``gold`` and ``judged`` are of the sample that people labelled; ``whole`` is all that the judge
     labelled. Items of the sample and of the whole are resampled apart.
     """
-    np = numpy()
     how = replace(how or Resampling(), of="items")
     _same_length(gold, judged)
     pairs = [(g, j) for g, j in zip(gold, judged, strict=True) if g is not None and j is not None]
@@ -231,10 +228,9 @@ def _code(label: Label | None) -> int:
 
 
 def _grouped(
-    rows: Array, items: Sequence[int], topics: Sequence[Hashable] | None, how: Resampling
-) -> tuple[Array, Resampling]:
+    rows: Floats, items: Sequence[int], topics: Sequence[Hashable] | None, how: Resampling
+) -> tuple[Floats, Resampling]:
     """Rows summed by topic, and how to resample them: items, where there are not two topics."""
-    np = numpy()
     names = None if topics is None else [topics[item] for item in items]
     if names is None or len(set(names)) < 2:
         return rows, replace(how, of="items")
@@ -244,8 +240,8 @@ def _grouped(
     return sums, how
 
 
-def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
-    statistics: dict[str, tuple[Callable[[Array], Array], str]] = {
+def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]:
+    statistics: dict[str, tuple[Callable[[Floats], Floats], str]] = {
         "accuracy": (stats.accuracy, NO_ITEMS),
         "macro_f1": (stats.macro_f1, NO_ITEMS),
         "kappa": (stats.kappa(0), ONE_LABEL),
@@ -282,7 +278,7 @@ def _pair_measures(sums: Array, n: int, how: Resampling) -> dict[str, Measured]:
     return {**found, **_extreme_shares(found, shares, how.of), **_alphas(mirrored, how, n)}
 
 
-def _share_sizes(tables: Array) -> dict[str, Array]:
+def _share_sizes(tables: Floats) -> dict[str, Floats]:
     """Of how many items accuracy, precision and recall are shares, in each topic or item."""
     sizes = {"accuracy": tables.sum(axis=(1, 2))}
     for label, place in _CODE.items():
@@ -292,7 +288,7 @@ def _share_sizes(tables: Array) -> dict[str, Array]:
 
 
 def _extreme_shares(
-    found: Mapping[str, Measured], sizes: Mapping[str, Array], of: str
+    found: Mapping[str, Measured], sizes: Mapping[str, Floats], of: str
 ) -> dict[str, Measured]:
     """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off.
 
@@ -308,7 +304,7 @@ def _extreme_shares(
     return shares
 
 
-def _alphas(sums: Array, how: Resampling, n: int) -> dict[str, Measured]:
+def _alphas(sums: Floats, how: Resampling, n: int) -> dict[str, Measured]:
     draws = resampled_sums(sums, how) if len(sums) else sums
     reason = ONE_LABEL if n else NO_ITEMS
     return {
@@ -324,7 +320,7 @@ def _alphas(sums: Array, how: Resampling, n: int) -> dict[str, Measured]:
     }
 
 
-def _fleiss(found: tuple[Array, Resampling], n: int) -> dict[str, Measured]:
+def _fleiss(found: tuple[Floats, Resampling], n: int) -> dict[str, Measured]:
     sums, how = found
     reason = ONE_LABEL if n else "undefined: no item has a label of every rater"
     return {"fleiss": measured(sums, stats.fleiss, how, n=n, undefined=reason)}

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from lm_eval.stats import numeric
 from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, Estimate
 from lm_eval.stats.measured import Measured, bare, from_resamples, resampling_method
-from lm_eval.stats.numeric import Array
+from lm_eval.stats.numeric import Floats, LateModule, require
 from lm_eval.stats.resampling import drawn_sums, kind_sums, kinds
 from lm_eval.stats.student import resampled_tail
 
+INSTALL = "pip install 'lm-eval-formats[judge]'"
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LateModule("numpy", INSTALL)
+
 __all__ = [
-    "Array",
     "Measured",
     "Resampling",
     "from_draws",
     "measured",
-    "numpy",
+    "np",
+    "require_numpy",
     "resampled_sums",
 ]
 
@@ -44,31 +50,31 @@ class Resampling:
             )
 
 
-def numpy() -> Any:
-    """The package numpy; an error with the pip line where it is not installed."""
-    return numeric.numpy(install="pip install 'lm-eval-formats[judge]'")
+def require_numpy() -> None:
+    """Raise an error with the pip line where numpy is not installed."""
+    require("numpy", install=INSTALL)
 
 
-def resampled_sums(sums: Array, how: Resampling) -> Array:
+def resampled_sums(sums: Floats, how: Resampling) -> Floats:
     """The column sums of ``sums`` (a row for each topic) in every resample: iters × columns.
 
     The same seed and number of topics draw the same topics. Items are many and of few kinds, so that it
     is drawn how many there are of each kind.
     """
-    rng = numpy().random.default_rng(how.seed)
+    rng = np.random.default_rng(how.seed)
     if how.of == "items" and len(sums):
         return kind_sums(*kinds(sums), how.iters, rng)
     return drawn_sums(sums, how.iters, rng)
 
 
 def measured(
-    sums: Array,
-    statistic: Callable[[Array], Array],
+    sums: Floats,
+    statistic: Callable[[Floats], Floats],
     how: Resampling,
     *,
     n: int,
     undefined: str,
-    draws: Array | None = None,
+    draws: Floats | None = None,
 ) -> Measured:
     """``statistic`` of the column sums with its percentile interval over resampled rows.
 
@@ -76,7 +82,6 @@ def measured(
     ``undefined`` is the reason shown then. ``n`` is what the estimate counts. ``draws`` are the
     resampled sums, where several statistics share them.
     """
-    np = numpy()
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
         if not np.isfinite(value):
@@ -89,12 +94,12 @@ def measured(
 
 def from_draws(
     value: float,
-    draws: Array,
+    draws: Floats,
     how: Resampling,
     *,
     n: int,
     num_units: int,
-    bounds: tuple[Array, Array] | None = None,
+    bounds: tuple[Floats, Floats] | None = None,
 ) -> Measured:
     """``value`` with the percentile interval of ``draws``, of which those that are NaN are left out.
 
@@ -110,15 +115,14 @@ def from_draws(
 
 def _widened(
     value: float,
-    draws: Array,
-    bounds: tuple[Array, Array],
+    draws: Floats,
+    bounds: tuple[Floats, Floats],
     how: Resampling,
     *,
     n: int,
     num_units: int,
 ) -> Measured:
     plain = from_draws(value, draws, how, n=n, num_units=num_units).estimate
-    np = numpy()
     low, high = (found[np.isfinite(found)] for found in bounds)
     if plain is None or num_units < 2 or len(low) < 2 or len(high) < 2:
         return Measured(bare(value, n), _alone(how))

@@ -12,9 +12,9 @@ from itertools import combinations
 
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.multiplicity import holm
-from lm_eval.stats.numeric import Array
+from lm_eval.stats.numeric import Floats
 from lm_eval.stats.sign_flips import NO_SIGN, PValue, sign_flip_p_values
-from nugget_eval.bootstrap import Measured, Resampling, measured, numpy, resampled_sums
+from nugget_eval.bootstrap import Measured, Resampling, measured, np, resampled_sums
 from nugget_eval.measures import known_measure
 from nugget_eval.scores import RunScores
 
@@ -83,7 +83,6 @@ def compare_runs(
     common = [qid for qid in left if qid in right]
     if not common:
         raise _nothing_shared([first, second], measure)
-    np = numpy()
     how = how or Resampling()
     differences = np.array([left[qid] - right[qid] for qid in common])
     p = sign_flip_p_values(differences[:, None], seed=how.seed)[0]
@@ -98,7 +97,6 @@ def rank_runs(
     how: Resampling | None = None,
 ) -> Ranking:
     """The ranking of runs by a measure on the topics that all of them have; see ``Ranking``."""
-    np = numpy()
     how = how or Resampling()
     values = {run.run_id: run.values(known_measure(measure)) for run in runs}
     if len(values) < len(runs):
@@ -145,13 +143,12 @@ def _pairs(
     runs: Sequence[RunScores],
     measure: str,
     common: Sequence[str],
-    table: Array,
+    table: Floats,
     pairs: Sequence[tuple[int, int]],
     how: Resampling,
 ) -> list[Comparison]:
     if not pairs:
         return []
-    np = numpy()
     differences = np.stack([table[a] - table[b] for a, b in pairs], axis=1)
     p_values = sign_flip_p_values(differences, seed=how.seed)
     draws = resampled_sums(differences, how)  # once for all pairs
@@ -169,12 +166,11 @@ def _comparison(
     runs: tuple[RunScores, RunScores],
     measure: str,
     common: Sequence[str],
-    differences: Array,
+    differences: Floats,
     p: PValue,
     how: Resampling,
-    draws: Array | None = None,
+    draws: Floats | None = None,
 ) -> Comparison:
-    np = numpy()
     first, second = runs
     n = len(differences)
     shared = set(common)

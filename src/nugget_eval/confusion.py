@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lm_eval.stats.numeric import Array
-from nugget_eval.bootstrap import numpy
+from lm_eval.stats.numeric import Floats
+from nugget_eval.bootstrap import np
 from nugget_eval.measures import GAIN
 from nugget_eval.reading import Label
 
@@ -17,67 +17,67 @@ ORDER: tuple[Label, ...] = ("not_support", "partial_support", "support")
 SIZE = len(ORDER)
 
 
-def tables(sums: Array) -> Array:
+def tables(sums: Floats) -> Floats:
     """Draws × 9 sums as draws × 3 × 3."""
     return sums.reshape(len(sums), SIZE, SIZE)
 
 
-def accuracy(sums: Array) -> Array:
+def accuracy(sums: Floats) -> Floats:
     """The share of items with the same label."""
     found = tables(sums)
-    return _diagonal(found).sum(axis=1) / found.sum(axis=(1, 2))
+    shares: Floats = _diagonal(found).sum(axis=1) / found.sum(axis=(1, 2))
+    return shares
 
 
-def kappa(power: int) -> Callable[[Array], Array]:
+def kappa(power: int) -> Callable[[Floats], Floats]:
     """Cohen's kappa; disagreements weigh 1 (``power`` 0), or their distance (1) or its square (2)."""
-    np = numpy()
     distance = np.abs(np.arange(SIZE)[:, None] - np.arange(SIZE)).astype(float)
     weights = np.where(distance > 0, distance**power, 0.0)
 
-    def statistic(sums: Array) -> Array:
+    def statistic(sums: Floats) -> Floats:
         found = tables(sums)
         expected = found.sum(axis=2)[:, :, None] * found.sum(axis=1)[:, None, :]
         seen = (found * weights).sum(axis=(1, 2)) * found.sum(axis=(1, 2))
-        return 1.0 - seen / (expected * weights).sum(axis=(1, 2))
+        kappas: Floats = 1.0 - seen / (expected * weights).sum(axis=(1, 2))
+        return kappas
 
     return statistic
 
 
-def precision(label: int) -> Callable[[Array], Array]:
+def precision(label: int) -> Callable[[Floats], Floats]:
     """Of the items that the judge gave the label, the share that has it in gold."""
     return lambda sums: tables(sums)[:, label, label] / tables(sums)[:, :, label].sum(axis=1)
 
 
-def recall(label: int) -> Callable[[Array], Array]:
+def recall(label: int) -> Callable[[Floats], Floats]:
     """Of the items that have the label in gold, the share that the judge gave it."""
     return lambda sums: tables(sums)[:, label, label] / tables(sums)[:, label].sum(axis=1)
 
 
-def f1(label: int) -> Callable[[Array], Array]:
+def f1(label: int) -> Callable[[Floats], Floats]:
     """The harmonic mean of precision and recall; 0 where the label occurs and is never right."""
     return lambda sums: _f1(tables(sums))[:, label]
 
 
-def macro_f1(sums: Array) -> Array:
+def macro_f1(sums: Floats) -> Floats:
     """The plain mean of the F1 of every label that occurs on either side."""
-    np = numpy()
     found = _f1(tables(sums))
     occurs = ~np.isnan(found)
-    return np.where(occurs, found, 0.0).sum(axis=1) / occurs.sum(axis=1)
+    means: Floats = np.where(occurs, found, 0.0).sum(axis=1) / occurs.sum(axis=1)
+    return means
 
 
-def bias(sums: Array) -> Array:
+def bias(sums: Floats) -> Floats:
     """The mean of judge minus gold with labels as 0, 0.5 and 1: above 0, the judge is lenient."""
     return _mean_of(sums, _gains()[None, :] - _gains()[:, None])
 
 
-def mean_absolute_error(sums: Array) -> Array:
+def mean_absolute_error(sums: Floats) -> Floats:
     """The mean distance of judge and gold with labels as 0, 0.5 and 1."""
-    np = numpy()
     return _mean_of(sums, np.abs(_gains()[None, :] - _gains()[:, None]))
 
 
-def corrected_share(positive: tuple[int, ...]) -> Callable[[Array], Array]:
+def corrected_share(positive: tuple[int, ...]) -> Callable[[Floats], Floats]:
     """The share of ``positive`` labels by Rogan and Gladen: what a judge finds, less its known errors.
 
     Sums are 9 of the sample that people labelled, then 2 of the whole: positive, and all with a label.
@@ -86,8 +86,7 @@ def corrected_share(positive: tuple[int, ...]) -> Callable[[Array], Array]:
     chosen = list(positive)
     others = [place for place in range(SIZE) if place not in chosen]
 
-    def statistic(sums: Array) -> Array:
-        np = numpy()
+    def statistic(sums: Floats) -> Floats:
         found = tables(sums[:, : SIZE * SIZE])
         hits = found[:, chosen][:, :, chosen].sum(axis=(1, 2))
         sensitivity = hits / found[:, chosen].sum(axis=(1, 2))
@@ -102,20 +101,18 @@ def corrected_share(positive: tuple[int, ...]) -> Callable[[Array], Array]:
     return statistic
 
 
-def coincidences(counts: Array) -> Array:
+def coincidences(counts: Floats) -> Floats:
     """Items × 3 counts of labels → items × 9 pairs of labels within an item; 0 for fewer than two."""
-    np = numpy()
     num_raters = counts.sum(axis=1)
     pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(SIZE))
-    weight = np.where(num_raters > 1, 1.0 / np.maximum(num_raters - 1, 1), 0.0)
+    weight: Floats = np.where(num_raters > 1, 1.0 / np.maximum(num_raters - 1, 1), 0.0)
     return (pairs * weight[:, None, None]).reshape(len(counts), SIZE * SIZE)
 
 
-def krippendorff(*, is_ordinal: bool) -> Callable[[Array], Array]:
+def krippendorff(*, is_ordinal: bool) -> Callable[[Floats], Floats]:
     """Krippendorff's alpha from sums of coincidences, for nominal or ordinal labels."""
 
-    def statistic(sums: Array) -> Array:
-        np = numpy()
+    def statistic(sums: Floats) -> Floats:
         found = tables(sums)
         each = found.sum(axis=2)
         total = each.sum(axis=1)
@@ -127,38 +124,40 @@ def krippendorff(*, is_ordinal: bool) -> Callable[[Array], Array]:
             distance = 1.0 - np.eye(SIZE)[None]
         seen = (found * distance).sum(axis=(1, 2))
         expected = (each[:, :, None] * each[:, None, :] * distance).sum(axis=(1, 2))
-        return 1.0 - (total - 1.0) * seen / expected
+        alphas: Floats = 1.0 - (total - 1.0) * seen / expected
+        return alphas
 
     return statistic
 
 
-def fleiss_sums(counts: Array, num_raters: int) -> Array:
+def fleiss_sums(counts: Floats, num_raters: int) -> Floats:
     """Items × 3 counts → items × 5 sums for ``fleiss``: agreement, the counts, one."""
-    np = numpy()
     agreement = (counts * (counts - 1)).sum(axis=1) / (num_raters * (num_raters - 1))
     return np.column_stack([agreement, counts, np.ones(len(counts))])
 
 
-def fleiss(sums: Array) -> Array:
+def fleiss(sums: Floats) -> Floats:
     """Fleiss' kappa from ``fleiss_sums``."""
     seen = sums[:, 0] / sums[:, -1]
     shares = sums[:, 1:-1] / sums[:, 1:-1].sum(axis=1, keepdims=True)
     expected = (shares**2).sum(axis=1)
     is_one_label = (shares > 0).sum(axis=1) == 1  # rounding must not turn 0/0 into a number
-    return numpy().where(is_one_label, numpy().nan, (seen - expected) / (1.0 - expected))
+    return np.where(is_one_label, np.nan, (seen - expected) / (1.0 - expected))
 
 
-def _diagonal(found: Array) -> Array:
-    return numpy().diagonal(found, axis1=1, axis2=2)
+def _diagonal(found: Floats) -> Floats:
+    return np.diagonal(found, axis1=1, axis2=2)
 
 
-def _f1(found: Array) -> Array:
-    return 2.0 * _diagonal(found) / (found.sum(axis=1) + found.sum(axis=2))
+def _f1(found: Floats) -> Floats:
+    scores: Floats = 2.0 * _diagonal(found) / (found.sum(axis=1) + found.sum(axis=2))
+    return scores
 
 
-def _gains() -> Array:
-    return numpy().array([GAIN[label] for label in ORDER])
+def _gains() -> Floats:
+    return np.array([GAIN[label] for label in ORDER])
 
 
-def _mean_of(sums: Array, values: Array) -> Array:
-    return (tables(sums) * values).sum(axis=(1, 2)) / sums.sum(axis=1)
+def _mean_of(sums: Floats, values: Floats) -> Floats:
+    means: Floats = (tables(sums) * values).sum(axis=(1, 2)) / sums.sum(axis=1)
+    return means

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lm_eval.errors import UsageError, did_you_mean
-from lm_eval.stats.numeric import Array
-from nugget_eval.bootstrap import numpy
+from lm_eval.stats.numeric import Floats
+from nugget_eval.bootstrap import np
 from nugget_eval.reading import Label
 from nugget_eval.records import Nugget
 
@@ -46,9 +46,8 @@ def known_measure(measure: str) -> str:
     return measure
 
 
-def count_labels(topics: Sequence[Sequence[Nugget]]) -> Array:
+def count_labels(topics: Sequence[Sequence[Nugget]]) -> Floats:
     """Topics × importances × labels: how many nuggets there are of each kind."""
-    np = numpy()
     size = _NUM_LABELS * _NUM_IMPORTANCES
     codes = [
         place * size
@@ -64,8 +63,7 @@ def count_labels(topics: Sequence[Sequence[Nugget]]) -> Array:
 class Tally:
     """Values and bounds of every measure and topic: arrays of topics × measures."""
 
-    def __init__(self, counts: Array, trec_compat: bool) -> None:
-        np = numpy()
+    def __init__(self, counts: Floats, trec_compat: bool) -> None:
         self.trec_compat = trec_compat
         shape = (len(counts), len(MEASURES))
         self.values, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
@@ -78,8 +76,7 @@ class Tally:
             for found in (self.values, self.low, self.high):
                 found[self.lacks_importance, column] = np.nan
 
-    def _score(self, place: int, measure: str, counts: Array) -> None:
-        np = numpy()
+    def _score(self, place: int, measure: str, counts: Floats) -> None:
         weights = _importance_weights(measure)
         kinds = np.einsum("i,til->tl", weights, counts)  # topics × labels, weighted
         total, missing = kinds.sum(axis=1), kinds[:, 0]
@@ -104,8 +101,7 @@ class Tally:
         return NO_LABELS
 
 
-def _importance_weights(measure: str) -> Array:
-    np = numpy()
+def _importance_weights(measure: str) -> Floats:
     if "vital" in measure:
         weights = [0.0, 0.0, 1.0]
     else:
@@ -113,7 +109,6 @@ def _importance_weights(measure: str) -> Array:
     return np.array(weights)
 
 
-def _gains(measure: str) -> Array:
-    np = numpy()
+def _gains(measure: str) -> Floats:
     partial = 0.0 if measure.startswith("strict") else GAIN["partial_support"]
     return np.array([0.0, GAIN["not_support"], partial, GAIN["support"]])

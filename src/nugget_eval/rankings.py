@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lm_eval.errors import DataError, listing
-from lm_eval.stats.numeric import Array
+from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
 from nugget_eval.bootstrap import (
     Measured,
     Resampling,
     measured,
-    numpy,
+    np,
     resampled_sums,
 )
 from nugget_eval.measures import known_measure
@@ -46,7 +46,6 @@ def run_agreement(
     """How alike two judges rank the runs that both scored, on the topics that all have."""
     how = how or Resampling()
     runs, topics, first, second = _score_tables(gold, judged, known_measure(measure))
-    np = numpy()
     num_topics, num_runs = first.shape
     # The two sides are to runs what formats are to models: noise alone makes them rank differently.
     means = np.stack([first.mean(axis=0), second.mean(axis=0)], axis=1)[None]
@@ -67,13 +66,12 @@ def run_agreement(
     return RunAgreement(measure, found, runs, len(topics))
 
 
-def tau_ap(gold: Array, judged: Array) -> Array:
+def tau_ap(gold: Floats, judged: Floats) -> Floats:
     """Tau of average precision (Yilmaz and others) of each draw: mistakes near the top weigh more.
 
     A tie in gold is half right; runs that the judge ties stand in every order, on average. Undefined
     where either side ties all runs.
     """
-    np = numpy()
     num_runs = gold.shape[1]
     judged = np.round(judged, 12)
     is_better = _concordance(gold)  # draws × y × x: 1 if y is above x in gold, 0.5 if they tie
@@ -94,7 +92,7 @@ def tau_ap(gold: Array, judged: Array) -> Array:
 
 def _score_tables(
     gold: Sequence[RunScores], judged: Sequence[RunScores], measure: str
-) -> tuple[tuple[str, ...], list[str], Array, Array]:
+) -> tuple[tuple[str, ...], list[str], Floats, Floats]:
     """Runs and topics that both sides have, and the scores of each side: topics × runs."""
     left = {run.run_id: run.values(measure) for run in gold}
     right = {run.run_id: run.values(measure) for run in judged}
@@ -110,16 +108,16 @@ def _score_tables(
         raise DataError(
             f"There is no topic for which all {len(runs)} runs have {measure} on both sides."
         )
-    np = numpy()
     first, second = (
         np.array([[side[name][qid] for name in runs] for qid in topics]) for side in (left, right)
     )
     return runs, topics, first, second
 
 
-def _in_parts(statistic: Callable[[Array, Array], Array], first: Array, second: Array) -> Array:
+def _in_parts(
+    statistic: Callable[[Floats, Floats], Floats], first: Floats, second: Floats
+) -> Floats:
     """The statistic of every draw, a few at a time: it holds draws × runs × runs."""
-    np = numpy()
     step = max(1, _CELLS_AT_ONCE // first.shape[1] ** 2)
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = [
@@ -129,8 +127,7 @@ def _in_parts(statistic: Callable[[Array, Array], Array], first: Array, second: 
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _tau(value: float, drawn: Array, how: Resampling, num_runs: int, num_topics: int) -> Measured:
-    np = numpy()
+def _tau(value: float, drawn: Floats, how: Resampling, num_runs: int, num_topics: int) -> Measured:
     if np.isnan(value):
         return Measured(None, NO_ORDER)
     draws = drawn if num_topics > 1 else drawn[:0]
@@ -144,7 +141,6 @@ def _tau(value: float, drawn: Array, how: Resampling, num_runs: int, num_topics:
     )
 
 
-def _concordance(values: Array) -> Array:
-    np = numpy()
+def _concordance(values: Floats) -> Floats:
     gaps = values[:, :, None] - values[:, None, :]
     return np.where(np.abs(gaps) < 1e-12, 0.5, (gaps > 0).astype(float))

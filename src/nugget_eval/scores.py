@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import DataError, did_you_mean, listing
-from lm_eval.stats.numeric import Array
-from nugget_eval.bootstrap import Measured, Resampling, from_draws, numpy, resampled_sums
+from lm_eval.stats.numeric import Floats
+from nugget_eval.bootstrap import Measured, Resampling, from_draws, np, resampled_sums
 from nugget_eval.measures import MEASURES, TREC_MEASURES, Tally, count_labels, known_measure
 from nugget_eval.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_ids
 
@@ -228,7 +228,6 @@ def _known(number: float) -> float | None:
 
 
 def _run_means(tally: Tally, how: Resampling) -> dict[str, RunScore]:
-    np = numpy()
     parts = [tally.values, tally.low, tally.high]
     # For each a sum and a count, since topics without a score are in no mean.
     sums = np.concatenate(
@@ -244,7 +243,7 @@ def _run_means(tally: Tally, how: Resampling) -> dict[str, RunScore]:
     }
 
 
-def _run_score(tally: Tally, place: int, draws: Array, how: Resampling) -> RunScore:
+def _run_score(tally: Tally, place: int, draws: Floats, how: Resampling) -> RunScore:
     undefined = _undefined(tally, place)
     return RunScore(
         _mean(tally, place, draws, how, undefined),
@@ -258,7 +257,7 @@ def _run_score(tally: Tally, place: int, draws: Array, how: Resampling) -> RunSc
 
 
 def _mean(
-    tally: Tally, place: int, draws: Array, how: Resampling, undefined: Mapping[str, int]
+    tally: Tally, place: int, draws: Floats, how: Resampling, undefined: Mapping[str, int]
 ) -> Measured:
     mean = _plain_mean(tally.values[:, place])
     if mean is None:
@@ -269,13 +268,12 @@ def _mean(
     return from_draws(mean, draws[:, 0], how, n=n, num_units=n, bounds=bounds)
 
 
-def _plain_mean(values: Array) -> float | None:
-    defined = values[~numpy().isnan(values)]
+def _plain_mean(values: Floats) -> float | None:
+    defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else None
 
 
 def _undefined(tally: Tally, place: int) -> dict[str, int]:
-    np = numpy()
     counts: dict[str, int] = {}
     for topic in np.flatnonzero(np.isnan(tally.values[:, place])).tolist():
         reason = tally.reason(topic, place)

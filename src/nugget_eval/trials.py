@@ -22,7 +22,7 @@ from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue, sign_flip_p_values
 from lm_eval.usage import Usage
 from nugget_eval.agreement import Agreement, agreement
-from nugget_eval.bootstrap import Measured, Resampling, measured, numpy
+from nugget_eval.bootstrap import Measured, Resampling, measured, np
 from nugget_eval.config import Config
 from nugget_eval.evaluation import Evaluation, evaluating, judge_specs
 from nugget_eval.items import load_items
@@ -163,7 +163,6 @@ def _contrast(first: Trial, second: Trial, how: Resampling) -> Contrast:
             f"{first.name} and {second.name} have no nugget that both labelled, so they cannot be "
             "compared."
         )
-    np = numpy()
     values = np.array(list(differences.values()))
     rows = np.stack([values, np.ones(len(values))], axis=1)
     return Contrast(

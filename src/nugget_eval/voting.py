@@ -6,9 +6,9 @@ A vote that is missing is None and counts for nothing; without any vote the labe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from nugget_eval.bootstrap import numpy
+from lm_eval.stats.numeric import Floats
+from nugget_eval.bootstrap import np
 from nugget_eval.reading import LABELS, Label
 
 Votes = Sequence[Sequence["Label | None"]]
@@ -34,7 +34,6 @@ def dawid_skene(votes: Votes) -> list[Label | None]:
     Expectation maximisation from the shares of the votes, the same result for the same votes. Of two
     labels that are equally probable, the lower. Needs numpy.
     """
-    np = numpy()
     seen = _one_hot(votes)
     known = seen.sum(axis=(1, 2)) > 0
     if not known.any():
@@ -57,9 +56,8 @@ def combine(votes: Votes, how: str) -> list[Label | None]:
     return [median_label(row) for row in votes]
 
 
-def _one_hot(votes: Votes) -> Any:
+def _one_hot(votes: Votes) -> Floats:
     """Nuggets × judges × labels: 1 where the judge gave the label."""
-    np = numpy()
     seen = np.zeros((len(votes), len(votes[0]) if votes else 0, len(ORDER)))
     for row, given in enumerate(votes):
         for judge, vote in enumerate(given):
@@ -68,18 +66,17 @@ def _one_hot(votes: Votes) -> Any:
     return seen
 
 
-def _maximised(seen: Any, beliefs: Any) -> tuple[Any, Any]:
+def _maximised(seen: Floats, beliefs: Floats) -> tuple[Floats, Floats]:
     """How common each label is, and what each judge says of nuggets that have it."""
-    np = numpy()
     shares = beliefs.mean(axis=0) + _SMOOTHING
     errors = np.einsum("nt,njv->jtv", beliefs, seen) + _SMOOTHING
     return shares / shares.sum(), errors / errors.sum(axis=2, keepdims=True)
 
 
-def _expected(seen: Any, shares: Any, errors: Any) -> Any:
+def _expected(seen: Floats, shares: Floats, errors: Floats) -> Floats:
     """How probable each label is for each nugget."""
-    np = numpy()
     logs = np.log(shares) + np.einsum("njv,jtv->nt", seen, np.log(errors))
     logs -= logs.max(axis=1, keepdims=True)
-    beliefs = np.exp(logs)
-    return beliefs / beliefs.sum(axis=1, keepdims=True)
+    beliefs: Floats = np.exp(logs)
+    beliefs /= beliefs.sum(axis=1, keepdims=True)
+    return beliefs

@@ -15,7 +15,7 @@ from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import console, visible
-from nugget_eval.bootstrap import Measured, numpy
+from nugget_eval.bootstrap import Measured, require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
@@ -39,7 +39,7 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.dry_run:
         return dry_run(varied(config, prompt_types, format_types))
-    numpy()  # the tests need it: better said before a judge is paid
+    require_numpy()  # the tests need it: better said before a judge is paid
     with (
         output_folder(config.logging.output_path) as folder,
         logging_from(config.logging.verbosity, NAME, "nugget_eval"),

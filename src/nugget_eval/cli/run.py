@@ -15,7 +15,7 @@ from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.secrets import hidden, secrets_in
 from lm_eval.reports.table import percent
 from lm_eval.reports.terminal import console, visible
-from nugget_eval.bootstrap import numpy
+from nugget_eval.bootstrap import require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.evaluation import (
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     config = config_of(args)
     if args.dry_run:
         return dry_run([config])
-    numpy()  # the scores need it: better said before a judge is paid
+    require_numpy()  # the scores need it: better said before a judge is paid
     level = config.logging.verbosity
     with (
         output_folder(config.logging.output_path) as folder,
