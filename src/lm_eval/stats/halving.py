@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, mean_estimate
-from lm_eval.stats.numeric import Array, numpy
+from lm_eval.stats.numeric import ArrayLike, Floats
 
-Ask = Callable[[Sequence[int], Sequence[int]], Any]
+Ask = Callable[[Sequence[int], Sequence[int]], ArrayLike]
 """Scores of some formats on some items, as an array formats × items."""
 
 
@@ -73,7 +75,7 @@ def halving(
     """
     _check_search(num_formats, budget, num_items, reserve)
     pool = _ItemPool(num_items, seed, reserve)
-    seen: Array = numpy().empty((num_formats, 0))
+    seen: Floats = np.empty((num_formats, 0))
     live = list(range(num_formats))
     rounds: list[Round] = []
     reason = None
@@ -83,7 +85,7 @@ def halving(
         items = pool.take(wanted)
         reason = reason or _shortage(wanted, len(items), len(rounds) + 1)
         scores = _checked_scores(ask, live, items) if items else seen[:, :0]
-        seen = numpy().hstack([seen, scores])
+        seen = np.hstack([seen, scores])
         means = seen.mean(axis=1)
         order = _ranked(means, worst)[: math.ceil(len(live) / 2)]
         survivors = [live[rank] for rank in order]
@@ -105,7 +107,7 @@ class _ItemPool:
     """Items in random order, each handed out once."""
 
     def __init__(self, num_items: int, seed: int, reserve: int = 0) -> None:
-        order = numpy().random.default_rng(seed).permutation(num_items)
+        order = np.random.default_rng(seed).permutation(num_items)
         self._order: list[int] = order[: num_items - reserve].tolist()
         self.used: list[int] = []
 
@@ -117,9 +119,8 @@ class _ItemPool:
         return taken
 
 
-def _checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Array:
+def _checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Floats:
     """The scores from ``ask``, checked to be finite and of shape formats × items."""
-    np = numpy()
     scores = np.asarray(ask(list(formats), list(items)), dtype=float)
     if scores.shape != (len(formats), len(items)):
         raise UsageError(
@@ -150,7 +151,7 @@ def _check_search(num_formats: int, budget: int, num_items: int, reserve: int) -
         )
 
 
-def _round(live: Sequence[int], items: Sequence[int], means: Array, kept: Sequence[int]) -> Round:
+def _round(live: Sequence[int], items: Sequence[int], means: Floats, kept: Sequence[int]) -> Round:
     return Round(
         formats=tuple(live),
         items=tuple(items),
@@ -160,9 +161,9 @@ def _round(live: Sequence[int], items: Sequence[int], means: Array, kept: Sequen
     )
 
 
-def _ranked(means: Array, worst: bool) -> list[int]:
+def _ranked(means: Floats, worst: bool) -> list[int]:
     """Indices of the means, best first (or worst first); of equal ones, the earlier first."""
-    order: list[int] = numpy().argsort(means if worst else -means, kind="stable").tolist()
+    order: list[int] = np.argsort(means if worst else -means, kind="stable").tolist()
     return order
 
 

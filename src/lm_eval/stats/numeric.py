@@ -37,7 +37,6 @@ Reals: TypeAlias = "npt.NDArray[np.floating[Any]]"
 """Floats of any precision."""
 Ints: TypeAlias = "npt.NDArray[np.integer[Any]]"
 Bools: TypeAlias = "npt.NDArray[np.bool_]"
-Array: TypeAlias = Any
 ArrayLike: TypeAlias = "npt.ArrayLike"
 """What numpy makes an array of, such as a list of lists."""
 Generator: TypeAlias = "np.random.Generator"
@@ -47,11 +46,6 @@ def require(*packages: str, install: str = INSTALL) -> None:
     """Raise a ``MissingExtraError`` with the line that installs them, unless all can be imported."""
     for package in packages:
         _load(package, install)
-
-
-def numpy(install: str = INSTALL) -> Any:
-    """The module numpy; an error with the line that installs it where it is missing."""
-    return _load("numpy", install)
 
 
 class LateModule:
