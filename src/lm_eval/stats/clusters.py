@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
-from lm_eval.stats.intervals import Estimate, mean_estimate, share_estimate
+from lm_eval.stats.intervals import Estimate, bare, mean_estimate, share_estimate
 from lm_eval.stats.numeric import Floats, Ints, np, special
+from lm_eval.stats.student import check_confidence
 
 FEW_CLUSTERS = 30
 """Below this number, clustered standard errors are known to be too small."""
@@ -52,7 +53,7 @@ def mean_of_sums(
     n, num_clusters = int(sizes.sum()), len(sums)
     mean, stderr = float(sums.sum()) / n, cr1_stderr(sums, sizes)
     if not stderr:
-        return Estimate(mean, stderr, None, None, n, "none")
+        return bare(mean, n, stderr)
     low, high = t_interval(mean, stderr, num_clusters - 1, confidence, bounds)
     return Estimate(mean, stderr, low, high, n, f"t over {counted(num_clusters)}")
 
@@ -79,8 +80,7 @@ def t_interval(
     centre: float, stderr: float, df: int, confidence: float, bounds: tuple[float, float] | None
 ) -> tuple[float, float]:
     """``centre`` ± Student's t times the standard error, within ``bounds``."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+    check_confidence(confidence)
     half = float(special.stdtrit(df, 0.5 + confidence / 2)) * stderr
     low, high = centre - half, centre + half
     return (max(bounds[0], low), min(bounds[1], high)) if bounds else (low, high)

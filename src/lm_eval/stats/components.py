@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.stats.clusters import cluster_codes
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.intervals import Estimate, bare
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import ArrayLike, Floats, special
+from lm_eval.stats.student import check_confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,9 @@ class Components:
         return {**shown, "share_format": self.share_format}
 
     def _estimate(self, value: float, stderr: float, df: float, confidence: float) -> Estimate:
-        if not 0.0 < confidence < 1.0:
-            raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+        check_confidence(confidence)
         if stderr == 0:
-            return Estimate(value, 0.0, None, None, self.num_items, "none")
+            return bare(value, self.num_items, 0.0)
         half = float(special.stdtrit(df, 0.5 + confidence / 2)) * stderr
         method = f"t, {df:.1f} degrees of freedom"
         return Estimate(value, stderr, value - half, value + half, self.num_items, method)

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from lm_eval.stats.crossed import Cells, Draws
 from lm_eval.stats.effects import ITEMS
+from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import Floats, Generator, Ints
 
 NODES = 400
@@ -38,7 +39,7 @@ class Grid:
     @property
     def is_binary(self) -> bool:
         """Whether every outcome is right or wrong."""
-        return bool(((self.outcomes == 0.0) | (self.outcomes == 1.0)).all())
+        return is_binary(self.outcomes)
 
 
 def seen_cells(grid: Grid) -> Cells:

@@ -44,14 +44,14 @@ def half_means(units: Floats, sizes: Floats, splits: int, rng: Generator) -> tup
     return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
 
 
-def _gaps(choose: Floats, report: Floats) -> Floats:
-    """For each row, best minus worst of ``choose`` as they score in ``report``."""
-    gaps: Floats = ((_tops(choose) - _tops(-choose)) * report).sum(axis=1)
-    return gaps
-
-
-def _tops(means: Floats) -> Floats:
-    """1 at the largest of each row; where several tie, a part for each."""
-    is_top = means >= means.max(axis=1, keepdims=True) - _TIE
+def tops(means: Floats, tie: float) -> Floats:
+    """1 at the largest of each row; those within ``tie`` of it share the 1 evenly."""
+    is_top = means >= means.max(axis=1, keepdims=True) - tie
     shares: Floats = is_top / is_top.sum(axis=1, keepdims=True)
     return shares
+
+
+def _gaps(choose: Floats, report: Floats) -> Floats:
+    """For each row, best minus worst of ``choose`` as they score in ``report``."""
+    gaps: Floats = ((tops(choose, _TIE) - tops(-choose, _TIE)) * report).sum(axis=1)
+    return gaps

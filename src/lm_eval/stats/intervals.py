@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
-from lm_eval.stats.student import resampled_tail, t_quantile
+from lm_eval.stats.student import check_confidence, resampled_tail, t_quantile
 
 T = TypeVar("T")
 Cell = tuple[Hashable, Hashable]
@@ -54,10 +54,10 @@ def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate
     n = len(scores)
     mean = math.fsum(scores) / n
     if n == 1:
-        return _bare(mean, n)
+        return bare(mean, n)
     stderr = statistics.stdev(scores, mean) / math.sqrt(n)
     if min(scores) == max(scores):
-        return Estimate(scores[0], 0.0, None, None, n, "none")
+        return bare(scores[0], n, 0.0)
     half = t_quantile(confidence, n - 1) * stderr
     low, high = mean - half, mean + half
     if min(scores) >= 0.0 and max(scores) <= 1.0:
@@ -98,7 +98,7 @@ def bootstrap_estimate(
             _check(item, f"value {place}")
     value = _check(statistic(_some(items)), "the statistic")
     if iters < 2 or len(items) == 1:
-        return _bare(value, len(items))
+        return bare(value, len(items))
     rng = random.Random(seed)
     draws = (statistic(rng.choices(items, k=len(items))) for _ in range(iters))
     return _from_draws(value, draws, len(items), confidence)
@@ -120,7 +120,7 @@ def cells_estimate(
     n = sum(cells.values())
     value = _check(statistic(_some(cells)), "the statistic")
     if iters < 2 or n == 1:
-        return _bare(value, n)
+        return bare(value, n)
     rng = random.Random(seed)
     draws = (statistic(_resample(cells, n, rng)) for _ in range(iters))
     return _from_draws(value, draws, n, confidence)
@@ -168,7 +168,7 @@ def pooled_estimate(
     value = math.fsum(m.value * w for m, w in zip(members, weights, strict=True)) / sum(weights)
     stderr = _pooled_stderr(members, weight_by_size)
     if stderr is None:
-        return _bare(value, sum(sizes))
+        return bare(value, sum(sizes))
     are_shares = all(member.method == "wilson" for member in members)
     if are_shares and weight_by_size:  # all items together are one share again
         low, high = _wilson(round(value * sum(sizes)), sum(sizes), _z(confidence))
@@ -176,7 +176,7 @@ def pooled_estimate(
     df = _pooled_df(members, weight_by_size)
     half = t_quantile(confidence, df) * stderr
     if half == 0:  # members without any spread say nothing about how far off they may be
-        return Estimate(value, stderr, None, None, sum(sizes), "none")
+        return bare(value, sum(sizes), stderr)
     low, high = value - half, value + half
     if are_shares:
         low, high = max(0.0, low), min(1.0, high)
@@ -204,8 +204,7 @@ def _pooled_df(members: Sequence[Estimate], weight_by_size: bool) -> int:
 
 
 def _z(confidence: float) -> float:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+    check_confidence(confidence)
     return statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
 
 
@@ -217,8 +216,9 @@ def _wilson(k: int, n: int, z: float) -> tuple[float, float]:
     return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
 
 
-def _bare(value: float, n: int) -> Estimate:
-    return Estimate(value, None, None, None, n, "none")
+def bare(value: float, n: int, stderr: float | None = None) -> Estimate:
+    """An estimate without an interval."""
+    return Estimate(value, stderr, None, None, n, "none")
 
 
 def _some(values: T) -> T:

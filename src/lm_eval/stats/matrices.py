@@ -25,6 +25,16 @@ def score_matrix(scores: ArrayLike, *, dims: tuple[str, ...] = ("format", "item"
     return table
 
 
+def is_binary(scores: Floats) -> bool:
+    """Whether every score is 0 or 1."""
+    return bool(((scores == 0) | (scores == 1)).all())
+
+
+def is_share(scores: Floats) -> bool:
+    """Whether every score lies between 0 and 1."""
+    return bool(((scores >= 0) & (scores <= 1)).all())
+
+
 def unit_sums(table: Floats, clusters: Sequence[Hashable] | None) -> tuple[Floats, Floats]:
     """Sums of the columns of ``table`` (rows × items) by cluster, units × rows, and their sizes.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.stats.intervals import SMALL_N, Estimate
+from lm_eval.stats.intervals import SMALL_N, Estimate, bare
 from lm_eval.stats.numeric import Floats, np
 from lm_eval.stats.student import resampled_tail
 
@@ -64,8 +64,3 @@ def from_resamples(
 def resampling_method(of: str, num_units: int) -> str:
     """The method of an estimate: ``bootstrap over topics, small n``."""
     return f"bootstrap over {of}{', small n' if num_units < SMALL_N else ''}"
-
-
-def bare(value: float, n: int, stderr: float | None = None) -> Estimate:
-    """An estimate without an interval."""
-    return Estimate(value, stderr, None, None, n, "none")

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
 
+from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import ArrayLike, Floats, np, special
 
 
@@ -62,15 +63,15 @@ def cochran_q(scores: ArrayLike) -> CochranQ:
         raise ValueError(f"Two formats and one item are the least; got a table of {table.shape}.")
     if not np.isfinite(table).all():
         raise ValueError("Scores must be finite numbers; some are not.")
-    is_binary = bool(((table == 0) | (table == 1)).all())
-    ranks = table if is_binary else _mean_ranks(table)
+    has_bits = is_binary(table)
+    ranks = table if has_bits else _mean_ranks(table)
     within = ((ranks - ranks.mean(axis=0)) ** 2).sum()
     totals = ranks.sum(axis=1)
     between = ((totals - totals.mean()) ** 2).sum()
     df = len(table) - 1
     statistic = float(df * between / within) if within > 0 else 0.0
     p = float(special.chdtrc(df, statistic))
-    return CochranQ(statistic, df, p, "Cochran Q" if is_binary else "Friedman")
+    return CochranQ(statistic, df, p, "Cochran Q" if has_bits else "Friedman")
 
 
 def _mean_ranks(table: Floats) -> Floats:

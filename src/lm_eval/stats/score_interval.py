@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import statistics
 
+from lm_eval.stats.student import check_confidence
+
 _STEPS = 60
 """Halvings of an interval of width 2 that reach the last digit."""
 
@@ -20,8 +22,7 @@ def paired_share_interval(
     """The interval of (wins − losses) / n, where ``n`` items were asked of both."""
     if n < 1 or wins < 0 or losses < 0 or wins + losses > n:
         raise ValueError(f"Wins and losses are of n items; got {wins} and {losses} of {n}.")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+    check_confidence(confidence)
     z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
     # The other end is that of the two with their places changed, so both are found the same way.
     return -_upper_end(losses, wins, n, z), _upper_end(wins, losses, n, z)

@@ -13,9 +13,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread
+from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread, tops
 from lm_eval.stats.intervals import DEFAULT_SEED
-from lm_eval.stats.matrices import score_matrix, unit_sums
+from lm_eval.stats.matrices import is_share, score_matrix, unit_sums
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints, special
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread_null import TIE, noise_floor
@@ -100,7 +100,7 @@ def spread(
     null = noise_floor(units, resamples, null_rng)
     totals = units.sum(axis=0)
     best, worst = int(totals.argmax()), len(totals) - 1 - int(totals[::-1].argmin())
-    drawn = _resampled(units, sizes, resamples, draw_rng)
+    drawn = resampled_means(units, sizes, resamples, draw_rng)
     return Spread(
         value=float(totals[best] - totals[worst]) / num_items,
         best=best,
@@ -121,20 +121,13 @@ def spread(
             totals / num_items,
             drawn,
             num_units=len(units),
-            is_share=bool(((table >= 0) & (table <= 1)).all()),
+            is_share=is_share(table),
         ),
     )
 
 
-def resampled_means(
-    table: Floats, clusters: Sequence[Hashable] | None, resamples: int, seed: int
-) -> Floats:
-    """Each row's mean in every resample of the items, or of whole clusters: resamples × rows."""
-    units, sizes = unit_sums(table, clusters)
-    return _resampled(units, sizes, resamples, np.random.default_rng([seed, 1]))
-
-
-def _resampled(units: Floats, sizes: Floats, resamples: int, rng: Generator) -> Floats:
+def resampled_means(units: Floats, sizes: Floats, resamples: int, rng: Generator) -> Floats:
+    """Each format's mean in every resample of the units (items or clusters): resamples × formats."""
     order = _format_order(units)
     columns = units[:, order]
     if float(sizes.min()) == float(sizes.max()):
@@ -207,6 +200,4 @@ def _safe_interval(value: float, errors: Floats, num_units: int) -> tuple[float,
 
 def _shares(drawn: Floats) -> tuple[float, ...]:
     """How often each column is the largest; a tie counts for each of its columns in part."""
-    is_top = drawn >= drawn.max(axis=1, keepdims=True) - TIE
-    shares = (is_top / is_top.sum(axis=1, keepdims=True)).mean(axis=0)
-    return tuple(float(share) for share in shares)
+    return tuple(tops(drawn, TIE).mean(axis=0).tolist())

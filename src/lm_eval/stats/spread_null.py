@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import Floats, Generator, Ints, special
 
 MOST_CELLS = 100_000_000
@@ -133,11 +134,6 @@ def range_tail(gap: float, size: int) -> float:
     # Every two of them together bound the chance, and where it is small that is its value.
     bound = size * (size - 1) * float(special.ndtr(-gap / math.sqrt(2)))
     return min(1.0, max(0.0, tail) if tail > 1e-10 else bound)
-
-
-def is_binary(units: Floats) -> bool:
-    """Whether every score is 0 or 1."""
-    return bool(((units == 0) | (units == 1)).all())
 
 
 def _canonical(units: Floats) -> Floats:

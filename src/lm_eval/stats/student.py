@@ -13,8 +13,7 @@ MOST_EXACT = 200
 @lru_cache(maxsize=1024)
 def t_quantile(confidence: float, df: int) -> float:
     """How many standard errors to either side an interval of this ``confidence`` reaches."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
+    check_confidence(confidence)
     if df < 1:
         raise ValueError(f"Student's t needs one degree of freedom or more; got {df}.")
     if df > MOST_EXACT:
@@ -24,6 +23,12 @@ def t_quantile(confidence: float, df: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _within(middle, df) < confidence else (low, middle)
     return math.sqrt(df) * math.tan(low)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise a ``ValueError`` unless ``confidence`` lies between 0 and 1."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
 
 
 def resampled_tail(confidence: float, num_units: int) -> float:

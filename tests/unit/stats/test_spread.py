@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from lm_eval.stats import spread_null
+from lm_eval.stats.matrices import unit_sums
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread import resampled_means, spread
 
@@ -243,7 +244,7 @@ def test_resampled_means_have_the_moments_of_the_items():
     rng = np.random.default_rng(6)
     for num_items in (300, 5000):  # drawn one by one, and as weights
         for table in (no_effect(3, num_items, rng), rng.random((3, num_items))):
-            drawn = resampled_means(table, None, 8000, 1)
+            drawn = resampled_means(*unit_sums(table, None), 8000, np.random.default_rng([1, 1]))
             covariance = np.cov(table, ddof=0) / num_items
             assert np.cov(drawn, rowvar=False) == pytest.approx(
                 covariance, abs=0.08 * covariance.max()
@@ -320,7 +321,8 @@ def test_clusters_widen_the_interval():
 
 def test_clusters_of_different_sizes_weigh_by_their_items():
     table = np.array([[1, 1, 1, 1, 0.0, 1], [0, 0, 0, 1, 1, 1]])
-    drawn = resampled_means(table, ["a", "a", "a", "b", "c", "d"], 4000, 3)
+    units = unit_sums(table, ["a", "a", "a", "b", "c", "d"])
+    drawn = resampled_means(*units, 4000, np.random.default_rng([3, 1]))
     only_a = np.isclose(drawn[:, 0] - drawn[:, 1], 1)  # every draw was cluster a
     assert only_a.mean() == pytest.approx(4**-4, abs=0.004)
     assert ((drawn >= 0) & (drawn <= 1)).all()
