@@ -30,7 +30,7 @@ from lm_eval.stats.intervals import (
 )
 from lm_eval.stats.paired import mcnemar, paired
 from lm_eval.stats.power import items_needed
-from lm_eval.stats.repeats import maj_at_k, pass_at_k
+from lm_eval.stats.repeats import majority_score, pass_chance
 from lm_eval.stats.score_interval import paired_share_interval
 
 SEED = 20_261_116
@@ -121,12 +121,14 @@ def repeats(sets: int, rng: np.random.Generator) -> Iterator[Row]:
         found: Iterable[Estimate] = (mean_estimate([c / 5 for c in row]) for row in counts)
         yield simulated("score as the mean of replies", data, 0.5, found, sets)
         for k in (3, 5):
-            found = (pass_at_k(row, 5, k) for row in counts)
+            chances = [pass_chance(c, 5, k) for c in range(6)]
+            found = (mean_estimate([chances[c] for c in row]) for row in counts)
             yield simulated(f"`pass@{k}`", data, 1 - 1 / (k + 1), found, sets)
         # With wrong replies all alike, the majority of 5 is right with the chance of 3 or more.
         few = counts[: sets // 4]
         votes = [[("r", 1.0)] * c + [("w", 0.0)] * (5 - c) for c in range(6)]
-        found = (maj_at_k([votes[c] for c in row], 5) for row in few)
+        scores = [majority_score(replies, 5) for replies in votes]
+        found = (mean_estimate([scores[c] for c in row]) for row in few)
         yield simulated("`maj@5`", data, 0.5, found, len(few))
 
 

@@ -11,7 +11,7 @@ from command_line import Workplace
 
 from lm_eval.lab.stored import open_runs
 from lm_eval.stats.intervals import mean_estimate
-from lm_eval.stats.repeats import maj_at_k, pass_at_k
+from lm_eval.stats.repeats import majority_score, pass_chance
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_replies_are_averaged_for_each_doc(work: Workplace) -> None:
     assert result["acc_ci95,none"] == pytest.approx([expected.low, expected.high])
     assert result["sample_len"] == 20  # docs, not replies
     for k in (2, 5):
-        passed = pass_at_k(counts, 5, k)
+        passed = mean_estimate([pass_chance(count, 5, k) for count in counts])
         assert result[f"pass@{k},none"] == pytest.approx(passed.value)
         assert result[f"pass@{k}_ci95,none"] == pytest.approx([passed.low, passed.high])
     votes = [
@@ -54,7 +54,7 @@ def test_replies_are_averaged_for_each_doc(work: Workplace) -> None:
         for sample in samples
     ]
     for k in (3, 5):
-        voted = maj_at_k(votes, k)
+        voted = mean_estimate([majority_score(replies, k) for replies in votes])
         assert result[f"maj@{k},none"] == pytest.approx(voted.value)
         assert result[f"maj@{k}_stderr,none"] == pytest.approx(voted.stderr)
     assert found["primary_metrics"]["t"] == {"acc,none": None}

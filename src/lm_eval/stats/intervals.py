@@ -80,30 +80,6 @@ def share_estimate(k: int, n: int, confidence: float = 0.95) -> Estimate:
     return Estimate(share, stderr, low, high, n, "wilson")
 
 
-def bootstrap_estimate(
-    values: Sequence[T],
-    statistic: Callable[[Sequence[T]], float],
-    iters: int = DEFAULT_ITERS,
-    seed: int = DEFAULT_SEED,
-    confidence: float = 0.95,
-) -> Estimate:
-    """``statistic(values)`` with the percentile interval over ``iters`` resamples of the items.
-
-    The same seed gives the same numbers. ``iters`` below 2 or a single item give no interval.
-    Costs ``iters`` calls of ``statistic``; for statistics of counts, ``cells_estimate`` is faster.
-    """
-    items = list(values)
-    for place, item in enumerate(items):
-        if isinstance(item, float):
-            _check(item, f"value {place}")
-    value = _check(statistic(_some(items)), "the statistic")
-    if iters < 2 or len(items) == 1:
-        return bare(value, len(items))
-    rng = random.Random(seed)
-    draws = (statistic(rng.choices(items, k=len(items))) for _ in range(iters))
-    return _from_draws(value, draws, len(items), confidence)
-
-
 def cells_estimate(
     pairs: Iterable[Cell],
     statistic: Callable[[Mapping[Cell, int]], float],

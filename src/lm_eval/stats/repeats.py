@@ -1,7 +1,7 @@
-"""Several replies to each item: pass@k and maj@k, with items as what varies.
+"""Several replies to one item → one number: the item's part in pass@k or maj@k.
 
-Replies to one item are no items of their own. So each item first becomes one number (the chance that k
-of its replies hold a right one, or that the majority of k is right), and the interval is over items.
+Replies to one item are not independent items. So each item first becomes one number (the chance that k
+of its replies include a right one, or that the majority of k is right), and intervals are over items.
 """
 
 from __future__ import annotations
@@ -10,51 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
-from lm_eval.stats.intervals import Estimate, mean_estimate
-
 Reply = tuple[Hashable | None, float]
 """The answer that was read (None: none was, so that the reply has no vote) and its score."""
-
-
-def pass_at_k(
-    correct_counts: Sequence[int],
-    n_samples: int | Sequence[int],
-    k: int,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-) -> Estimate:
-    """The mean chance that at least one of ``k`` replies is right; unbiased for any k up to n.
-
-    ``n_samples`` replies to every item, or to each.
-    """
-    num = [n_samples] * len(correct_counts) if isinstance(n_samples, int) else list(n_samples)
-    if len(num) != len(correct_counts):
-        raise ValueError(f"{len(correct_counts)} items have {len(num)} numbers of replies.")
-    values = [pass_chance(c, n, k) for c, n in zip(correct_counts, num, strict=True)]
-    return over_items(values, clusters, confidence)
-
-
-def maj_at_k(
-    replies: Sequence[Sequence[Reply]],
-    k: int,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-) -> Estimate:
-    """The mean expected score of the answer that most of ``k`` replies give; see ``majority_score``."""
-    return over_items([majority_score(one, k) for one in replies], clusters, confidence)
-
-
-def over_items(
-    values: Sequence[float], clusters: Sequence[Hashable] | None, confidence: float = 0.95
-) -> Estimate:
-    """The mean of one number for each item, with its interval over items or over clusters of them."""
-    if clusters is None:
-        return mean_estimate(values, confidence)
-    from lm_eval.stats.clusters import clustered_estimate
-
-    return clustered_estimate(values, clusters, confidence)
 
 
 def pass_chance(correct: int, n: int, k: int) -> float:

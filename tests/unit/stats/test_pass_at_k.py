@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import mean_estimate, share_estimate
-from lm_eval.stats.repeats import maj_at_k, majority_score, pass_at_k, pass_chance
+from lm_eval.stats.intervals import mean_estimate
+from lm_eval.stats.repeats import majority_score, pass_chance
 
 RIGHT = "b"
 ANSWERS = st.lists(st.sampled_from(["a", RIGHT, "c", None]), min_size=1, max_size=7)
@@ -60,22 +59,13 @@ def test_an_answer_that_is_partly_right_counts_as_such() -> None:
 
 def test_pass_at_1_is_the_mean_of_items_and_pass_at_all_a_share() -> None:
     counts = [0, 1, 2, 4, 4, 0]
-    first = pass_at_k(counts, 4, 1)
-    assert first == mean_estimate([c / 4 for c in counts])
-    assert (first.n, first.method) == (6, "t over items, small n")  # items, not replies
-    assert pass_at_k(counts, 4, 4) == share_estimate(4, 6)
+    assert [pass_chance(c, 4, 1) for c in counts] == [c / 4 for c in counts]
+    assert [pass_chance(c, 4, 4) for c in counts] == [float(c > 0) for c in counts]
 
 
-def test_items_may_have_different_numbers_of_replies() -> None:
-    assert pass_at_k([1, 1], [2, 4], 2).value == pytest.approx((1 + 0.5) / 2)
-
-
-def test_clusters_of_items() -> None:
-    counts, clusters = [0, 1, 2, 2, 0, 1], list("aabbcc")
-    expected = clustered_estimate([0, 0.5, 1, 1, 0, 0.5], clusters)
-    assert pass_at_k(counts, 2, 1, clusters=clusters) == expected
-    votes = [replies(["b"] * c + ["a"] * (2 - c)) for c in counts]
-    assert maj_at_k(votes, 2, clusters=clusters) == expected
+def test_a_majority_of_two_shares_a_tie() -> None:
+    votes = [replies(["b"] * c + ["a"] * (2 - c)) for c in range(3)]
+    assert [majority_score(one, 2) for one in votes] == [0.0, 0.5, 1.0]
 
 
 def test_many_replies_take_no_long_time() -> None:
@@ -86,12 +76,10 @@ def test_many_replies_take_no_long_time() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: pass_at_k([1], 4, 5), "1 to 4 here; got 5"),
-        (lambda: pass_at_k([1], 4, 0), "got 0"),
-        (lambda: pass_at_k([5], 4, 1), "5 of 4"),
-        (lambda: pass_at_k([1, 2], [4], 1), "2 items have 1"),
-        (lambda: maj_at_k([[("a", 1.0)]], 2), "1 to 1 here"),
-        (lambda: pass_at_k([], 4, 1), "at least one value"),
+        (lambda: pass_chance(1, 4, 5), "1 to 4 here; got 5"),
+        (lambda: pass_chance(1, 4, 0), "got 0"),
+        (lambda: pass_chance(5, 4, 1), "5 of 4"),
+        (lambda: majority_score([("a", 1.0)], 2), "1 to 1 here"),
     ],
 )
 def test_wrong_input(call: object, text: str) -> None:
@@ -107,7 +95,7 @@ def test_the_interval_over_items_covers(k: int) -> None:
     truth = 1 - 1 / (k + 1)  # the mean of 1 − (1 − p)^k over uniform p
     covered = 0
     for counts in rng.binomial(5, chances).tolist():
-        found = pass_at_k(counts, 5, k)
+        found = mean_estimate([pass_chance(count, 5, k) for count in counts])
         assert found.low is not None
         assert found.high is not None
         covered += found.low <= truth <= found.high
