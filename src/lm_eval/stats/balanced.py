@@ -1,4 +1,4 @@
-"""Which (format, item) cells to ask when not all of them can be paid for.
+"""Which (format, item) cells to ask when the budget does not cover all of them.
 
 In: how many formats, items and cells. Out: a list of cells that treats formats alike and items alike.
 """
@@ -19,22 +19,22 @@ Cell = tuple[int, int]
 def balanced_cells(num_formats: int, num_items: int, budget: int, seed: int) -> list[Cell]:
     """``budget`` different cells.
 
-    The counts of any two formats differ by at most 1, and so do those of any two items. The cells of
-    a seed are one long list of which every budget takes the beginning: a larger budget keeps what a
-    smaller one paid for.
+    The counts of any two formats differ by at most 1, and so do those of any two items. A seed defines
+    one list of all cells, and a budget takes its beginning: a larger budget includes every cell of a
+    smaller one.
 
-    Both numbers count up side by side, each starting again at its own end. That meets every cell at
-    most once until both ends fall together; then the items move on by one. The names behind the
-    numbers and the order of these moves are random.
+    The numbers of format and item both count up, each modulo its size. No cell repeats until both are
+    back at 0 together; then the items are shifted by one. Formats, items and the order of the shifts
+    are permuted at random.
     """
     _check_budget(num_formats, num_items, budget)
     rng = np.random.default_rng(seed)
     formats, items = rng.permutation(num_formats), rng.permutation(num_items)
     shifts = rng.permutation(math.gcd(num_formats, num_items))
-    place = np.arange(budget)
-    shift = shifts[place // math.lcm(num_formats, num_items)]
-    rows = formats[place % num_formats]
-    columns = items[(place + shift) % num_items]
+    steps = np.arange(budget)
+    shift = shifts[steps // math.lcm(num_formats, num_items)]
+    rows = formats[steps % num_formats]
+    columns = items[(steps + shift) % num_items]
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 

@@ -1,11 +1,11 @@
-"""Chances of a binomial count, in plain Python: of ``k`` in ``n`` trials, and of at most ``k``."""
+"""Binomial probabilities in plain Python: of ``k`` successes in ``n`` trials, and of at most ``k``."""
 
 from __future__ import annotations
 
 import math
 
 _EXACT_UP_TO = 1000
-"""Up to so many trials the number of ways is a whole number; beyond, its logarithm will do."""
+"""Up to this many trials, coefficients are exact integers; beyond, their logarithms are used."""
 _NEGLIGIBLE = 1e-17
 
 
@@ -38,7 +38,7 @@ def at_most(k: int, n: int, p: float) -> float:
 
 
 class Tail:
-    """The chance of at most ``k`` of ``n``, moved on by one trial or one success at a time.
+    """The chance of at most ``k`` of ``n``, updated by one trial or one success at a time.
 
     ``p`` lies between 0 and 1, both excluded, and ``k`` is 0 or more.
     """
@@ -49,13 +49,13 @@ class Tail:
         self._at_k = exactly(k, n, p)
 
     def add_trial(self) -> None:
-        """One trial more, at most as many successes."""
+        """Raise ``n`` by one."""
         self.value -= self._p * self._at_k
         self._at_k *= (1 - self._p) * (self.n + 1) / (self.n + 1 - self.k)
         self.n += 1
 
     def add_success(self) -> None:
-        """As many trials, one success more at most."""
+        """Raise ``k`` by one."""
         self._at_k = self._next
         self.value += self._at_k
         self.k += 1

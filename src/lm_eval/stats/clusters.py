@@ -1,8 +1,8 @@
 """Items that come in clusters: questions on one passage, translations of one text.
 
-Items of a cluster tend to be right or wrong together, so that the clusters are what was drawn: the
+Items of a cluster tend to be right or wrong together, so the clusters are the sampled units: the
 standard error comes from their sums (CR1), and the interval from Student's t with one degree of freedom
-less than there are clusters.
+fewer than there are clusters.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def clustered_estimate(
         return mean_estimate(scores.tolist(), confidence)
     num_clusters = int(codes.max()) + 1
     if scores.min() == scores.max() and scores[0] in (0.0, 1.0):
-        found = share_estimate(num_clusters if scores[0] else 0, num_clusters, confidence)
+        wilson_share = share_estimate(num_clusters if scores[0] else 0, num_clusters, confidence)
         return Estimate(
-            *(found.value, 0.0, found.low, found.high, len(scores)),
+            *(wilson_share.value, 0.0, wilson_share.low, wilson_share.high, len(scores)),
             f"wilson over {counted(num_clusters)}",
         )
     bounds = (0.0, 1.0) if scores.min() >= 0.0 and scores.max() <= 1.0 else None
@@ -48,7 +48,7 @@ def mean_of_sums(
 ) -> Estimate:
     """The mean over items from the sums of clusters, with its CR1 error and t interval.
 
-    No interval from one cluster, or where the clusters do not differ.
+    There is no interval from a single cluster, or where the clusters do not differ.
     """
     n, num_clusters = int(sizes.sum()), len(sums)
     mean, stderr = float(sums.sum()) / n, cr1_stderr(sums, sizes)
@@ -62,7 +62,7 @@ def cr1_stderr(sums: Floats, sizes: Ints) -> float | None:
     """The standard error of the mean over items from the sums of clusters; None from a single one.
 
     √(G/(G−1) · Σ (sum of a cluster's deviations)²) / n, which is SD/√n where each item is its own
-    cluster. What is rounding counts as 0.
+    cluster. Rounding errors count as 0.
     """
     num_clusters = len(sums)
     if num_clusters < 2:
@@ -71,7 +71,7 @@ def cr1_stderr(sums: Floats, sizes: Ints) -> float | None:
     deviations = sums - sums.sum() / n * sizes
     if np.abs(deviations).max() <= 1e-12 * np.abs(sums).max():
         return 0.0
-    # A product of vectors would be shared among threads, which cost more than they save here.
+    # A dot product would start threads, which cost more than they save here.
     squares = float((deviations * deviations).sum())
     return math.sqrt(num_clusters / (num_clusters - 1) * squares) / n
 
@@ -106,7 +106,7 @@ def is_plain(codes: Ints) -> bool:
 
 
 def counted(num_clusters: int) -> str:
-    """``12 clusters, few clusters``; the warning stands below 30."""
+    """``12 clusters, few clusters``; the warning is for fewer than 30."""
     few = ", few clusters" if num_clusters < FEW_CLUSTERS else ""
     return f"{num_clusters} cluster{'s' if num_clusters > 1 else ''}{few}"
 

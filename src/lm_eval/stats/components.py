@@ -1,7 +1,7 @@
-"""How much of a score's uncertainty comes from the items, and how much from the format.
+"""How much of a score's uncertainty comes from the items and how much from the format.
 
-In: scores by format and item, both seen as drawn from many more. Out: ``Components``, the parts of a
-two-way analysis of variance, and the standard errors that follow.
+In: scores by format and item, both taken as random samples. Out: ``Components``, the variance components
+of a two-way analysis of variance and the standard errors that follow from them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lm_eval.stats.student import check_confidence
 class Components:
     """A score over formats and items, with the variances behind its standard errors.
 
-    A negative estimate of a variance counts as 0. The standard errors are those of the score that all
-    formats and all items of their kind would give.
+    A negative estimate of a variance counts as 0. The standard errors are about the score over all
+    formats and all items of these kinds.
     """
 
     mean: float
@@ -35,19 +35,19 @@ class Components:
     var_item: float
     """Between items, over all formats."""
     var_rest: float
-    """What is left in a cell: items that a format suits better or worse, and chance."""
+    """The residual of a cell: interaction of format and item, and noise."""
     stderr_mean: float
     """Of the mean over these formats."""
     stderr_one_format: float
-    """Of the score under one format, taken at random: the choice of format is part of it."""
+    """Of the score under one format chosen at random; includes the choice of format."""
     stderr_items: float
-    """Of the score under one format if that format is all one asks about: items only."""
+    """Of the score under one fixed format; items only."""
     df_mean: float
     df_one_format: float
-    """Degrees of freedom (Satterthwaite): few formats say little about their variance."""
+    """Degrees of freedom (Satterthwaite); few formats give few."""
     error_item: float
     error_rest: float
-    """The variance of a mean over these items due to items, and due to the rest under one format."""
+    """The variance of a mean over these items due to items, and to the residual under one format."""
 
     @property
     def share_format(self) -> float | None:
@@ -60,7 +60,7 @@ class Components:
         return self._estimate(self.mean, self.stderr_mean, self.df_mean, confidence)
 
     def one_format(self, score: float, confidence: float = 0.95) -> Estimate:
-        """``score`` under one format, with an interval that holds the choice of that format, too."""
+        """``score`` under one format, with an interval that includes the choice of that format."""
         return self._estimate(score, self.stderr_one_format, self.df_one_format, confidence)
 
     def formats_needed(self, stderr: float) -> int | None:
@@ -153,15 +153,15 @@ def _mean_errors(centred: Floats, clusters: Sequence[Hashable] | None) -> Floats
 
 
 def _satterthwaite(weights: Sequence[float], parts: Sequence[float], dfs: Sequence[float]) -> float:
-    """The degrees of freedom of a weighted sum of mean squares, at least those of the fewest."""
+    """The degrees of freedom of a weighted sum of mean squares, within the range of ``dfs``."""
     terms = [weight * part for weight, part in zip(weights, parts, strict=True)]
     noise = math.fsum(term**2 / df for term, df in zip(terms, dfs, strict=True))
     if noise == 0:
         return float(max(dfs))
-    found = math.fsum(terms) ** 2 / noise
-    return min(max(found, float(min(dfs))), float(max(dfs)))
+    df_of_sum = math.fsum(terms) ** 2 / noise
+    return min(max(df_of_sum, float(min(dfs))), float(max(dfs)))
 
 
 def _positive(value: float) -> float:
-    """Rounding leaves 1e-17 where scores do not differ; a variance has no sign."""
+    """``value``, or 0 where it is negative or a rounding error."""
     return value if value > 1e-15 else 0.0

@@ -1,9 +1,9 @@
-"""What a few right and wrong answers say about every format and every item.
+"""What a few right and wrong answers tell about every format and every item.
 
 In: seen cells and their outcomes. Out: draws from the posterior of a logistic model with crossed
-effects, ``logit P = t_format + b_item``. The effects of items are normal. Those of formats are
-normal too, but for a share of broken formats with a mean and a width of their own. What stands in a
-format's slots has no part in it: as features, the slots made no estimate better that was tried, and
+effects, ``logit P = t_format + b_item``. The effects of items are normal. Those of formats are normal
+too, but for a share of broken formats with a mean and a width of their own. The values of a format's
+slots are not part of the model: as features they improved none of the estimates tried, and made
 intervals of the spread too narrow.
 
 A Metropolis sampler with several chains as the last axis of every array. A grid of Laplace
@@ -42,7 +42,7 @@ SWEEPS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class SeenCells:
     """Seen cells, sorted by format; formats and items are numbered among those that were seen."""
 
     formats: Ints
@@ -62,10 +62,10 @@ class Draws:
     chains: int
 
 
-class Sampler:
-    """Chains that walk through the posterior; ``run`` gives the draws."""
+class PosteriorSampler:
+    """Metropolis chains over the posterior; ``run`` returns the draws."""
 
-    def __init__(self, cells: Cells, seed: int, chains: int = CHAINS) -> None:
+    def __init__(self, cells: SeenCells, seed: int, chains: int = CHAINS) -> None:
         self.cells = cells
         self.chains = chains
         self.rng = np.random.default_rng(seed)
@@ -80,7 +80,7 @@ class Sampler:
         self._start()
 
     def _start(self) -> None:
-        """Chains far apart from each other: sizes of effects between small and large."""
+        """Start the chains far apart from each other, with small to large effects."""
         rng, chains = self.rng, self.chains
         rate = (self.cells.outcomes.sum() + 0.5) / (len(self.cells.outcomes) + 1)
         level = np.log(rate / (1 - rate)) + 0.3 * rng.standard_normal(chains)
@@ -180,7 +180,7 @@ class Sampler:
         self.likelihood = np.where(is_taken[self.cells.items], likelihood, self.likelihood)
 
     def _move_between(self) -> None:
-        """Shift all formats one way and all items the other: the outcomes cannot tell."""
+        """Shift all formats one way and all items the other, which leaves the likelihood unchanged."""
         tight_items, tight_level = np.exp(-2.0 * self.state[ITEMS]), LEVEL_SD**-2
         tightness = self.num_items * tight_items + tight_level
         mean = (self.b.sum(axis=0) * tight_items - self.state["level"] * tight_level) / tightness
@@ -196,7 +196,7 @@ class Sampler:
         self._try("all", self.t + shift, self.b, {"level": level + shift}, prior)
 
     def _scale_sound(self, is_broken: Bools) -> None:
-        """Stretch the effects of sound formats with their size: their own density stays as it is."""
+        """Stretch the effects of sound formats together with their size, which keeps their density."""
         log_scale = self.steps["scale_t"] * self.rng.standard_normal(self.chains)
         centre = self.state["level"]
         stretched = centre + (self.t - centre) * np.exp(log_scale)
@@ -215,14 +215,14 @@ class Sampler:
         self._try("shift_t", self.t + step * is_broken, self.b, changed, prior)
 
     def _draw_broken(self) -> Bools:
-        """Which formats are broken, a draw given their effects."""
+        """Draw which formats are broken, given their effects."""
         residual = self.t - self.state["level"]
         odds = effects.broken_odds(residual, self.state)
         is_broken: Bools = self.rng.random(residual.shape) * (1.0 + np.exp(-odds)) < 1.0
         return is_broken
 
     def _scale_items(self) -> None:
-        """Stretch the items' effects with their size: their own density stays as it is."""
+        """Stretch the items' effects together with their size, which keeps their density."""
         log_scale = self.steps["scale_b"] * self.rng.standard_normal(self.chains)
         changed = {ITEMS: self.state[ITEMS] + log_scale}
         prior = half_normal(changed[ITEMS], SIZE_ITEMS)
@@ -230,7 +230,7 @@ class Sampler:
         self._try("scale_b", self.t, self.b * np.exp(log_scale), changed, prior)
 
     def _try(self, name: str, t: Floats, b: Floats, changed: State, prior: Floats) -> None:
-        """Take the proposed effects where the posterior allows; ``prior`` is what the prior gains."""
+        """Accept or reject proposed effects in each chain; ``prior`` is the change of the log prior."""
         likelihood = self._likelihood(t, b)
         is_taken = self._accepts((likelihood - self.likelihood).sum(axis=0) + prior)
         self._adapt(name, is_taken)
@@ -253,14 +253,14 @@ class Sampler:
     # --- steps -----------------------------------------------------------------------------------
 
     def _stride(self) -> float:
-        """Steps mostly of the usual size, some small and some far, to cross between modes."""
+        """A scale of proposals: mostly the usual size, some small, some large to cross between modes."""
         return float(self.rng.choice([0.7, 1.7, 1.7, 4.0]))
 
     def _accepts(self, gained: Floats) -> Bools:
         return np.log(self.rng.random(gained.shape)) < gained
 
     def _adapt(self, name: str, is_taken: Bools) -> None:
-        """While warming up, steer each step's size to accept about four proposals in ten."""
+        """During warm-up, adapt the step sizes so that about four proposals in ten are accepted."""
         if self.gain:
             self.steps[name] = self.steps[name] * np.exp(2.0 * self.gain * (is_taken - 0.4))
 

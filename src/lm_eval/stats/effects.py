@@ -1,7 +1,7 @@
-"""How effects of formats and items are distributed before any answer is seen.
+"""The prior of the effects of formats and items.
 
-In: effects and the parameters of their distribution, chains as the last axis. Out: log densities,
-but for constants. Sizes are in logits.
+In: effects and the parameters of their distribution, chains as the last axis. Out: log densities
+up to a constant. Sizes are in logits.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ ITEMS = "log_items"
 
 
 def normal(value: Floats, log_size: Floats) -> Floats:
-    """N(0, size²)."""
+    """The log density of N(0, size²)."""
     density: Floats = -0.5 * (value * np.exp(-log_size)) ** 2 - log_size
     return density
 
 
 def half_normal(log_size: Floats, scale: float) -> Floats:
-    """A half-normal size, as a density of its logarithm."""
+    """The log density of a half-normal size, in terms of its logarithm."""
     return log_size - 0.5 * (np.exp(log_size) / scale) ** 2
 
 
 def of_formats(residual: Floats, state: State) -> Floats:
-    """Every format's effect beyond the level, sound or broken."""
+    """The log density of each format's effect beyond the level: sound and broken formats mixed."""
     share = state["logit_share"]
     log_share = -np.logaddexp(0.0, -share)
     sound = log_share - share + normal(residual, state["log_formats"])
@@ -51,7 +51,7 @@ def broken_odds(residual: Floats, state: State) -> Floats:
 
 
 def of_parameters(state: State) -> Floats:
-    """The parameters of the formats' effects."""
+    """The log density of the parameters of the formats' effects."""
     share = state["logit_share"]
     log_share = -np.logaddexp(0.0, -share)
     return (

@@ -16,7 +16,7 @@ import numpy as np
 
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.balanced import Cell, balanced_cells, check_cells
-from lm_eval.stats.crossed import CHAINS, SWEEPS, Cells, Draws, Sampler
+from lm_eval.stats.crossed import CHAINS, SWEEPS, Draws, PosteriorSampler, SeenCells
 from lm_eval.stats.filling import Grid, broken_share, fit_checks, row_means, seen_cells
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
 from lm_eval.stats.numeric import Floats
@@ -29,19 +29,19 @@ CONFIDENCE = 0.95
 EXACT = "all cells seen"
 CALIBRATED = "posterior, calibrated by simulation"
 APPROXIMATE = "posterior, approximate"
-"""Outside of what was simulated: few formats, few cells for each, graded scores."""
+"""Outside the simulated range: few formats, few cells for each, or graded scores."""
 
-MANY_CELLS = 10_000  # they tell enough for half the chains
+MANY_CELLS = 10_000  # enough data to do with half the chains
 FEW_FORMATS, FEW_PER_FORMAT = 20, 4
 OFF = 0.01
 LIKELY = 0.5
 FAR_APART = 1.2
 
-# How much wider than the posterior's an interval is drawn, so that "95 %" holds over the simulated
-# data of benchmarks/few_cells.py, which prints the factors needed and what the intervals cover. Chosen
-# after seeing its seeds 0 to 11 and 2000 to 2007, that of the mean after broken formats and clusters of
-# items as well, that of the spread after heavy tails (seeds 6000 to 6005 and 6060 to 6065), where one
-# format far from all others is taken for luck: check them on others.
+# The factor by which an interval is widened beyond the posterior's, so that "95 %" holds on the
+# simulated data of benchmarks/few_cells.py, which prints the factors needed and the coverage. Chosen
+# on its seeds 0 to 11 and 2000 to 2007; that of the mean also on broken formats and clusters of items;
+# that of the spread also on heavy tails (seeds 6000 to 6005 and 6060 to 6065), where a single outlying
+# format is taken for luck. Check them on other seeds.
 WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.45, "format": 1.2}
 
 
@@ -55,7 +55,7 @@ class Distribution:
     spread: Estimate
     """Best minus worst."""
     per_format: tuple[Estimate, ...]
-    """How good each format is; drawn towards the others, so their own spread is too small."""
+    """The score of each format, shrunk towards the others; so the spread among these is too small."""
     ordered: tuple[float, ...]
     """The expected worst score, second worst, … best: the distribution itself."""
     seen_mean: float
@@ -84,7 +84,7 @@ def estimate_distribution(
     """The distribution of the formats' scores over all ``num_items`` items.
 
     ``outcomes`` are scores between 0 and 1, one per cell. The same seed gives the same numbers. With
-    every cell seen the scores are the plain means, without uncertainty.
+    every cell seen, the scores are the plain means, without uncertainty.
     """
     grid = _grid(cells, outcomes, num_formats, num_items)
     if len(grid.outcomes) == num_formats * num_items:
@@ -92,7 +92,7 @@ def estimate_distribution(
         return _summary(grid, scores[:, None], ())
     seen = seen_cells(grid)
     chains = CHAINS if len(cells) <= MANY_CELLS else CHAINS // 2
-    sampled = Sampler(seen, seed, chains).run(keep=_per_chain(draws, chains))
+    sampled = PosteriorSampler(seen, seed, chains).run(keep=_per_chain(draws, chains))
     means = row_means(grid, seen, sampled, seed)
     return _summary(grid, means, tuple(_warnings(grid, seen, sampled, means, seed)))
 
@@ -137,7 +137,7 @@ def _method(grid: Grid) -> str:
 
 
 def _estimate(draws: Floats, n: int, kind: str, method: str) -> Estimate:
-    """The mean of the draws; their interval, wider than it is by the factor for this kind."""
+    """The mean of the draws and their interval, widened by the factor for this kind of figure."""
     wider = WIDER[kind]
     if len(draws) == 1:
         value = float(draws[0])
@@ -149,8 +149,10 @@ def _estimate(draws: Floats, n: int, kind: str, method: str) -> Estimate:
     return Estimate(value, float(draws.std(ddof=1)), max(0.0, low), min(1.0, high), n, method)
 
 
-def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Floats, seed: int) -> Iterator[str]:
-    """What makes the figures less certain than their intervals say."""
+def _warnings(
+    grid: Grid, seen: SeenCells, sampled: Draws, means: Floats, seed: int
+) -> Iterator[str]:
+    """Why the figures may be less certain than their intervals say."""
     per_format = len(grid.outcomes) / grid.num_formats
     if per_format < FEW_PER_FORMAT:
         cells = f"{per_format:.1f}".removesuffix(".0") + (" cell" if per_format == 1 else " cells")
@@ -170,7 +172,7 @@ def _warnings(grid: Grid, seen: Cells, sampled: Draws, means: Floats, seed: int)
         )
 
 
-def _tail_warnings(grid: Grid, seen: Cells, sampled: Draws, seed: int) -> Iterator[str]:
+def _tail_warnings(grid: Grid, seen: SeenCells, sampled: Draws, seed: int) -> Iterator[str]:
     double = min(2 * len(grid.outcomes), grid.num_formats * grid.num_items)
     more = f"quantiles and spread may be off. Double the budget to {double} cells."
     if not all(OFF <= check <= 1 - OFF for check in fit_checks(seen, sampled, seed)):
@@ -184,7 +186,7 @@ def _tail_warnings(grid: Grid, seen: Cells, sampled: Draws, seed: int) -> Iterat
 
 
 def _r_hat(draws: Floats, chains: int) -> float:
-    """How much farther apart the draws of all chains lie than those of one; 1 if no farther."""
+    """R-hat: how much more the draws vary over all chains than within one; 1 if the chains agree."""
     by_chain = draws.reshape(chains, -1)
     within = by_chain.var(axis=1, ddof=1).mean()
     if within == 0.0:
@@ -197,7 +199,7 @@ def _r_hat(draws: Floats, chains: int) -> float:
 def _grid(
     cells: Sequence[Cell], outcomes: Sequence[float], num_formats: int, num_items: int
 ) -> Grid:
-    """The cells in order, after a look at each."""
+    """The cells, checked and sorted by format and item."""
     scores = np.asarray(outcomes, dtype=float)
     if len(cells) != len(scores) or not len(cells):
         raise UsageError(

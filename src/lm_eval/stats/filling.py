@@ -1,4 +1,4 @@
-"""Cells that nobody asked, drawn from what the asked ones say; and whether the model fits these.
+"""Draws of the cells that were not asked, given those that were; and checks of the model's fit.
 
 In: a grid with some of its cells seen, and posterior draws of ``crossed``. Out: for every draw, each
 format's score over all items.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from lm_eval.stats.crossed import Cells, Draws
+from lm_eval.stats.crossed import Draws, SeenCells
 from lm_eval.stats.effects import ITEMS
 from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import Floats, Generator, Ints
@@ -20,9 +20,10 @@ from lm_eval.stats.numeric import Floats, Generator, Ints
 NODES = 400
 """Beyond this many items, those with nearly the same difficulty are counted together."""
 MOST = 4_000_000
-"""So many cells are drawn again to check the fit, in as many draws as that allows."""
+"""At most this many cells are drawn again to check the fit; every n-th draw is used beyond that."""
 FAR, SOME = 2.5, 0.03
-"""A group of formats lies apart at so many of the others' deviations, from this share on."""
+"""A group of formats counts as apart if it lies this many standard deviations of the others away and
+makes up this share of all formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +43,17 @@ class Grid:
         return is_binary(self.outcomes)
 
 
-def seen_cells(grid: Grid) -> Cells:
+def seen_cells(grid: Grid) -> SeenCells:
     """The grid's cells with formats and items numbered among those that were seen."""
     _, formats = np.unique(grid.formats, return_inverse=True)
     _, items = np.unique(grid.items, return_inverse=True)
-    return Cells(formats, items, grid.outcomes, 1.0 / dispersion(grid))
+    return SeenCells(formats, items, grid.outcomes, 1.0 / dispersion(grid))
 
 
 def dispersion(grid: Grid) -> float:
-    """How much graded scores vary about their format and item, as a share of right and wrong.
+    """The variance of graded scores given format and item, relative to that of right-or-wrong scores.
 
-    1 for right and wrong, and where too few cells are seen to tell.
+    1 for right-or-wrong scores, and where too few cells were seen to estimate it.
     """
     if grid.is_binary:
         return 1.0
@@ -70,7 +71,7 @@ def dispersion(grid: Grid) -> float:
     return float(np.clip(rest / (inside * (1 - inside)).mean(), 0.02, 1.0))
 
 
-def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Floats:
+def row_means(grid: Grid, seen: SeenCells, draws: Draws, seed: int) -> Floats:
     """Formats × draws: each format's score over all items, with unseen cells drawn."""
     rng = np.random.default_rng((seed, 1))
     effects = _all_formats(grid, draws, rng)
@@ -78,29 +79,29 @@ def row_means(grid: Grid, seen: Cells, draws: Draws, seed: int) -> Floats:
     sums = _by_format(grid, grid.outcomes)
     unseen = grid.num_items - counts
     means = np.empty_like(effects)
-    for place, (nodes, sizes) in enumerate(_difficulties(grid, draws, rng)):
-        t = effects[:, place]
+    for draw, (nodes, sizes) in enumerate(_difficulties(grid, draws, rng)):
+        t = effects[:, draw]
         chances = expit(t[:, None] + nodes)
-        known = expit(t[grid.formats] + draws.items[seen.items, place])
+        known = expit(t[grid.formats] + draws.items[seen.items, draw])
         right = chances @ sizes - _by_format(grid, known)
         noise = (chances * (1 - chances)) @ sizes - _by_format(grid, known * (1 - known))
         noise = np.sqrt(np.maximum(noise, 0.0) / seen.weight)
         drawn = right + noise * rng.standard_normal(grid.num_formats)
         if grid.is_binary:
             drawn = np.rint(drawn)
-        means[:, place] = (sums + np.clip(drawn, 0.0, unseen)) / grid.num_items
+        means[:, draw] = (sums + np.clip(drawn, 0.0, unseen)) / grid.num_items
     return means
 
 
 def _all_formats(grid: Grid, draws: Draws, rng: Generator) -> Floats:
-    """Effects of all formats: the seen ones as drawn, the others as formats are in general."""
+    """Effects of all formats: seen ones from the posterior, others from the fitted population."""
     effects = new_formats(grid.num_formats, draws, rng)
     effects[np.unique(grid.formats)] = draws.formats
     return effects
 
 
 def new_formats(count: int, draws: Draws, rng: Generator) -> Floats:
-    """Effects of formats that were not seen, sound or broken."""
+    """Effects of ``count`` new formats, sound or broken, drawn from the fitted population."""
     state = draws.parameters
     shape = (count, len(state["level"]))
     is_broken = rng.random(shape) < expit(state["logit_share"])
@@ -110,13 +111,13 @@ def new_formats(count: int, draws: Draws, rng: Generator) -> Floats:
 
 
 def _difficulties(grid: Grid, draws: Draws, rng: Generator) -> Iterator[tuple[Floats, Ints]]:
-    """For each draw the items' effects, and how many items have each."""
+    """For each draw, the items' effects (similar ones averaged) and how many items share each."""
     seen_count = draws.items.shape[0]
     sizes = np.exp(draws.parameters[ITEMS])
     bounds = np.linspace(0, grid.num_items, min(NODES, grid.num_items) + 1).astype(int)
-    for place, size in enumerate(sizes):
+    for seen_items, size in zip(draws.items.T, sizes, strict=True):
         others = size * rng.standard_normal(grid.num_items - seen_count)
-        items = np.sort(np.concatenate([draws.items[:, place], others]))
+        items = np.sort(np.concatenate([seen_items, others]))
         together = np.diff(bounds)
         yield np.add.reduceat(items, bounds[:-1]) / together, together
 
@@ -125,10 +126,10 @@ def _by_format(grid: Grid, values: Floats) -> Floats:
     return np.bincount(grid.formats, values, minlength=grid.num_formats).astype(float, copy=False)
 
 
-def fit_checks(seen: Cells, draws: Draws, seed: int) -> tuple[float, float]:
-    """How often new formats of the model have rows that vary less, and have shorter tails, than seen.
+def fit_checks(seen: SeenCells, draws: Draws, seed: int) -> tuple[float, float]:
+    """Posterior predictive checks: how often replicated formats vary less, and have shorter tails.
 
-    Near 0 or 1: formats are not distributed as the model assumes.
+    A value near 0 or 1 means that formats are not distributed as the model assumes.
     """
     rng = np.random.default_rng((seed, 2))
     starts = np.flatnonzero(np.diff(seen.formats, prepend=-1))
@@ -156,12 +157,12 @@ def _moments(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _share_below(drawn: Floats, observed: Floats) -> float:
-    """Equal ones count half."""
+    """The share of draws below the observed value; ties count half."""
     return float(((drawn < observed).mean() + (drawn <= observed).mean()) / 2)
 
 
 def broken_share(draws: Draws) -> tuple[float, float]:
-    """How likely a group of formats is that scores far from the others, and its share of all."""
+    """The probability that some formats score far from the others, and the share of such formats."""
     state = draws.parameters
     share = expit(state["logit_share"])
     is_apart = np.abs(state["shift"]) > FAR * np.exp(state["log_formats"])

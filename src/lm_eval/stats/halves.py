@@ -1,7 +1,7 @@
-"""Items in two halves: what one half chooses or ranks, seen on the other.
+"""Split halves: choose or rank on one half of the items, score on the other.
 
-The best of many noisy scores looks better than it is. Chosen on one half of the items and scored on
-the other, it does not.
+The best of many noisy scores looks better than it is, unless it is chosen on one half of the items and
+scored on the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def split_half_spread(units: Floats, sizes: Floats, splits: int, rng: Generator)
     """Best minus worst with both chosen on one half of the units and scored on the other.
 
     ``units`` has the sums of the scores, units (items or clusters) × formats, ``sizes`` the items in
-    each. The mean over random splits, each used both ways round; formats that tie share the choice. It
+    each. The mean over random splits, each used both ways; formats that tie share the choice. It
     is 0 on average where formats do not differ, and may be negative. None with fewer than two units.
     """
     if len(units) < 2:
@@ -29,7 +29,7 @@ def split_half_spread(units: Floats, sizes: Floats, splits: int, rng: Generator)
 def half_means(units: Floats, sizes: Floats, splits: int, rng: Generator) -> tuple[Floats, Floats]:
     """Each column's mean on the two halves of random splits of the units: splits × columns, twice.
 
-    The order of the units makes no difference to what is drawn.
+    What is drawn does not depend on the order of the units.
     """
     distinct, counts = kinds(np.column_stack([units, sizes]))
     sums = np.repeat(distinct, counts, axis=0)

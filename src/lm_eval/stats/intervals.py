@@ -1,7 +1,7 @@
 """A score with its standard error and 95 % interval.
 
 In: per-item numbers, counts, or (gold, prediction) pairs. Out: an ``Estimate``. Nothing here knows
-what the numbers stand for.
+what the numbers mean.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Estimate:
 def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     """The mean of per-item scores.
 
-    Scores that are all 0 or 1 get Wilson's interval, others one of Student's t. Below 30 items that
-    one may be too narrow for skewed scores, so its method says ``t over items, small n`` there. It is
+    Scores that are all 0 or 1 get Wilson's interval, others Student's t. With fewer than 30 items the
+    latter may be too narrow for skewed scores, so its method then says ``t over items, small n``. It is
     clipped to [0, 1] only if every score lies in [0, 1]. Items that do not differ give no interval,
     unless they are 0 or 1.
     """
@@ -89,8 +89,8 @@ def cells_estimate(
 ) -> Estimate:
     """A bootstrap for statistics of a confusion table: ``statistic`` gets cell → count.
 
-    Resampling items is the same as drawing the counts of the cells at once (a multinomial draw),
-    which makes the cost grow with the number of cells, not of items.
+    Resampling items is the same as drawing the counts of the cells (a multinomial draw), so the cost
+    grows with the number of cells, not of items.
     """
     cells = Counter(pairs)
     n = sum(cells.values())
@@ -115,7 +115,7 @@ def macro_f1_estimate(
 def macro_f1(cells: Mapping[Cell, int]) -> float:
     """The plain mean of the F1 of every class that occurs as gold or as prediction.
 
-    A prediction of None is no class of its own: it costs its gold class recall.
+    A prediction of None is not a class: it only lowers the recall of its gold class.
     """
     hits: Counter[Hashable] = Counter()
     seen: Counter[Hashable] = Counter()
@@ -136,7 +136,7 @@ def pooled_estimate(
     """The score of a group from the scores of its tasks, as EleutherAI's harness 0.4.13 has it.
 
     Weighted by the tasks' item counts, with the pooled standard error; or their plain mean. The
-    standard error is None as soon as one member has none.
+    standard error is None if any member has none.
     """
     _some(members)
     sizes = [member.n for member in members]
@@ -204,7 +204,7 @@ def _some(values: T) -> T:
 
 
 def _finite(values: Sequence[float]) -> list[float]:
-    return [_check(value, f"value {place}") for place, value in enumerate(_some(list(values)))]
+    return [_check(value, f"value {index}") for index, value in enumerate(_some(list(values)))]
 
 
 def _check(value: float, what: str) -> float:
@@ -217,7 +217,7 @@ def _check(value: float, what: str) -> float:
 def _from_draws(value: float, draws: Iterable[float], n: int, confidence: float) -> Estimate:
     tail = resampled_tail(confidence, n)
     ordered = sorted(
-        _check(draw, f"the statistic of resample {place}") for place, draw in enumerate(draws)
+        _check(draw, f"the statistic of resample {index}") for index, draw in enumerate(draws)
     )
     low, high = _percentile(ordered, tail), _percentile(ordered, 1.0 - tail)
     return Estimate(value, statistics.stdev(ordered), low, high, n, "bootstrap")
@@ -225,15 +225,15 @@ def _from_draws(value: float, draws: Iterable[float], n: int, confidence: float)
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
     """Linear between neighbours, as numpy's default."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
 def _resample(cells: Mapping[Cell, int], n: int, rng: random.Random) -> Mapping[Cell, int]:
     """Cell counts of one resample of n items."""
-    if n <= 100 * len(cells):  # so many cells that drawing items one by one is cheaper
+    if n <= 100 * len(cells):  # with this many cells, drawing items one by one is cheaper
         bounds = list(accumulate(cells.values()))
         return Counter(rng.choices(list(cells), cum_weights=bounds, k=n))
     drawn: dict[Cell, int] = {}

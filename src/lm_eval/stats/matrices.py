@@ -1,7 +1,7 @@
-"""Tables of scores as the statistics take them: checked, and added up by cluster.
+"""Tables of scores as input of the statistics: checked, and summed by cluster.
 
 In: scores by format and item, and the cluster of each item where there are any. Out: arrays of
-floats, or a ``ValueError`` that says which number cannot be used.
+floats, or a ``ValueError`` that names the number that cannot be used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def score_matrix(scores: ArrayLike, *, dims: tuple[str, ...] = ("format", "item"
         raise ValueError(f"These statistics need scores as {shape}; got the shape {table.shape}.")
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
-        where = ", ".join(f"{name} {place}" for name, place in zip(dims, bad[0], strict=True))
+        where = ", ".join(f"{name} {index}" for name, index in zip(dims, bad[0], strict=True))
         raise ValueError(f"Scores must be finite numbers, but {where} is {table[tuple(bad[0])]}.")
     return table
 

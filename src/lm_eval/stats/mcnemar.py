@@ -1,8 +1,8 @@
-"""McNemar's exact test of two right-or-wrong scores on the same items, and what it can find.
+"""McNemar's exact test of two right-or-wrong scores on the same items, and its power.
 
-Only discordant items count: right under one, wrong under the other. Given their number, wins are those
-of a fair coin if there is no difference. What the test finds is added up over every number of
-discordant items that there may be.
+Only discordant items count: right under one, wrong under the other. Given their number, wins are
+binomial with chance 1/2 if there is no difference. The power is summed over every number of discordant
+items that may occur.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from lm_eval.stats.binomial import Tail, at_most, exactly
 from lm_eval.stats.power import ALPHA, POWER, items_needed
 
 MOST_DISCORDANT = 200_000
-"""Beyond so many discordant items the usual formula says the same, and adding up takes long."""
+"""Beyond this many discordant items the normal formula gives the same result, and the sum is slow."""
 _WIDTH = 8.5
-"""Standard errors around the mean beyond which nothing is left to add up."""
+"""Standard errors around the mean beyond which terms of the sum are negligible."""
 _FEW = 30
 _NEARLY = 1 - 1e-12
 _STEPS = 32
 _SMOOTH = 100
 _TEETH = 20
-"""Where the number of discordant items is all but known (its variance lies below ``_SMOOTH``), power
-falls by a hair from one number of items to the next: so many of these are looked at."""
+"""Where the number of discordant items hardly varies (variance below ``_SMOOTH``), power is a sawtooth
+in the number of items: this many further numbers are checked."""
 
 
 def mcnemar(wins: int, losses: int) -> tuple[float, float]:
     """McNemar's exact two-sided p, and its mid-p; 1 for both where nothing is discordant.
 
-    The mid-p takes half of the chance of the very outcome that was seen.
+    The mid-p counts only half of the chance of the observed outcome.
     """
     num = wins + losses
     if num == 0:
@@ -58,9 +58,9 @@ def exact_power(
         return None
     wins = min(_NEARLY, (1 + abs(difference) / discordant) / 2)
     return math.fsum(
-        weight * found
-        for weight, found in zip(
-            _weights(n, discordant), _found(_range(n, discordant), wins, alpha), strict=True
+        weight * power
+        for weight, power in zip(
+            _weights(n, discordant), _powers(_range(n, discordant), wins, alpha), strict=True
         )
     )
 
@@ -101,8 +101,8 @@ def exact_detectable(
 ) -> float | None:
     """The smallest true difference that the test finds on ``n`` items with this power.
 
-    A difference beyond ``discordant``, up to ``largest``, is one of as many discordant items. None
-    where not even the largest will do, and where discordant items are very many.
+    A difference beyond ``discordant``, up to ``largest``, implies that large a share of discordant
+    items. None where not even the largest is found, and where discordant items are very many.
     """
 
     def finds(difference: float) -> bool:
@@ -127,7 +127,7 @@ def _check(difference: float, discordant: float) -> None:
 
 
 def _range(n: int, share: float) -> range:
-    """The numbers of discordant items that there may be, but for a negligible chance."""
+    """The numbers of discordant items that occur with more than a negligible chance."""
     half = _WIDTH * math.sqrt(n * share * (1 - share)) + _FEW  # small counts have long tails
     return range(max(0, math.floor(n * share - half)), min(n, math.ceil(n * share + half)) + 1)
 
@@ -136,13 +136,13 @@ def _weights(n: int, share: float) -> Iterator[float]:
     return (exactly(num, n, share) for num in _range(n, share))
 
 
-def _found(nums: range, wins: float, alpha: float) -> Iterator[float]:
+def _powers(nums: range, wins: float, alpha: float) -> Iterator[float]:
     """For each number of discordant items, the chance that p is below ``alpha``."""
     tails: tuple[Tail, ...] = ()
     for num in nums:
         if not tails:
             critical = _critical(num, alpha)
-            if critical < 0:  # not even all of them on one side will do
+            if critical < 0:  # not significant even with all of them on one side
                 yield 0.0
                 continue
             tails = tuple(Tail(critical, num, p) for p in (0.5, wins, 1 - wins))

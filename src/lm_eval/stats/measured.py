@@ -1,4 +1,4 @@
-"""A statistic with its interval over resamples, or the reason why there is none."""
+"""A statistic with its bootstrap interval, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lm_eval.stats.numeric import Floats, np
 from lm_eval.stats.student import resampled_tail
 
 DEFINED_SHARE = 0.9
-"""Below this share of resamples in which the statistic is defined, there is no interval."""
+"""If the statistic is defined in less than this share of the resamples, it gets no interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,9 @@ class Measured:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        found = self.estimate
         shown = {"value": None, "low": None, "high": None, "stderr": None, "n": 0, "method": "none"}
-        if found is not None:
-            shown = {name: getattr(found, name) for name in shown}
+        if self.estimate is not None:
+            shown = {name: getattr(self.estimate, name) for name in shown}
         return {**shown, "reason": self.reason} if self.reason else shown
 
 
@@ -43,10 +42,10 @@ def from_resamples(
     of: str = "items",
     confidence: float = 0.95,
 ) -> Measured:
-    """``value`` with the percentile interval of ``draws``, of which those that are NaN are left out.
+    """``value`` with the percentile interval of ``draws``; draws that are NaN are ignored.
 
-    ``of`` names what was resampled and ``num_units`` counts it; ``n`` is what the estimate counts. The
-    fewer units there are, the fewer draws are left out at the ends (``resampled_tail``).
+    ``of`` names what was resampled and ``num_units`` is its number; ``n`` is the ``n`` of the
+    estimate. The fewer units there are, the smaller the tails that are cut off (``resampled_tail``).
     """
     if len(draws) < 2 or num_units < 2:
         return Measured(bare(value, n), f"no interval: it takes two {of} and two draws")

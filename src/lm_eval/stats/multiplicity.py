@@ -1,8 +1,8 @@
 """Several tests at once: p-values adjusted for their number, and one test over all formats.
 
-Holm's keep the chance of any false finding at the level; Benjamini and Hochberg's keep the share of
-false ones among the findings, which suits large sweeps. Adjusted values compare with the level as plain
-p-values do.
+Holm's method bounds the chance of any false finding, Benjamini and Hochberg's the share of false ones
+among the findings, which suits large sweeps. Adjusted p-values are compared with the level as plain ones
+are.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from lm_eval.stats.numeric import ArrayLike, Floats, np, special
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted by Holm for being several, in their order."""
+    """The p-values adjusted by Holm's method, in their order."""
     order = _ascending(p_values)
-    steps = [(len(order) - above) * p_values[place] for above, place in enumerate(order)]
+    steps = [(len(order) - above) * p_values[index] for above, index in enumerate(order)]
     return _in_place(order, accumulate(steps, max))
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for the share of false findings, in their order.
 
-    Holds for tests that are independent or go together, as those that share a format mostly do.
+    Valid for tests that are independent or positively dependent, as those that share a format mostly
+    are.
     """
     return _step_up(p_values, 1.0)
 
 
 def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
-    """As ``benjamini_hochberg``, but for tests that depend on each other in any way; stricter."""
-    harmonic = math.fsum(1 / place for place in range(1, len(p_values) + 1))
+    """As ``benjamini_hochberg``, but valid under any dependence, and stricter."""
+    harmonic = math.fsum(1 / rank for rank in range(1, len(p_values) + 1))
     return _step_up(p_values, harmonic)
 
 
@@ -55,8 +56,8 @@ class CochranQ:
 def cochran_q(scores: ArrayLike) -> CochranQ:
     """One test of all formats (formats × items), items as independent units.
 
-    Cochran's Q for scores of 0 and 1, Friedman's test with its correction for ties for others; of the
-    former the latter is the general case. Where no item tells formats apart, p is 1.
+    Cochran's Q for scores of 0 and 1, otherwise Friedman's test with correction for ties, of which Q
+    is a special case. Where no item distinguishes the formats, p is 1.
     """
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or table.shape[0] < 2 or not table.shape[1]:
@@ -77,26 +78,26 @@ def cochran_q(scores: ArrayLike) -> CochranQ:
 def _mean_ranks(table: Floats) -> Floats:
     """Ranks of the formats within each item; equal scores share the mean of their ranks."""
     ranks = np.empty_like(table)
-    for place, row in enumerate(table):
-        ranks[place] = (table < row).sum(axis=0) + ((table == row).sum(axis=0) + 1) / 2
+    for number, row in enumerate(table):
+        ranks[number] = (table < row).sum(axis=0) + ((table == row).sum(axis=0) + 1) / 2
     return ranks
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:
     if not all(0.0 <= p <= 1.0 for p in p_values):
         raise ValueError(f"p-values lie between 0 and 1; got {list(p_values)}.")
-    return sorted(range(len(p_values)), key=lambda place: p_values[place])
+    return sorted(range(len(p_values)), key=lambda index: p_values[index])
 
 
 def _step_up(p_values: Sequence[float], factor: float) -> list[float]:
     order = _ascending(p_values)[::-1]
     num = len(order)
-    steps = [factor * num / (num - above) * p_values[place] for above, place in enumerate(order)]
+    steps = [factor * num / (num - above) * p_values[index] for above, index in enumerate(order)]
     return _in_place(order, accumulate(steps, min))
 
 
 def _in_place(order: Sequence[int], adjusted: Iterable[float]) -> list[float]:
-    found = [0.0] * len(order)
-    for place, value in zip(order, adjusted, strict=True):
-        found[place] = min(1.0, value)
-    return found
+    values = [0.0] * len(order)
+    for index, value in zip(order, adjusted, strict=True):
+        values[index] = min(1.0, value)
+    return values

@@ -57,7 +57,7 @@ class LateModule:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(_load(self._name, self._install), name)
-        setattr(self, name, value)  # from now on found without coming here
+        setattr(self, name, value)  # the next lookup does not come here
         return value
 
 

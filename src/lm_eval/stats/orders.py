@@ -1,9 +1,9 @@
 """Scores of one question in several orders of its choices → the choices without the positions.
 
-In: for each order, which choice stands at which position, and the log-probabilities of the positions.
-Out: debiased log-probabilities of the choices, and the prior of the positions. Where a model's
-probability is a prior of the position times what it thinks of the choice, both come out exactly, as
-long as every choice stands at every position equally often.
+In: for each order, the choice at each position, and the log-probabilities of the positions.
+Out: debiased log-probabilities of the choices, and the prior of the positions. If a model's
+probability is a prior of the position times its preference for the choice, both are recovered exactly,
+provided that every choice is at every position equally often.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 Order = tuple[int, ...]
-"""For each position, the choice that stands there."""
+"""The choice at each position."""
 TIE = 1e-9
-"""Log-probabilities that differ by less are the same: sums in another order round differently."""
+"""Log-probabilities that differ by less count as equal: sums in another order round differently."""
 
 
 def log_normalised(logprobs: Sequence[float]) -> list[float]:
@@ -23,22 +23,22 @@ def log_normalised(logprobs: Sequence[float]) -> list[float]:
     top = max(logprobs)
     if top == -math.inf:
         return [-math.log(len(logprobs))] * len(logprobs)
-    total = top + math.log(math.fsum(math.exp(one - top) for one in logprobs))
-    return [one - total for one in logprobs]
+    total = top + math.log(math.fsum(math.exp(logprob - top) for logprob in logprobs))
+    return [logprob - total for logprob in logprobs]
 
 
 def probabilities(logprobs: Sequence[float]) -> tuple[float, ...]:
     """Log-probabilities as shares that sum to 1."""
-    return tuple(math.exp(one) for one in log_normalised(logprobs))
+    return tuple(math.exp(logprob) for logprob in log_normalised(logprobs))
 
 
 def position_prior(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """What the positions have in common: the softmax of their mean log-probabilities over orders."""
+    """The prior of each position: the softmax of its mean log-probability over orders."""
     return probabilities(_means([log_normalised(row) for row in rows]))
 
 
 def content(rows: Sequence[tuple[Order, Sequence[float]]]) -> tuple[float, ...]:
-    """What the choices have in common: the softmax of their mean log-probabilities over orders."""
+    """The debiased probability of each choice: the softmax of its mean log-probability over orders."""
     return probabilities(_means([_by_choice(order, log_normalised(row)) for order, row in rows]))
 
 
@@ -54,14 +54,14 @@ def without_prior(logprobs: Sequence[float], prior: Sequence[float]) -> tuple[fl
         for log, share in zip(log_normalised(logprobs), prior, strict=True)
     ]
     # A position that was never likely says nothing: neither −∞ − −∞ nor an infinite gain.
-    return probabilities([one if math.isfinite(one) else -math.inf for one in shifted])
+    return probabilities([logprob if math.isfinite(logprob) else -math.inf for logprob in shifted])
 
 
 def best(probabilities: Sequence[float]) -> tuple[int, ...]:
-    """The places of the highest; several where they tie."""
+    """The indices of the highest; several where they tie."""
     top = max(probabilities)
     least = top * math.exp(-TIE)
-    return tuple(place for place, one in enumerate(probabilities) if one >= least)
+    return tuple(index for index, share in enumerate(probabilities) if share >= least)
 
 
 def most_voted(votes: Iterable[int]) -> tuple[int, ...]:
@@ -74,20 +74,21 @@ def most_voted(votes: Iterable[int]) -> tuple[int, ...]:
 def recall_spread(recalls: Iterable[float | None]) -> float | None:
     """RStd: the population's standard deviation of recalls by position, in points.
 
-    None is a position that no gold stands at. None comes out where fewer than two have one.
+    A position without gold answers has a recall of None. With fewer than two known recalls, the result
+    is None.
     """
     known = [100 * recall for recall in recalls if recall is not None]
     if len(known) < 2:
         return None
     mean = math.fsum(known) / len(known)
-    return math.sqrt(math.fsum((one - mean) ** 2 for one in known) / len(known))
+    return math.sqrt(math.fsum((points - mean) ** 2 for points in known) / len(known))
 
 
 def _by_choice(order: Order, row: Sequence[float]) -> list[float]:
-    found = [0.0] * len(order)
-    for choice, one in zip(order, row, strict=True):
-        found[choice] = one
-    return found
+    by_choice = [0.0] * len(order)
+    for choice, logprob in zip(order, row, strict=True):
+        by_choice[choice] = logprob
+    return by_choice
 
 
 def _means(rows: Sequence[Sequence[float]]) -> list[float]:

@@ -1,8 +1,8 @@
-"""Two formats (or models) on the same items: how far apart, and whether that is more than chance.
+"""Two formats (or models) on the same items: how far apart they are, and whether chance explains it.
 
-In: scores of the same items, in the same order. Out: ``Paired``, one value with everything that a report
-says of two rows. ``paired_many`` takes all pairs of a table at once. Right-or-wrong scores without
-clusters are counted, in plain Python; all else needs numpy and scipy.
+In: scores of the same items, in the same order. Out: ``Paired``, all that a report says about
+two rows. ``paired_many`` takes all pairs of a table at once. Right-or-wrong scores without clusters are
+counted in plain Python; everything else needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Paired:
     correlation: float | None
     """Of the two scores over items; None if one of them is constant."""
     stderr_unpaired: float | None
-    """What the standard error would be, had the two been asked different items."""
+    """The standard error if the two had been asked different items."""
     wins: int
     losses: int
     ties: int
@@ -89,7 +89,7 @@ def _negated(difference: Estimate) -> Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _ScoreTable:
     """Checked scores (formats × items) and what all pairs share."""
 
     scores: Floats
@@ -99,9 +99,9 @@ class _Table:
     """Items in each cluster."""
     is_clustered: bool
     is_binary: Bools
-    """Of each row, whether its scores are all 0 or 1."""
+    """Whether each row's scores are all 0 or 1."""
     is_share: Bools
-    """Of each row, whether its scores lie between 0 and 1."""
+    """Whether each row's scores all lie between 0 and 1."""
     stderrs: Sequence[float | None]
     """Of each row's mean."""
     correlations: Floats
@@ -122,9 +122,9 @@ def paired(
         raise ValueError(f"Paired scores are of the same items; got {len(a)} and {len(b)}.")
     is_plain_set = clusters is None or len(set(clusters)) == len(clusters)
     if is_plain_set and len(a) and not {*a, *b} - {0, 1}:
-        return _of_counts(Counter(zip(map(int, a), map(int, b), strict=True)), confidence)
-    ((_, _, found),) = paired_many([a, b], clusters, seed=seed, confidence=confidence)
-    return found
+        return _from_counts(Counter(zip(map(int, a), map(int, b), strict=True)), confidence)
+    ((_, _, comparison),) = paired_many([a, b], clusters, seed=seed, confidence=confidence)
+    return comparison
 
 
 def paired_many(
@@ -157,7 +157,7 @@ def paired_where(
     seed: int = DEFAULT_SEED,
     confidence: float = 0.95,
 ) -> list[Paired]:
-    """Row i against row j for each of ``pairs``, on the items that its row of ``kept`` holds true for.
+    """Row i against row j for each of ``pairs``, on the items for which its row of ``kept`` is true.
 
     As ``paired`` on each selection; those that are tested by sign flips share their draws.
     """
@@ -170,7 +170,7 @@ def paired_where(
         )
         for (i, j), mask in zip(pairs, kept, strict=True)
     ]
-    flipped = [place for place, table in enumerate(tables) if not _is_mcnemar(table, 0, 1)]
+    flipped = [index for index, table in enumerate(tables) if not _is_mcnemar(table, 0, 1)]
     tests: list[PValue] = []
     if flipped:
         gaps = np.stack([rows[i] - rows[j] for i, j in pairs])[flipped]
@@ -182,12 +182,14 @@ def paired_where(
     return [_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables)]
 
 
-def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None, confidence: float) -> _Table:
+def _checked(
+    scores: ArrayLike, clusters: Sequence[Hashable] | None, confidence: float
+) -> _ScoreTable:
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or not table.shape[1]:
         raise ValueError("Paired scores need at least one item; got none.")
     if not np.isfinite(table).all():
-        row, item = (int(place) for place in np.argwhere(~np.isfinite(table))[0])
+        row, item = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
         raise ValueError(
             f"Scores must be finite numbers, but item {item} of row {row} has {table[row, item]}."
         )
@@ -197,7 +199,7 @@ def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None, confidence:
     is_clustered = not is_plain(codes)
     sums = cluster_sums(table, codes) if is_clustered else table
     sizes = np.bincount(codes)
-    return _Table(
+    return _ScoreTable(
         scores=table,
         sums=sums,
         sizes=sizes,
@@ -218,14 +220,14 @@ def _correlations(table: Floats) -> Floats:
     return correlations
 
 
-def _is_mcnemar(table: _Table, i: int, j: int) -> bool:
+def _is_mcnemar(table: _ScoreTable, i: int, j: int) -> bool:
     return not table.is_clustered and bool(table.is_binary[i] and table.is_binary[j])
 
 
-def _compared(table: _Table, i: int, j: int, flips: PValue | None) -> Paired:
-    """Row i against row j, by McNemar's test where there are no ``flips``."""
+def _compared(table: _ScoreTable, i: int, j: int, flips: PValue | None) -> Paired:
+    """Row i against row j, with the p-value of ``flips``; by McNemar's test where it is None."""
     if flips is None:
-        return _of_counts(_counts(table.scores[i], table.scores[j]), table.confidence)
+        return _from_counts(_counts(table.scores[i], table.scores[j]), table.confidence)
     both = table.scores[i] - table.scores[j]
     n = len(both)
     wins, losses = int(np.count_nonzero(both > NO_SIGN)), int(np.count_nonzero(both < -NO_SIGN))
@@ -249,14 +251,14 @@ def _compared(table: _Table, i: int, j: int, flips: PValue | None) -> Paired:
     )
 
 
-def _difference(table: _Table, i: int, j: int) -> Estimate:
-    """Row i minus row j; its interval is one of Student's t over items or clusters."""
+def _difference(table: _ScoreTable, i: int, j: int) -> Estimate:
+    """Row i minus row j, with an interval of Student's t over items or clusters."""
     sums = table.sums[i] - table.sums[j]
     bounds = (-1.0, 1.0) if _are_shares(table, i, j) else None
-    found = mean_of_sums(sums, table.sizes, table.confidence, bounds)
-    if table.is_clustered or found.low is None:
-        return found
-    return replace(found, method=t_method(found.n))
+    estimate = mean_of_sums(sums, table.sizes, table.confidence, bounds)
+    if table.is_clustered or estimate.low is None:
+        return estimate
+    return replace(estimate, method=t_method(estimate.n))
 
 
 Counts = Mapping[tuple[int, int], int]
@@ -269,7 +271,7 @@ def _counts(a: Floats, b: Floats) -> Counts:
     return {(1, 1): both, (1, 0): wins, (0, 1): losses, (0, 0): len(a) - both - wins - losses}
 
 
-def _of_counts(counts: Counts, confidence: float) -> Paired:
+def _from_counts(counts: Counts, confidence: float) -> Paired:
     """Two right-or-wrong scores, by McNemar's test."""
     both, wins, losses = (counts.get(key, 0) for key in ((1, 1), (1, 0), (0, 1)))
     n = sum(counts.values())
@@ -305,24 +307,24 @@ def _correlation(both: int, first: int, second: int, n: int) -> float | None:
     return (n * both - first * second) / spread if spread else None
 
 
-def _are_shares(table: _Table, i: int, j: int) -> bool:
+def _are_shares(table: _ScoreTable, i: int, j: int) -> bool:
     return bool(table.is_share[i] and table.is_share[j])
 
 
 def _detectable(stderr: float | None, num_units: int, *, are_shares: bool) -> float | None:
-    found = factor() * stderr if stderr and can_find(num_units) else None
-    return None if found is None or (are_shares and found > 1) else found
+    difference = factor() * stderr if stderr and can_find(num_units) else None
+    return None if difference is None or (are_shares and difference > 1) else difference
 
 
 def _detectable_share(discordant: int, n: int) -> float | None:
     """By the usual formula, in which the variance is the share of discordant items.
 
-    A difference beyond that share is made of more discordant items than were seen: then, and only then,
-    the exact test says what it takes.
+    A difference beyond that share needs more discordant items than were seen. Only then the exact test
+    is used.
     """
-    found = _detectable(math.sqrt(discordant) / n, n, are_shares=True)
-    if found is None or found <= discordant / n:
-        return found
+    difference = _detectable(math.sqrt(discordant) / n, n, are_shares=True)
+    if difference is None or difference <= discordant / n:
+        return difference
     return exact_detectable(n, discordant=discordant / n, largest=1.0)
 
 

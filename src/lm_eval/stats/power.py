@@ -1,9 +1,9 @@
-"""How many items show a difference, and how small a difference so many items show.
+"""How many items a difference needs to be found, and how small a difference a number of items can find.
 
 With d the difference of two paired scores on an item: n = (z_{α/2} + z_β)² · V / δ², where V is the
 variance of d over items plus, for replies that vary from one try to the next, what that adds:
-``variance`` + ``within_a`` / ``repeats_a`` + ``within_b`` / ``repeats_b``. Normal theory, so that it is
-an approximation for few items.
+``variance`` + ``within_a`` / ``repeats_a`` + ``within_b`` / ``repeats_b``. Normal theory, so an
+approximation for few items.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ POWER = 0.8
 
 
 def factor(alpha: float = ALPHA, power: float = POWER) -> float:
-    """How many standard errors a difference must be to be found with this power: 2.8016."""
+    """How many standard errors a difference must be to be found with this power; 2.8016 by default."""
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"The level alpha lies between 0 and 1, such as 0.05; got {alpha:g}.")
     if not 0.0 < power < 1.0:
@@ -28,7 +28,7 @@ def factor(alpha: float = ALPHA, power: float = POWER) -> float:
 
 
 def can_find(num_units: int, alpha: float = ALPHA) -> bool:
-    """Whether so many items, or clusters, can show anything: if all favour one side, p is 2 / 2ⁿ."""
+    """Whether this many items or clusters can be significant: if all favour one side, p is 2 / 2ⁿ."""
     return 2.0 ** (1 - num_units) < alpha
 
 
@@ -39,7 +39,7 @@ def total_variance(
     repeats_a: float = 1,
     repeats_b: float = 1,
 ) -> float:
-    """Of an item's difference, its replies' included."""
+    """The variance of an item's difference, including that of its replies."""
     named = {"variance": variance, "within_a": within_a, "within_b": within_b}
     for name, value in named.items():
         if not (math.isfinite(value) and value >= 0):
@@ -95,7 +95,7 @@ def repeats_needed(
 ) -> float | None:
     """Replies per item, the same number for both, that show ``delta`` on ``n`` items; round up.
 
-    None where no number of replies would do: the items themselves vary too much.
+    None where no number of replies is enough, because the items themselves vary too much.
     """
     if not n >= 1:
         raise ValueError(f"At least one item is needed; got {n:g}.")
@@ -117,7 +117,7 @@ def power_of(delta: float, n: float, *, variance: float, alpha: float = ALPHA) -
 
 
 def variance_of_difference(accuracy: float, correlation: float) -> float:
-    """Of two right-or-wrong scores with the same accuracy and this correlation over items."""
+    """The variance of the difference of two right-or-wrong scores with this accuracy and correlation."""
     if not 0.0 < accuracy < 1.0:
         raise ValueError(f"An accuracy lies between 0 and 1, such as 0.7; got {accuracy:g}.")
     if not -1.0 <= correlation < 1.0:

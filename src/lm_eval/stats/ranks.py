@@ -1,8 +1,8 @@
 """Whether models come in the same order under every format.
 
 In: scores by model, format and item. Out: a ``RankStability``: how alike the formats rank the models,
-how often two models change places, and how alike one format ranks them on two halves of the items,
-since an order can also change by mere noise.
+how often two models swap places, and how alike one format ranks them on two halves of the items,
+since noise alone also changes an order.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from lm_eval.stats.resampling import resampled_sums
 
 DEFAULT_MARGIN = 0.02
 OUTER_SHARE = 0.2
-"""Orders jump from one to the next, so that the inner 95 % of the draws hold the truth less often: of
-the rest only a fifth is left out, by what simulations showed to be needed."""
+"""Statistics of orders are discrete, so the inner 95 % of the draws cover the truth less often. Only
+this share of the outer 5 % is cut off, which simulations showed to be needed."""
 TIE = 1e-12
 NO_ORDER = "undefined: a format ties all models"
 _CELLS_AT_ONCE = 2_000_000
@@ -48,11 +48,11 @@ class HalfRanks:
 class RankStability:
     """How far the order of the models depends on the format.
 
-    Noise alone makes models change places, so the figures found lie on the unstable side of the truth.
-    Their intervals are for the scores that endless items would give: from resampled items, with what
-    formats do to single models shrunk by as much of it as is noise. They reach to the figure found, and
-    over more draws than 95 %, by as much as simulations showed to be needed for 95 % intervals
-    (``benchmarks/coverage_spread.py``). ``halves`` shows in another way how much is noise.
+    Noise alone makes models swap places, so these figures look less stable than the truth. Their
+    intervals are about the scores on infinitely many items: items are resampled, and the interaction
+    of models and formats is shrunk by the share of it that is noise. Each interval includes the figure
+    itself and spans more than 95 % of the draws; simulations showed that 95 % coverage needs this
+    (``benchmarks/coverage_spread.py``). ``halves`` is another view of how much is noise.
     """
 
     num_models: int
@@ -66,7 +66,7 @@ class RankStability:
     tau_by_format: tuple[Measured, ...]
     """Each format's tau-b with the mean score under the other formats."""
     flip_rate: Measured
-    """The share of (pair of formats, pair of models) in which the two models change places."""
+    """The share of (pair of formats, pair of models) in which the two models swap places."""
     reversal: Measured
     """The chance that a model ahead by ``margin`` under one format is as far behind under another."""
     margin: float
@@ -78,7 +78,7 @@ class RankStability:
     @property
     def most_typical(self) -> int | None:
         """The format that ranks the models most like the others; the first of several."""
-        values = [found.value for found in self.tau_by_format]
+        values = [tau.value for tau in self.tau_by_format]
         known = [value for value in values if value is not None]
         return values.index(max(known)) if known else None
 
@@ -89,7 +89,7 @@ class RankStability:
         return {
             **{name: getattr(self, name) for name in names},
             **{name: getattr(self, name).to_dict() for name in measured},
-            "tau_by_format": [found.to_dict() for found in self.tau_by_format],
+            "tau_by_format": [tau.to_dict() for tau in self.tau_by_format],
             "taus": [list(row) for row in self.taus],
             "halves": None if self.halves is None else asdict(self.halves),
         }
@@ -116,34 +116,34 @@ def rank_stability(
     shape = (-1, num_models, num_formats)
     rng, split_rng = (np.random.default_rng([seed, stream]) for stream in (1, 2))
     means = table.mean(axis=2)[None]
-    found = _statistics(means, margin)
+    observed = _statistics(means, margin)
     sums = resampled_sums(np.column_stack([units, sizes]), max(0, resamples), rng)
     drawn = (sums[:, :-1] / sums[:, -1:]).reshape(shape)
     draws = _statistics(shrunk(means, drawn, rng), margin)
-    show = _Shown(num_items, len(units), "items" if clusters is None else "clusters")
-    w = show(found["w"], draws["w"], NO_ORDER)
+    show = _IntervalMaker(num_items, len(units), "items" if clusters is None else "clusters")
+    w = show(observed["w"], draws["w"], NO_ORDER)
     return RankStability(
         num_models=num_models,
         num_formats=num_formats,
         num_items=num_items,
         num_clusters=None if clusters is None else len(units),
         w=w if num_models > 2 else Measured(None, "Kendall's W needs three models or more"),
-        tau=show(found["tau"], draws["tau"], NO_ORDER),
+        tau=show(observed["tau"], draws["tau"], NO_ORDER),
         tau_by_format=tuple(
-            show(found["loo"][:, k], draws["loo"][:, k], NO_ORDER) for k in range(num_formats)
+            show(observed["loo"][:, k], draws["loo"][:, k], NO_ORDER) for k in range(num_formats)
         ),
-        flip_rate=show(found["flips"], draws["flips"], NO_ORDER),
+        flip_rate=show(observed["flips"], draws["flips"], NO_ORDER),
         reversal=show(
-            found["reversal"], draws["reversal"], f"no two models lie {margin:g} apart anywhere"
+            observed["reversal"], draws["reversal"], f"no two models lie {margin:g} apart anywhere"
         ),
         margin=margin,
-        taus=tuple(tuple(map(_known, row)) for row in found["taus"][0].tolist()),
+        taus=tuple(tuple(map(_known, row)) for row in observed["taus"][0].tolist()),
         halves=_half_ranks(units, sizes, shape, splits, split_rng),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _IntervalMaker:
     """Turns a value and its draws into a ``Measured``."""
 
     num_items: int
@@ -162,16 +162,18 @@ class _Shown:
 def order_from_draws(
     value: float, draws: Floats, *, n: int, num_units: int, of: str, confidence: float = 0.95
 ) -> Measured:
-    """``value``, a statistic of orders, with an interval from ``shrunk`` draws that reaches to it."""
+    """``value``, a statistic of orders, with an interval from ``shrunk`` draws that includes it."""
     everything = np.append(draws, value)  # so that constant draws still show the gap
     inner = 1.0 - OUTER_SHARE * (1.0 - confidence)
-    found = from_resamples(value, everything, n=n, num_units=num_units, of=of, confidence=inner)
-    if found.estimate is None or found.estimate.stderr is None:
-        return found
+    measured = from_resamples(value, everything, n=n, num_units=num_units, of=of, confidence=inner)
+    if measured.estimate is None or measured.estimate.stderr is None:
+        return measured
     # An order that no resample changes has an interval of a single value.
-    ends = [end for end in (found.estimate.low, found.estimate.high, value) if end is not None]
+    ends = [
+        end for end in (measured.estimate.low, measured.estimate.high, value) if end is not None
+    ]
     method = f"shrunk {resampling_method(of, num_units)}"
-    return Measured(replace(found.estimate, low=min(ends), high=max(ends), method=method))
+    return Measured(replace(measured.estimate, low=min(ends), high=max(ends), method=method))
 
 
 def tau_b(first: Floats, second: Floats) -> Floats:
@@ -183,7 +185,7 @@ def tau_b(first: Floats, second: Floats) -> Floats:
 
 
 def signs(values: Floats) -> Floats:
-    """The sign of the difference of every two models, draws × pairs; rounding makes no difference."""
+    """The sign of the difference of every two models, draws × pairs; rounding errors count as ties."""
     rows, columns = np.triu_indices(values.shape[1], 1)
     gaps = values[:, rows] - values[:, columns]
     return np.where(np.abs(gaps) < TIE, 0.0, np.sign(gaps))
@@ -211,22 +213,22 @@ def _block(means: Floats, margin: float) -> dict[str, Floats]:
     gaps = means[:, first] - means[:, second]
     clear = (gaps >= margin - TIE) & (ahead > 0), (gaps <= TIE - margin) & (ahead < 0)
     far_ahead, far_behind = (side.sum(axis=2) for side in clear)
-    given = (far_ahead + far_behind).sum(axis=1) * (num_formats - 1)
+    chances = (far_ahead + far_behind).sum(axis=1) * (num_formats - 1)
     return {
         "w": _concordance(_net_wins(ahead, num_models)),
         "tau": _mean_of_known(taus[:, rows, columns]),
         "taus": taus,
         "loo": tau_b(means, others),
         "flips": (wins * losses).sum(axis=1) / (len(rows) * wins.shape[1]),
-        "reversal": 2 * (far_ahead * far_behind).sum(axis=1) / given,
+        "reversal": 2 * (far_ahead * far_behind).sum(axis=1) / chances,
     }
 
 
 def shrunk(means: Floats, drawn: Floats, rng: Generator) -> Floats:
-    """Draws of the true scores: what formats do to single models counts as far as it is not noise.
+    """Draws of the true scores, with the interaction of models and formats shrunk by its share of noise.
 
-    The noise is known from ``drawn``, the resampled ``means``. How much of the interaction of models
-    and formats is real is uncertain by itself, so each draw has its own share of it.
+    The noise is estimated from ``drawn``, the resampled ``means``. How much of the interaction is real
+    is itself uncertain, so each draw has its own share.
     """
     if not len(drawn):
         return drawn
@@ -243,7 +245,7 @@ def shrunk(means: Floats, drawn: Floats, rng: Generator) -> Floats:
 
 
 def _interaction(values: Floats) -> Floats:
-    """What is left of draws × models × formats without the means of models and of formats."""
+    """The interaction in draws × models × formats: what main effects of both leave over."""
     by_model = values.mean(axis=2, keepdims=True)
     by_format = values.mean(axis=1, keepdims=True)
     rest: Floats = values - by_model - by_format + values.mean(axis=(1, 2), keepdims=True)
@@ -289,8 +291,8 @@ def _half_ranks(
         ws = 0.5 + products / (squares[0][:, :, None] + squares[1][:, None, :])
     is_same = np.eye(shape[2], dtype=bool)
     values = [
-        _known(float(_mean_of_known(found[:, where].reshape(1, -1))[0]))
-        for found in (taus, ws)
+        _known(float(_mean_of_known(statistic[:, where].reshape(1, -1))[0]))
+        for statistic in (taus, ws)
         for where in (is_same, ~is_same)
     ]
     return HalfRanks(values[0], values[1], values[2], values[3], splits)

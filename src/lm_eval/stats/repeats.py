@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 Reply = tuple[Hashable | None, float]
-"""The answer that was read (None: none was, so that the reply has no vote) and its score."""
+"""The answer that was read (None if none was: the reply has no vote) and its score."""
 
 
 def pass_chance(correct: int, n: int, k: int) -> float:
-    """The chance that ``k`` of ``n`` replies hold one of the ``correct``: 1 − C(n−c, k) / C(n, k)."""
+    """The chance that ``k`` of ``n`` replies include a correct one: 1 − C(n−c, k) / C(n, k)."""
     if not 0 <= correct <= n:
         raise ValueError(f"Right replies are some of all; got {correct} of {n}.")
     _check_k(k, n)
@@ -34,33 +34,33 @@ def majority_score(replies: Sequence[Reply], k: int) -> float:
     for answer, score in replies:
         if answer is not None:
             scores[answer].append(score)
-    votes = {answer: len(found) for answer, found in scores.items()}
+    votes = {answer: len(of_answer) for answer, of_answer in scores.items()}
     silent = len(replies) - sum(votes.values())
     expected = 0.0
-    for answer, found in scores.items():
-        if any(found):
+    for answer, of_answer in scores.items():
+        if any(of_answer):
             others = [count for other, count in votes.items() if other != answer]
             chance = _win_chance(votes[answer], others, silent, k)
-            expected += chance * math.fsum(found) / len(found)
+            expected += chance * math.fsum(of_answer) / len(of_answer)
     return expected
 
 
-def _win_chance(own: int, others: Sequence[int], silent: int, k: int) -> float:
-    """How likely an answer with ``own`` votes wins among k votes, ties shared."""
-    if k == own + sum(others) + silent:  # all votes are counted: no chance is left but that of ties
+def _win_chance(votes_for: int, others: Sequence[int], silent: int, k: int) -> float:
+    """How likely an answer with ``votes_for`` votes wins among k votes, ties shared."""
+    if k == votes_for + sum(others) + silent:  # every vote counts: only ties are left to chance
         most = max(others, default=0)
-        return 0.0 if own < most else 1.0 / (1 + others.count(own))
+        return 0.0 if votes_for < most else 1.0 / (1 + others.count(votes_for))
     total = 0.0
-    for votes in range(1, min(own, k) + 1):
+    for votes in range(1, min(votes_for, k) + 1):
         ways = _ways_below(votes, others, silent, k - votes)
-        total += math.comb(own, votes) * math.fsum(w / (1 + ties) for ties, w in ways.items())
-    return total / math.comb(own + sum(others) + silent, k)
+        total += math.comb(votes_for, votes) * math.fsum(w / (1 + ties) for ties, w in ways.items())
+    return total / math.comb(votes_for + sum(others) + silent, k)
 
 
 def _ways_below(most: int, others: Sequence[int], silent: int, left: int) -> dict[int, int]:
-    """How many ways there are to take ``left`` votes with at most ``most`` of any answer.
+    """The number of ways to take ``left`` votes with at most ``most`` of any answer.
 
-    By how many answers have exactly ``most``.
+    The key is how many answers have exactly ``most``.
     """
     ways: dict[tuple[int, int], int] = {
         (taken, 0): math.comb(silent, taken) for taken in range(min(silent, left) + 1)
@@ -71,11 +71,11 @@ def _ways_below(most: int, others: Sequence[int], silent: int, left: int) -> dic
             for votes in range(min(count, most, left - taken) + 1):
                 grown[taken + votes, ties + (votes == most)] += number * math.comb(count, votes)
         ways = grown
-    found: dict[int, int] = defaultdict(int)
+    by_ties: dict[int, int] = defaultdict(int)
     for (taken, ties), number in ways.items():
         if taken == left:
-            found[ties] += number
-    return found
+            by_ties[ties] += number
+    return by_ties
 
 
 def _check_k(k: int, n: int) -> None:

@@ -1,8 +1,8 @@
 """Sums over resampled items, for all columns and many resamples at once.
 
-A resample is a row of weights, how often each item was drawn, so that one matrix product gives the
-sums of many resamples. What is drawn does not depend on the order of the items, except in
-``drawn_sums``, where two tables with as many rows get the same draws.
+A resample is a row of weights (how often each item was drawn), so one matrix product gives the sums of
+many resamples. What is drawn does not depend on the order of the items, except in ``drawn_sums``, where
+two tables with the same number of rows get the same draws.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import math
 from lm_eval.stats.numeric import Floats, Generator, Ints, Reals, np
 
 CELLS_AT_ONCE = 2_000_000
-"""So many weights are held at a time, 16 MB."""
+"""The number of weights held at a time: 16 MB."""
 MANY_ROWS = 2000
-"""From here on, drawing weights is quicker than drawing items and counting them."""
+"""From this number of rows on, drawing weights is faster than drawing items and counting them."""
 FEW_KINDS = 0.1
-"""Below this share of different rows, it is drawn how many there are of each."""
+"""Up to this share of distinct rows, the count of each is drawn instead of single rows."""
 _LEVELS = 65536
 
 
@@ -57,7 +57,7 @@ def kind_sums(distinct: Floats, counts: Ints, resamples: int, rng: Generator) ->
 
 
 def drawn_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
-    """Resampled sums by drawing row after row; as many rows and the same seed draw the same rows."""
+    """Resampled sums by drawing row by row; the same seed and number of rows draw the same rows."""
     num_rows = len(rows)
     step = max(1, CELLS_AT_ONCE // num_rows)
     sums = np.zeros((max(0, resamples), rows.shape[1]))
@@ -77,7 +77,7 @@ def _weighted_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
     little short of n, and the missing draws one by one, are a resample of n.
     """
     num_rows = len(rows)
-    # Whole numbers this small are exact in single precision, which is twice as quick.
+    # Whole numbers this small are exact in single precision, which is twice as fast.
     is_exact = float(np.abs(rows).max()) * num_rows < 2**23 and bool((rows == rows.round()).all())
     values: Reals = rows.astype(np.float32) if is_exact else rows
     table: Reals = _poisson_table(1.0 - 5.0 / math.sqrt(num_rows)).astype(values.dtype)
@@ -92,13 +92,13 @@ def _weighted_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
         missing[missing < 0] = num_rows
         drawn = rng.integers(0, num_rows, int(missing.sum()))
         drawn += np.repeat(np.arange(len(part)) * num_rows, missing)
-        np.add.at(weights.reshape(-1), drawn, values.dtype.type(1))  # quick if the types agree
+        np.add.at(weights.reshape(-1), drawn, values.dtype.type(1))  # fast if the types agree
         part[:] = weights @ values
     return sums
 
 
 def _poisson_table(mean: float) -> Ints:
-    """Poisson quantiles at 65,536 evenly spread shares: a random place in it is a random weight."""
+    """Poisson quantiles at 65,536 evenly spread shares: a random element is a random weight."""
     chances = [math.exp(-mean) * mean**k / math.factorial(k) for k in range(20)]
     shares = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return np.searchsorted(np.cumsum(chances), shares)

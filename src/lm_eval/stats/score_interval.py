@@ -1,8 +1,8 @@
-"""An interval for the difference of two paired shares that holds for few items: Tango's (1998).
+"""Tango's (1998) interval for the difference of two paired shares, which is valid for few items.
 
-It keeps every difference that a score test (McNemar's, for a difference of 0) would not reject. Wald's
+It contains every difference that a score test (McNemar's, for a difference of 0) does not reject. Wald's
 interval, by contrast, has no width where no item is discordant: if an item is won with a chance of 2 %
-and lost with 5 %, it covers 51 % on 10 items and 86 % on 40, where this one covers 99 %.
+and lost with 5 %, it covers 51 % on 10 items and 86 % on 40, where Tango's covers 99 %.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def paired_share_interval(
         raise ValueError(f"Wins and losses are of n items; got {wins} and {losses} of {n}.")
     check_confidence(confidence)
     z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
-    # The other end is that of the two with their places changed, so both are found the same way.
+    # The lower end is the upper end with wins and losses swapped.
     return -_upper_end(losses, wins, n, z), _upper_end(wins, losses, n, z)
 
 

@@ -1,8 +1,8 @@
-"""Is a mean further from 0 than chance makes it? The signs of differences are flipped to find out.
+"""Sign-flip tests: is a mean difference further from 0 than chance explains?
 
-Under no effect, a unit's difference (an item's, or the sum over a cluster of items) could as well have
-had the other sign. All ways to flip the signs are counted if there are at most 20,000; else 10,000
-are drawn.
+Without an effect, the difference of a unit (an item, or the sum over a cluster of items) is as likely to
+have the opposite sign. All combinations of signs are counted if there are at most 20,000; otherwise
+10,000 are drawn at random.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lm_eval.stats.numeric import Floats, np
 EXACT_WAYS = 20_000
 NUM_DRAWS = 10_000
 NO_SIGN = 1e-12
-"""A difference of this size is rounding: it has no sign to flip, and neither side wins by it."""
+"""A difference of at most this size is rounding error: it counts as a tie."""
 _ROUNDING = 1e-9
 _CELLS_AT_ONCE = 2_000_000
 
@@ -30,14 +30,14 @@ class PValue:
 
 
 def sign_flip_p_values(differences: Floats, *, seed: int = DEFAULT_SEED) -> list[PValue]:
-    """The p-value of each column (units × comparisons): is its mean further from 0 than flips make it?
+    """The p-value of each column (units × comparisons): is its mean further from 0 than after flips?
 
-    Columns that are not exact share their draws.
+    Columns with too many units for the exact test share their draws.
     """
     num_units, width = differences.shape
     against_nothing = np.column_stack([differences, np.zeros(num_units)])
     return pair_sign_flip_p_values(
-        against_nothing, [(place, width) for place in range(width)], seed=seed
+        against_nothing, [(column, width) for column in range(width)], seed=seed
     )
 
 
@@ -49,19 +49,19 @@ def pair_sign_flip_p_values(
     Flipping a difference is flipping both of its scores, so that one product with the drawn signs serves
     all pairs: the cost grows with the formats, not with their pairs.
     """
-    found: dict[int, PValue] = {}
+    p_values: dict[int, PValue] = {}
     drawn: list[int] = []
-    for place, (first, second) in enumerate(pairs):
+    for index, (first, second) in enumerate(pairs):
         values = scores[:, first] - scores[:, second]
         moved = values[np.abs(values) > NO_SIGN]
         if 2 ** len(moved) <= EXACT_WAYS:
-            found[place] = PValue(_exact_p(moved), "exact sign flips")
+            p_values[index] = PValue(_exact_p(moved), "exact sign flips")
         else:
-            drawn.append(place)
-    hits = _drawn_hits(scores, [pairs[place] for place in drawn], seed) if drawn else ()
-    for place, count in zip(drawn, hits, strict=True):
-        found[place] = PValue((1 + count) / (1 + NUM_DRAWS), f"{NUM_DRAWS} sign flips")
-    return [found[place] for place in range(len(pairs))]
+            drawn.append(index)
+    hits = _drawn_hits(scores, [pairs[index] for index in drawn], seed) if drawn else ()
+    for index, count in zip(drawn, hits, strict=True):
+        p_values[index] = PValue((1 + count) / (1 + NUM_DRAWS), f"{NUM_DRAWS} sign flips")
+    return [p_values[index] for index in range(len(pairs))]
 
 
 def _exact_p(moved: Floats) -> float:

@@ -1,8 +1,8 @@
-"""Which part of a format matters: how much of the variance between formats goes with each slot.
+"""Which part of a format matters: how much of the variance between formats each slot explains.
 
-In: a score of each format, and what stands in each of its slots. Out: a ``SlotEffect`` for each slot,
-tested by permuting its values over the formats. That test holds where slots were sampled
-independently of each other, as the formats of a sweep are, nearly.
+In: a score of each format, and the value of each of its slots. Out: a ``SlotEffect`` for each slot,
+tested by permuting its values over the formats. The test is valid where slots were
+sampled independently of each other, which is nearly true of a sweep.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SlotEffect:
     counts: Mapping[str, int]
     """Value → how many formats have it."""
     explained: float
-    """Share of the variance between formats that goes with the slot."""
+    """Share of the variance between formats that the slot explains."""
     by_chance: float
     """The share that a slot with as many values and no effect would show on average."""
     p: float
@@ -56,20 +56,20 @@ def slot_effects(
     """
     values = np.asarray(scores, dtype=float)
     drawn = np.random.default_rng(seed).permuted(np.tile(values, (permutations, 1)), axis=1)
-    found = []
-    for slot, given in slots.items():
-        if len(given) != len(values):
-            raise ValueError(f"Slot {slot!r} has {len(given)} values for {len(values)} formats.")
-        if 1 < len(set(given)) < len(values):
-            found.append(_effect(slot, list(given), values, drawn))
-    adjusted = holm([effect.p for effect in found])
-    whole = [replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True)]
-    return sorted(whole, key=lambda one: (one.p, -one.explained))
+    effects = []
+    for slot, chosen in slots.items():
+        if len(chosen) != len(values):
+            raise ValueError(f"Slot {slot!r} has {len(chosen)} values for {len(values)} formats.")
+        if 1 < len(set(chosen)) < len(values):
+            effects.append(_effect(slot, list(chosen), values, drawn))
+    p_values = holm([effect.p for effect in effects])
+    adjusted = [replace(effect, adjusted=p) for effect, p in zip(effects, p_values, strict=True)]
+    return sorted(adjusted, key=lambda effect: (effect.p, -effect.explained))
 
 
-def _effect(slot: str, given: list[str], values: Floats, drawn: Floats) -> SlotEffect:
-    names = sorted(set(given))
-    member = np.array([[one == name for one in given] for name in names], dtype=float)
+def _effect(slot: str, chosen: list[str], values: Floats, drawn: Floats) -> SlotEffect:
+    names = sorted(set(chosen))
+    member = np.array([[value == name for value in chosen] for name in names], dtype=float)
     counts = member.sum(axis=1)
     total = float(((values - values.mean()) ** 2).sum())
     seen = _between(values[None, :], member, counts)[0]

@@ -29,10 +29,10 @@ class Spread:
     """The best minus the worst format's score, beside what chance alone would show.
 
     ``low`` and ``high`` are the percentile interval over resampled items. Resampling adds noise, so it
-    lies too high (``bootstrap_mean`` against ``value`` shows how much) and never holds 0: it is no test.
-    The test is ``p``. ``safe_low`` and ``safe_high`` hold the spread that more items would show in at
-    least 95 % of cases, at the price of width. All four are None where there is nothing to resample:
-    a single item or cluster, or formats that agree on every item.
+    is too high (``bootstrap_mean`` against ``value`` shows how much) and never contains 0: it is not a
+    test. The test is ``p``. ``safe_low`` and ``safe_high`` contain the spread over infinitely many
+    items in at least 95 % of cases, at the price of width. All four are None where there is nothing to
+    resample: a single item or cluster, or formats that agree on every item.
     """
 
     value: float
@@ -63,7 +63,7 @@ class Spread:
 
     @property
     def excess(self) -> float:
-        """The spread beyond what is to be expected of formats that do not differ."""
+        """The spread beyond what formats that do not differ are expected to show."""
         return self.value - self.null_mean
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def resampled_means(units: Floats, sizes: Floats, resamples: int, rng: Generator
 
 
 def _format_order(units: Floats) -> Ints:
-    """An order of the formats that does not depend on how they came, unless two are very alike."""
+    """An order of the formats that does not depend on their input order, unless two are very alike."""
     weights = units.sum(axis=1)
     keys = [weights**2 @ units, weights @ units, units.sum(axis=0)]
     order: Ints = np.lexsort([np.round(key, 6) for key in keys])
@@ -184,9 +184,10 @@ def _from_draws(means: Floats, drawn: Floats, *, num_units: int, is_share: bool)
 def _safe_interval(value: float, errors: Floats, num_units: int) -> tuple[float, float]:
     """Bounds of the true spread that hold whatever the true scores are.
 
-    The spread found differs from the true one by no more than the range of the errors, which bounds it
-    from below. From above: it is the difference of two formats, found to be ``value`` at most. Few
-    units resampled vary too little, and do not know their own variance: both are made up for.
+    The observed spread differs from the true one by at most the range of the errors, which bounds it
+    from below. From above: it is the difference of two formats, whose observed difference is ``value``
+    at most. Resamples of few units vary too little and their variance is uncertain; both are corrected
+    for.
     """
     reach_in_errors = t_quantile(0.95, num_units - 1) * math.sqrt(num_units / (num_units - 1))
     widest = float(np.quantile(np.ptp(errors, axis=1), 0.975))

@@ -1,7 +1,7 @@
-"""What spread formats show that do not differ: the noise floor of a spread.
+"""The noise floor of a spread: the spread of formats that do not differ.
 
 In: for each unit (an item, or a cluster added up) its score under each format. If the format makes no
-difference, the scores of a unit could stand under the formats in any order. Out: a ``NoiseFloor``,
+difference, the scores of a unit can be permuted over the formats. Out: a ``NoiseFloor``,
 the distribution of the largest minus the smallest total over all these orders.
 """
 
@@ -17,10 +17,10 @@ from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import Floats, Generator, Ints, special
 
 MOST_CELLS = 100_000_000
-"""Permutations × formats × units beyond which the normal limit takes the place of permutations."""
+"""Permutations × formats × units beyond which the normal limit replaces permutations."""
 FEWEST_PERMUTATIONS = 999
 ENOUGH_VARIANCE = 50.0
-"""The normal limit needs so many times the variance that the largest deviation has by itself."""
+"""The normal limit needs this many times the square of the largest single deviation as variance."""
 CELLS_AT_ONCE = 1_000_000
 TIE = 1e-9
 
@@ -73,24 +73,24 @@ def exact_binomial(num_units: int, step: float, observed: float) -> NoiseFloor:
     chances = np.exp(log_ways - num_units * math.log(2))
     gaps = np.abs(2 * wins - num_units)
     order = np.argsort(gaps, kind="stable")
-    place = np.searchsorted(np.cumsum(chances[order]), 0.95 - TIE)
+    index = np.searchsorted(np.cumsum(chances[order]), 0.95 - TIE)
     losses = (num_units - round(observed / step)) // 2
     p = min(1.0, 2.0 * float(special.bdtr(losses, num_units, 0.5)))
-    mean, point = float(chances @ gaps), float(gaps[order[place]])
+    mean, point = float(chances @ gaps), float(gaps[order[index]])
     return NoiseFloor(mean * step, point * step, p, "exact binomial")
 
 
 def permuted(units: Floats, observed: float, permutations: int, rng: Generator) -> NoiseFloor:
-    """The noise floor from ``permutations`` random orders; p counts the observed one, too."""
+    """The noise floor from ``permutations`` random orders; p counts the observed one as well."""
     draw = _subset_totals if is_binary(units) else _shuffled_totals
-    found = np.concatenate(
+    ranges = np.concatenate(
         [np.ptp(totals, axis=1) for totals in draw(units, permutations, rng)], dtype=float
     )
     tie = TIE * max(1.0, float(np.abs(units).sum(axis=0).max()))
-    hits = int((found >= observed - tie).sum())
+    hits = int((ranges >= observed - tie).sum())
     return NoiseFloor(
-        float(found.mean()),
-        float(np.quantile(found, 0.95, method="inverted_cdf")),
+        float(ranges.mean()),
+        float(np.quantile(ranges, 0.95, method="inverted_cdf")),
         (1 + hits) / (permutations + 1),
         "permutations",
         permutations,
@@ -106,7 +106,7 @@ def normal_limit(units: Floats, observed: float) -> NoiseFloor:
     num_formats = units.shape[1]
     deviations = units - units.mean(axis=1, keepdims=True)
     scale = math.sqrt(float((deviations**2).sum()) / (num_formats - 1))
-    # Totals of whole numbers move in steps: half a step makes up for what the limit smooths.
+    # Totals of whole numbers are discrete: half a step is the continuity correction.
     gap = max(0.0, observed - _whole_step(units) / 2)
     mean, point = normal_range(num_formats)
     p = range_tail(gap / scale, num_formats)
@@ -131,7 +131,7 @@ def range_tail(gap: float, size: int) -> float:
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
     inside = special.ndtr(x) - special.ndtr(x - gap)
     tail = 1.0 - size * float((density * inside ** (size - 1)).sum()) * (x[1] - x[0])
-    # Every two of them together bound the chance, and where it is small that is its value.
+    # The sum over all pairs is an upper bound, and nearly exact where the chance is small.
     bound = size * (size - 1) * float(special.ndtr(-gap / math.sqrt(2)))
     return min(1.0, max(0.0, tail) if tail > 1e-10 else bound)
 
@@ -145,13 +145,13 @@ def _canonical(units: Floats) -> Floats:
 
 
 def _common_step(units: Floats) -> float:
-    """How far each unit's two scores lie apart, if that is the same for all; else 0."""
+    """The difference of each unit's two scores, if it is the same for all; else 0."""
     gaps = units[:, 1] - units[:, 0]
     return float(gaps[0]) if float(np.ptp(gaps)) <= TIE * float(gaps[0]) else 0.0
 
 
 def _whole_step(units: Floats) -> float:
-    """The steps in which totals move if all scores are whole numbers; else 0."""
+    """The step between possible totals if all scores are whole numbers; else 0."""
     if not bool((units == units.round()).all()) or float(np.abs(units).max()) > 2**50:
         return 0.0
     return float(np.gcd.reduce((units - units[:, :1]).astype(np.int64), axis=None))
@@ -187,11 +187,11 @@ def _subset_totals(units: Floats, permutations: int, rng: Generator) -> Iterator
         size = min(step, permutations - start)
         left = np.tile(np.bincount(ones, minlength=num_formats + 1), (size, 1))
         totals = np.empty((size, num_formats), dtype=np.int64)
-        for place in range(num_formats):
-            still = num_formats - place
+        for format_number in range(num_formats):
+            still = num_formats - format_number
             here = np.zeros_like(left)
-            here[:, still] = left[:, still]  # they have ones only
+            here[:, still] = left[:, still]  # all their scores left are ones
             here[:, 1:still] = rng.binomial(left[:, 1:still], np.arange(1, still) / still)
-            totals[:, place] = here.sum(axis=1)
+            totals[:, format_number] = here.sum(axis=1)
             left = (left - here)[:, :still] + here[:, 1:]
         yield totals

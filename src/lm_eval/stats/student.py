@@ -7,12 +7,12 @@ import statistics
 from functools import lru_cache
 
 MOST_EXACT = 200
-"""Beyond so many degrees of freedom, four terms of an expansion are exact to ten digits."""
+"""Beyond this many degrees of freedom, four terms of an expansion are exact to ten digits."""
 
 
 @lru_cache(maxsize=1024)
 def t_quantile(confidence: float, df: int) -> float:
-    """How many standard errors to either side an interval of this ``confidence`` reaches."""
+    """The half-width, in standard errors, of an interval of this ``confidence``."""
     check_confidence(confidence)
     if df < 1:
         raise ValueError(f"Student's t needs one degree of freedom or more; got {df}.")
@@ -32,10 +32,10 @@ def check_confidence(confidence: float) -> None:
 
 
 def resampled_tail(confidence: float, num_units: int) -> float:
-    """The share of resamples to leave out at either end, so that few units reach as far as t does.
+    """The share of resamples to cut off at either end, for an interval of few units as wide as t's.
 
-    Resamples of n units vary too little by √((n − 1)/n), and as if their variance were known. Moving
-    the quantiles outwards makes up for both (Hesterberg's expanded percentiles).
+    Resamples of n units vary too little by √((n − 1)/n), and as if their variance were known. Moving the
+    quantiles outwards corrects for both (Hesterberg's expanded percentiles).
     """
     reach = t_quantile(confidence, num_units - 1) * math.sqrt(num_units / (num_units - 1))
     return statistics.NormalDist().cdf(-reach)
@@ -62,4 +62,4 @@ def _expanded(z: float, df: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92_160,
     )
-    return z + math.fsum(part / df**place for place, part in enumerate(sums, start=1))
+    return z + math.fsum(part / df**power for power, part in enumerate(sums, start=1))
