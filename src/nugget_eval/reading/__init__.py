@@ -7,8 +7,11 @@ answers that differ are refused. Time is linear in the length of the reply.
 
 from __future__ import annotations
 
-from nugget_eval.reading.channels import strip_thinking_reasoning_blocks
-from nugget_eval.reading.reader import parse_labels_multi_format, read_labels
+from nugget_eval.reading.reader import (
+    parse_labels_multi_format,
+    read_labels,
+    strip_thinking_reasoning_blocks,
+)
 from nugget_eval.reading.reasoning import Reasoned, read_reasoning
 from nugget_eval.reading.registered import nugget_labels
 from nugget_eval.reading.result import ErrorType, FormatUsed, LabelReading

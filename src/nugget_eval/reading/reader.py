@@ -1,4 +1,4 @@
-"""Reply → ``LabelReading``: channel, candidates, ranking, placing. Never raises, never guesses."""
+"""Reply → ``LabelReading``: thinking, candidates, ranking, placing. Never raises, never guesses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lm_eval.formats.readers.text import fold
+from lm_eval.formats.readers.thinking import find_thinking
 from nugget_eval.reading.candidates import Candidate, Slot, Span, Words, cut_out
-from nugget_eval.reading.channels import Channel, answer_channel, is_json
 from nugget_eval.reading.choosing import conforms, decide, unread, usable
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
@@ -76,6 +76,24 @@ def parse_labels_multi_format(
     return read_labels(response, expected_count, case_sensitive=case_sensitive).as_tuple()
 
 
+def strip_thinking_reasoning_blocks(text: str) -> str:
+    """``text`` without thinking and reasoning blocks, and without white space around it.
+
+    Blocks may be unclosed (they go to the end), nested, repeated, in any case and with attributes;
+    a closing tag that nothing opened ends a block that began with the reply. Known names: think,
+    thinking, thought, reasoning, scratchpad, analysis, reflection, chain_of_thought, cot,
+    inner_monologue, in angle, square or triangle brackets; also the channels of gpt-oss. Text that
+    is a JSON array or object stays as it is: tags in its strings are text.
+    """
+    if not isinstance(text, str):
+        return ""
+    pieces, at = [], 0
+    for start, end in find_thinking(text).spans:
+        pieces.append(text[at:start])
+        at = end
+    return "".join([*pieces, text[at:]]).strip()
+
+
 # --------------------------------------------------------------------------------------- steps
 
 
@@ -93,21 +111,20 @@ def _checked(response: object, count: int, words: Words, format_type: str | None
 
 def _read(response: str, count: int, words: Words, format_type: str | None) -> LabelReading:
     text, offsets = _visible(response)
-    # Tags inside the strings of valid JSON are text.
-    channel = Channel(text) if "<" in text and is_json(text) else answer_channel(text)
-    masked = _without_reasoning_fields(channel.text)
+    thinking, open_at = find_thinking(text)
+    masked = _without_reasoning_fields(cut_out(text, thinking))
     found = _ranked(masked, words)
     if len(found) > MOST_CANDIDATES:
         return unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
     if format_type not in (None, "pipe", "adaptive"):
         found = [_menu_excluded(masked, one) for one in found]
-    if channel.is_unclosed and not usable(found):
-        found = _after_unclosed(text, channel, words, count)
+    if open_at is not None and not usable(found):
+        found = _after_unclosed(text, open_at, words, count)
     if not found and ("&lt;" in masked or '\\"' in masked):
         found = _unescaped(masked, words)
     reading = decide(masked, found, count, format_type)
     if reading is None:
-        reading = _nothing(masked, channel, found, count)
+        reading = _nothing(masked, found, count, is_unclosed=open_at is not None)
     return _moved(replace(reading, candidates=tuple(found)), offsets)
 
 
@@ -166,9 +183,9 @@ def _menu_excluded(text: str, one: Candidate) -> Candidate:
     return replace(one, excluded="menu") if is_menu else one
 
 
-def _after_unclosed(text: str, channel: Channel, words: Words, count: int) -> list[Candidate]:
+def _after_unclosed(text: str, open_at: int, words: Words, count: int) -> list[Candidate]:
     """A complete answer that is marked final and ends a reply whose thinking never closed."""
-    start = max(channel.open_at, len(text) - _LONGEST_FINAL)
+    start = max(open_at, len(text) - _LONGEST_FINAL)
     tail = " " * start + text[start:]
     found = _ranked(_without_reasoning_fields(tail), words)
     last = found[-1] if found else None
@@ -190,9 +207,11 @@ def _unplaced(one: Candidate) -> tuple[Slot, ...]:
     return tuple(replace(slot, span=None) for slot in one.slots)
 
 
-def _nothing(text: str, channel: Channel, found: Sequence[Candidate], count: int) -> LabelReading:
+def _nothing(
+    text: str, found: Sequence[Candidate], count: int, *, is_unclosed: bool
+) -> LabelReading:
     """Why there is no answer."""
-    if channel.is_unclosed:
+    if is_unclosed:
         return unread(count, "failed", "truncation", "the reply ends while the model was thinking")
     if not text.strip():
         return unread(count, "empty", "empty", "nothing but reasoning")

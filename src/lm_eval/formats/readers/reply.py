@@ -9,7 +9,7 @@ from dataclasses import replace
 from lm_eval.formats.readers.bound import BoundReader, first_settled
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason
 from lm_eval.formats.readers.text import fold
-from lm_eval.formats.readers.thinking import has_thinking_tag, mask_thinking
+from lm_eval.formats.readers.thinking import find_thinking, mask_thinking
 
 _REFUSAL = re.compile(
     r"\bi(?:\s+am|'m)\s+(?:sorry\b|unable\s+to|not\s+able\s+to)|\bas\s+an\s+ai\b|\bi\s+must\s+decline\b"
@@ -44,7 +44,7 @@ def read(
 
 
 def _masked(text: str, prefix: str | None) -> tuple[str, bool]:
-    if prefix and has_thinking_tag(prefix):  # the model continues a thought that the prompt opened
+    if prefix and find_thinking(prefix).spans:  # the model continues what the prompt opened
         whole = mask_thinking(prefix + text)
         return whole.text[len(prefix) :], whole.is_unclosed
     return mask_thinking(text)
