@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from lm_eval.formats.readers.reply import is_refusal
 from lm_eval.formats.readers.text import fold
 from lm_eval.formats.readers.thinking import find_thinking
 from nugget_eval.reading.candidates import Candidate, Slot, Span, Words, cut_out
@@ -32,12 +33,6 @@ _REASONING_FIELD = re.compile(
     r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
     r"[ \t]*=[^\n]*",
     re.MULTILINE | re.IGNORECASE,
-)
-_REFUSAL = re.compile(
-    r"\bi(?:\s+am|'m)\s+(?:sorry\b|unable\s+to|not\s+able\s+to)|\bas\s+an\s+ai\b|\bi\s+must\s+decline\b"
-    r"|\bi(?:\s+cannot|\s+can't|\s+can\s+not|\s+won't|\s+will\s+not|\s+refuse\s+to)\s+(?:help|assist|answer"
-    r"|provide|comply|do\s+that|judge|evaluate|assign|label|continue|fulfill|complete|assess)",
-    re.IGNORECASE,
 )
 
 
@@ -219,7 +214,7 @@ def _nothing(
     if why & {"example", "quote", "definitions", "menu"}:
         reason = f"only {', '.join(sorted(map(str, why)))}, no answer"
         return replace(unread(count, "failed", "echo", reason), found=0)
-    if _REFUSAL.search(text[:600]):
+    if is_refusal(text):
         return unread(count, "failed", "refusal", "the model declined")
     if why:
         return unread(count, "failed", "format_error", f"only {', '.join(sorted(map(str, why)))}")

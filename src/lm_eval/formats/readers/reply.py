@@ -14,10 +14,11 @@ from lm_eval.formats.readers.thinking import find_thinking, mask_thinking
 _REFUSAL = re.compile(
     r"\bi(?:\s+am|'m)\s+(?:sorry\b|unable\s+to|not\s+able\s+to)|\bas\s+an\s+ai\b|\bi\s+must\s+decline\b"
     r"|\bi(?:\s+cannot|\s+can't|\s+can\s+not|\s+won't|\s+will\s+not|\s+refuse\s+to)\s+(?:help|assist"
-    r"|answer|provide|comply|do\s+that|choose|select|continue|discuss|engage|fulfill|respond)",
+    r"|answer|provide|comply|do\s+that|choose|select|continue|discuss|engage|fulfill|respond"
+    r"|judge|evaluate|assign|label|complete|assess)",
     re.IGNORECASE,
 )
-_REFUSAL_REACH = 400  # a refusal comes first; later on, the words may be about the question
+_REFUSAL_REACH = 600  # a refusal comes first; later on, the words may be about the question
 
 
 def read(
@@ -41,6 +42,11 @@ def read(
         return reading
     is_cut = is_unclosed or finish == "length"
     return Reading.unread(_reason(masked, reading, is_cut=is_cut, is_refused=finish == "refused"))
+
+
+def is_refusal(visible: str) -> bool:
+    """True if a reply without an answer, folded and without its thinking, begins by declining."""
+    return _REFUSAL.search(visible.lstrip()[:_REFUSAL_REACH]) is not None
 
 
 def _masked(text: str, prefix: str | None) -> tuple[str, bool]:
@@ -94,6 +100,6 @@ def _reason(masked: str, reading: Reading, *, is_cut: bool, is_refused: bool) ->
         return "truncated"
     if not visible.strip():
         return "empty"
-    if _REFUSAL.search(visible.lstrip()[:_REFUSAL_REACH]):
+    if is_refusal(visible):
         return "refused"
     return reading.reason or "unreadable"
