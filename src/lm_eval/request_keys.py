@@ -16,7 +16,7 @@ from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, Rol
 
 KEY_BYTES = 16
 
-SPEED_ONLY = frozenset(
+SPEED_ONLY_ARGUMENTS = frozenset(
     (
         *("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout"),
         *("n_threads", "n_parallel", "device", "parallelize"),
@@ -25,7 +25,7 @@ SPEED_ONLY = frozenset(
         *("ca_cert_path", "low_cpu_mem_usage", "swap_space"),
     )
 )
-"""Arguments of backends that change when an answer comes, not what it says."""
+"""Arguments of backends that change how fast a model answers, not what it answers."""
 
 
 class RequestKeys:
@@ -129,4 +129,4 @@ def _media_bytes(media: Mapping[str, Any]) -> bytes | None:
         return None
 
 
-__all__ = ["SPEED_ONLY", "RequestKeys", "canonical", "digest_of"]
+__all__ = ["SPEED_ONLY_ARGUMENTS", "RequestKeys", "canonical", "digest_of"]

@@ -22,7 +22,7 @@ from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, U
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.reports.redact import redacted
-from lm_eval.request_keys import SPEED_ONLY, RequestKeys, digest_of
+from lm_eval.request_keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
 from lm_eval.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
 from lm_eval.user_cache import cache_folder
 
@@ -44,7 +44,7 @@ def model_identity(
         return None
     return {
         "backend": backend,
-        **{k: v for k, v in redacted(model_args).items() if k not in SPEED_ONLY},
+        **{k: v for k, v in redacted(model_args).items() if k not in SPEED_ONLY_ARGUMENTS},
     }
 
 

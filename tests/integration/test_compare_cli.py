@@ -442,12 +442,24 @@ def test_scores_over_several_orders_are_not_split_by_what_one_of_them_read(work:
     assert block["rows"][1]["num_read"] < 40
 
 
-def test_how_fast_a_model_is_asked_makes_no_other_model_of_it(work: Workplace) -> None:
-    for size in ("4", "8"):
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"batch_size": "4", "num_concurrent": "4"}, {"batch_size": "8", "num_concurrent": "8"}),
+        ({"device": "cpu"}, {"device": "cuda:0"}),
+        ({"n_threads": "2"}, {}),
+        ({"device": "cpu", "n_threads": "2"}, {"device": "cuda", "n_threads": "8"}),
+        ("pretrained=m,device=cpu", "pretrained=m,device=cuda,gpu_memory_utilization=0.5"),
+    ],
+)
+def test_how_fast_a_model_is_asked_makes_no_other_model_of_it(
+    work: Workplace, first: Any, second: Any
+) -> None:
+    for model_args in (first, second):
         run(work, "--tasks", "t.yaml@mcqa")
         path = max(work.output.rglob("results_*.json"))
         stored = json.loads(path.read_text("utf-8"))
-        stored["config"]["model_args"] = {"batch_size": size, "num_concurrent": size}
+        stored["config"]["model_args"] = model_args
         path.write_text(json.dumps(stored), "utf-8")
     error = refused(work, str(work.output))
     assert "t@mcqa (known) is there 2 times" in error

@@ -11,10 +11,10 @@ from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.lab.grouped import comparable, groups_in, tasks_below
 from lm_eval.lab.measured import Measurement, measurement, with_items
 from lm_eval.lab.stored import PLAIN, StoredRun
+from lm_eval.request_keys import SPEED_ONLY_ARGUMENTS
 
 MANY_MODELS = 4
 """Of more than these, results that are there twice are counted, not named."""
-_PACE = ("num_concurrent", "max_retries", "timeout", "batch_size", "max_batch_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +143,9 @@ def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
 
 
 def _arguments(one: _Result) -> dict[str, str]:
-    """What the model was opened with, without what says only how fast it is asked."""
-    return {name: value for name, value in one.run.arguments.items() if name not in _PACE}
+    """What the model was opened with, without the arguments that change its speed only."""
+    arguments = one.run.arguments
+    return {name: arguments[name] for name in arguments if name not in SPEED_ONLY_ARGUMENTS}
 
 
 def _labels(results: Sequence[_Result]) -> dict[Path, str]:
