@@ -22,7 +22,7 @@ from lm_eval.usage import Estimated, Usage
 from nugget_eval.calls import ASK, SINGLE, Call, Caller
 from nugget_eval.config import Config
 from nugget_eval.items import Item
-from nugget_eval.reading import Label, LabelReading, read_labels, read_reasoning
+from nugget_eval.reading import Label, LabelReading, read_reasoning
 from nugget_eval.snippets import Verdict, check_snippets
 from nugget_eval.voting import median_label
 
@@ -249,12 +249,11 @@ class Judge:
     def read(self, call: Call, reply: str) -> JudgedReply:
         """A reply, read: labels, canaries, snippets."""
         item = self._caller.items[call.item]
-        reading = read_labels(str(reply), call.count, format_type=self._config.model.format_type)
-        what = self._config.evaluation.snippet_check
-        if not self._caller.format(item).prompt_type.reasons:
-            what = "off"
-        reasoned = read_reasoning(str(reply)) if what != "off" else ()
-        checked = check_snippets(reading.labels, reasoned, item.passage, what)
+        how = self._caller.format(item)
+        reading = how.read(str(reply), call.count)
+        check = self._config.evaluation.snippet_check if how.prompt_type.reasons else "off"
+        reasoned = read_reasoning(str(reply)) if check != "off" else ()
+        checked = check_snippets(reading.labels, reasoned, item.passage, check)
         alarm = next(
             (one.kind for one in call.canaries if one.is_alarmed_by(reading.labels[one.place])),
             None,

@@ -12,7 +12,8 @@ from lm_eval.formats.readers import BoundReader, read
 from lm_eval.lab.reread_items import ReadAgain, Rereading, Verdict
 from nugget_eval.canaries import Canary
 from nugget_eval.lab_nuggets import JudgedFolder, JudgedNugget, Key
-from nugget_eval.reading import LABELS, Label, read_labels
+from nugget_eval.prompts import get_output_format
+from nugget_eval.reading import LABELS, Label
 from nugget_eval.voting import combine, median_label
 
 READER_NAME = "nugget_labels"
@@ -79,9 +80,10 @@ def _labels(row: Mapping[str, Any], reader: BoundReader) -> tuple[list[Label | N
     count = int(row["expected_count"])
     reply = str(row.get("reply") or "")
     if reader.name == READER_NAME:
-        read_now = read_labels(reply, count, format_type=dict(reader.options).get("format_type"))
-        labels: Sequence[Any] = read_now.labels
-        how = Verdict(0.0, None, read_now.format_used, read_now.span, read_now.error_type)
+        asked_for = get_output_format(dict(reader.options).get("format_type") or "adaptive")
+        reading = asked_for.read(reply, count)
+        labels: Sequence[Any] = reading.labels
+        how = Verdict(0.0, None, reading.format_used, reading.span, reading.error_type)
     else:
         labels, how = _by_other(row, reader, count, reply)
     if any(one.is_alarmed_by(labels[one.place]) for one in canaries):

@@ -129,6 +129,27 @@ def test_written_answer_is_read_back_as_that_format(format_type: str) -> None:
         assert reading.conforms is not False
 
 
+@pytest.mark.parametrize(
+    ("prompt_type", "format_type", "language"), list(product(PROMPT_TYPES, FORMAT_TYPES, LANGUAGES))
+)
+def test_a_format_reads_the_reply_that_it_asks_for(
+    prompt_type: str, format_type: str, language: str
+) -> None:
+    how = nugget_format(prompt_type, format_type, language=language)
+    for example in load_examples():
+        reading = how.read(how.reply(example), len(example.labels))
+        assert reading.labels == tuple(example.labels)
+        assert reading.conforms is not False
+    assert how.read("", 3).labels == (None, None, None)
+
+
+def test_of_two_answers_a_format_reads_the_one_in_the_format_asked_for() -> None:
+    reply = 'partial_support,partial_support\n\n["support","not_support"]'
+    assert nugget_format("short_cot", "json").read(reply, 2).labels == ("support", "not_support")
+    assert nugget_format("short_cot", "csv").read(reply, 2).error_type == "ambiguous"
+    assert get_output_format("adaptive").read(reply, 2) == read_labels(reply, 2)
+
+
 @pytest.mark.parametrize("format_type", sorted(WRITERS))
 def test_answers_are_written_as_the_document_shows(format_type: str) -> None:
     labels = ["support", "partial_support", "not_support"]

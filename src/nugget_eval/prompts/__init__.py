@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from nugget_eval.prompts.catalogue import (
     DOMAINS,
-    FORMAT_TYPES,
     LANGUAGES,
     PROMPT_TYPES,
     domain_names,
@@ -29,6 +28,7 @@ from nugget_eval.prompts.formats import (
     prompt_info,
 )
 from nugget_eval.prompts.selection import Complexity, Selection, complexity, select_prompt_type
+from nugget_eval.reading import FORMAT_TYPES
 
 __all__ = [
     "DOMAINS",

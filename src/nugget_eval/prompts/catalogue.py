@@ -23,20 +23,9 @@ from nugget_eval.prompts.definitions import (
     PromptType,
     define,
 )
+from nugget_eval.reading import FORMAT_TYPES
 
 PROMPT_TYPES = ("no_reasoning", "short_cot", "long_cot", "legacy", "optimized")
-FORMAT_TYPES = (
-    "json",
-    "markdown",
-    "csv",
-    "yaml",
-    "xml",
-    "adaptive",
-    "tsv",
-    "numbered",
-    "python_list",
-    "pipe",
-)
 DOMAINS = ("biomedical", "legal", "news")
 LANGUAGES = ("en", "zh", "de", "es")
 

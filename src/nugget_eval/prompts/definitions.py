@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 from lm_eval.config.fields import shorten
 from lm_eval.errors import did_you_mean, listing
 from nugget_eval.errors import PromptError
+from nugget_eval.reading import LabelReading, read_labels
 
 OutputWords = Literal["alone", "last"]
 """Whether labels are all of the reply, or its end after reasoning."""
@@ -66,7 +67,7 @@ class PromptType(Definition):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutputFormat(Definition):
-    """How labels are written. ``answer`` has ``open``, ``item``, ``between`` and ``close``."""
+    """How labels are written and read. ``answer`` has ``open``, ``item``, ``between`` and ``close``."""
 
     answer: Texts
     many_lines: bool = False
@@ -77,6 +78,10 @@ class OutputFormat(Definition):
         items = (fill(item, {"k": k, "label": label}) for k, label in enumerate(labels, 1))
         listed = self.answer.get("between", "").join(items)
         return self.answer.get("open", "") + listed + self.answer.get("close", "")
+
+    def read(self, reply: str, count: int) -> LabelReading:
+        """The labels that a reply gives to ``count`` nuggets, where this format was asked for."""
+        return read_labels(reply, count, format_type=self.name)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """``NuggetFormat``: the definitions of one prompt put together, the way to ask and the way to read.
 
-In: names of a prompt type, an output format, a domain and a language. Out: one value that says the
-system message, the user's message for any data, and what a right reply looks like.
+In: names of a prompt type, an output format, a domain and a language. Out: one value that writes the
+system message, the user's message for any data and a right reply, and reads the labels in any reply.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from nugget_eval.prompts.definitions import (
 )
 from nugget_eval.prompts.examples import Example
 from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
+from nugget_eval.reading import LabelReading
 
 _LONGEST_REASON = 200
 EXAMPLE_LABELS = ("support", "not_support", "partial_support")
@@ -44,9 +45,9 @@ EXAMPLE_LABELS = ("support", "not_support", "partial_support")
 
 @dataclass(frozen=True, eq=False)
 class NuggetFormat:
-    """One way to ask for labels: the definitions put together, and the user's message as a format.
+    """One way to ask for labels and to read them: a prompt's definitions, put together.
 
-    ``user`` is a format like any of lm_eval's; its reader reads the labels of a complete reply.
+    ``user`` is the user's message as a format of lm_eval; its reader wants every label to be there.
     """
 
     prompt_type: PromptType
@@ -108,6 +109,12 @@ class NuggetFormat:
         fields = (example.nuggets, example.snippets, example.rationales, example.labels)
         items = [_REASONED.format(k, *own) for k, *own in zip(count(1), *fields)]
         return f"<reasoning>\n{''.join(items)}</reasoning>\n{answer}"
+
+    # Reading
+
+    def read(self, reply: str, count: int) -> LabelReading:
+        """The labels that a reply gives to the ``count`` nuggets it was asked about."""
+        return self.output.read(reply, count)
 
     # Inside
 

@@ -14,10 +14,11 @@ from nugget_eval.reading.reader import (
 )
 from nugget_eval.reading.reasoning import Reasoned, read_reasoning
 from nugget_eval.reading.registered import nugget_labels
-from nugget_eval.reading.result import ErrorType, FormatUsed, LabelReading
+from nugget_eval.reading.result import FORMAT_TYPES, ErrorType, FormatUsed, LabelReading
 from nugget_eval.reading.spellings import LABELS, Label, label_of
 
 __all__ = [
+    "FORMAT_TYPES",
     "LABELS",
     "ErrorType",
     "FormatUsed",

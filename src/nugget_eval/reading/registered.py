@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.readers.reading import Reading, Reason, register_reader
 from nugget_eval.reading.reader import read_labels
-from nugget_eval.reading.result import ErrorType
+from nugget_eval.reading.result import FORMAT_TYPES, ErrorType
 
 _REASONS: dict[ErrorType, Reason] = {
     "truncation": "truncated",
@@ -35,8 +35,6 @@ def nugget_labels(
 
 
 def _check_format_type(name: str) -> None:
-    from nugget_eval.prompts import FORMAT_TYPES  # prompts need this package to be there
-
     if name not in FORMAT_TYPES:
         raise ConfigError(
             f"Reader 'nugget_labels': format_type cannot be {name!r}."

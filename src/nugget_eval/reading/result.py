@@ -8,6 +8,12 @@ from typing import Literal
 from nugget_eval.reading.candidates import Candidate, Span
 from nugget_eval.reading.spellings import Label
 
+FORMAT_TYPES = (
+    *("json", "markdown", "csv", "yaml", "xml", "adaptive"),
+    *("tsv", "numbered", "python_list", "pipe"),
+)
+"""Output formats that a judge can be asked for; ``adaptive`` leaves the choice to the judge."""
+
 FormatUsed = Literal[
     "json",
     "markdown",
