@@ -70,7 +70,7 @@ class Call:
         return [place for place in range(self.count) if place not in taken]
 
 
-class Caller:
+class JudgeCaller:
     """Makes the calls of one judge, and the requests they become."""
 
     def __init__(self, config: Config, items: Sequence[Item], *, as_chat: bool = True) -> None:

@@ -19,7 +19,7 @@ from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
 from lm_eval.tasks.prompts import Asked
 from lm_eval.usage import Estimated, Usage
-from nugget_eval.calls import ASK, SINGLE, Call, Caller
+from nugget_eval.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.config import Config
 from nugget_eval.items import Item
 from nugget_eval.reading import Label, LabelReading, read_reasoning
@@ -108,7 +108,7 @@ class Judge:
         self._config = config
         self._kept = kept
         able = model.capabilities
-        self._caller = Caller(config, items, as_chat=able.chat_only or able.chat_template)
+        self._caller = JudgeCaller(config, items, as_chat=able.chat_only or able.chat_template)
         self._caller.constrain(model)
         self._usage: list[Usage] = []
 
@@ -146,7 +146,7 @@ class Judge:
         )
 
     @property
-    def caller(self) -> Caller:
+    def caller(self) -> JudgeCaller:
         """What makes the calls."""
         return self._caller
 
@@ -232,7 +232,7 @@ class Judge:
 
     def _streamed(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
         wave = _Wave(f"{self.name}, {stage}", calls, self._caller)
-        sink = _Replies(self, calls)
+        sink = _ReplySink(self, calls)
         usage = ask_all(
             [wave],
             [sink],
@@ -306,7 +306,7 @@ class _Name:
 class _Wave:
     """The calls of one stage as something that can be asked; prompts are made as they are read."""
 
-    def __init__(self, name: str, calls: Sequence[Call], caller: Caller) -> None:
+    def __init__(self, name: str, calls: Sequence[Call], caller: JudgeCaller) -> None:
         self.task = _Name(name)
         self.counts: Mapping[str, int] = {GenerateRequest.kind: len(calls)}
         self.num_requests = len(calls)
@@ -319,7 +319,7 @@ class _Wave:
             yield DocRequests(place, _NOT_ASKED, (), request.context, (request,))
 
 
-class _Replies:
+class _ReplySink:
     """Takes the replies of a stage as they come."""
 
     def __init__(self, judge: Judge, calls: Sequence[Call]) -> None:

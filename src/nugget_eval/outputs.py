@@ -16,7 +16,7 @@ from typing import Any
 import lm_eval
 from lm_eval.reports.names import unique_name
 from lm_eval.reports.redact import redacted
-from nugget_eval.calls import Caller
+from nugget_eval.calls import JudgeCaller
 from nugget_eval.evaluation import Evaluation
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.items import Item
@@ -72,7 +72,7 @@ def _clean(text: str) -> str:
 
 def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
     """What ``replies.jsonl`` holds: one object for each reply."""
-    caller = Caller(done.config, done.items)
+    caller = JudgeCaller(done.config, done.items)
     for judged in done.judged:
         for reply in judged.replies:
             row = reply_row(judged.name, done.items[reply.call.item], reply)

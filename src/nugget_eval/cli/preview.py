@@ -8,7 +8,7 @@ from lm_eval.errors import UsageError
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.terminal import console, visible
-from nugget_eval.calls import Caller
+from nugget_eval.calls import JudgeCaller
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
 from nugget_eval.items import Item, load_items
@@ -45,7 +45,7 @@ def preview(args: argparse.Namespace) -> int:
     item = items[args.item]
     if not item.nuggets:
         raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so nothing is asked.")
-    caller = Caller(config, [item])
+    caller = JudgeCaller(config, [item])
     calls = caller.first()
     info = prompt_info(
         caller.prompt_type(item),

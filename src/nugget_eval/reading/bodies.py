@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nugget_eval.reading.candidates import Words
+from nugget_eval.reading.candidates import LabelWords
 from nugget_eval.reading.spellings import STEM, Label
 
 _SEPARATOR = re.compile(
@@ -31,7 +31,7 @@ _DENIAL = re.compile(r"\b(?:not|no|un\w+|n't|never|contradict\w*|absent)\b", re.
 _REACH = 60
 
 
-def body_label(body: str, words: Words) -> tuple[Label | None, bool]:
+def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
     """The label an item's text gives, and whether more than the label stands there.
 
     ``support``, ``support - the passage says so``, ``Bees collect nectar: support``. None where both
@@ -48,7 +48,7 @@ def body_label(body: str, words: Words) -> tuple[Label | None, bool]:
     return first or last, True
 
 
-def _first_label(body: str, words: Words) -> Label | None:
+def _first_label(body: str, words: LabelWords) -> Label | None:
     found = _LEADING_LABEL.match(body)
     if found is None:
         return None
@@ -70,7 +70,7 @@ def _takes_back(label: Label, explanation: str) -> bool:
     return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly)\b", first, re.I))
 
 
-def _last_label(body: str, words: Words) -> Label | None:
+def _last_label(body: str, words: LabelWords) -> Label | None:
     """The label behind the last colon, arrow or dash, if that is all there is."""
     cuts = [cut.end() for cut in _SEPARATOR.finditer(body, max(0, len(body) - 120))]
     return words(body[cuts[-1] :], strict_slot=False) if cuts else None

@@ -42,7 +42,7 @@ _NUMBER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class LabelWords:
     """How labels may be spelled in this reply."""
 
     case_sensitive: bool = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nugget_eval.reading.bodies import body_label
-from nugget_eval.reading.candidates import LABEL_KEYS, Span, Words, index_of, key_of
+from nugget_eval.reading.candidates import LABEL_KEYS, LabelWords, Span, index_of, key_of
 from nugget_eval.reading.spellings import STEM, Label
 
 _LINE = re.compile(r"[^\n]+")
@@ -60,7 +60,7 @@ class Line:
     is_menu: bool = False
 
 
-def read_lines(text: str, words: Words) -> Iterator[Line]:
+def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
     """The lines of ``text`` that are not blank, each with what it is."""
     fence: str | None = None
     last_end = 0
@@ -81,7 +81,7 @@ def read_lines(text: str, words: Words) -> Iterator[Line]:
         yield line
 
 
-def _classify(line: Line, words: Words) -> None:
+def _classify(line: Line, words: LabelWords) -> None:
     """Fill in what the line is; lines come again and again, so this is remembered."""
     known = _known(line.text, words) if len(line.text) <= 200 else None
     if known is None:
@@ -99,13 +99,13 @@ _FILLED = (
 
 
 @lru_cache(maxsize=8192)
-def _known(text: str, words: Words) -> Line:
+def _known(text: str, words: LabelWords) -> Line:
     line = Line("text", text, (0, len(text)))
     _fill(line, words)
     return line
 
 
-def _fill(line: Line, words: Words) -> None:
+def _fill(line: Line, words: LabelWords) -> None:
     source = line.text
     if source.lstrip()[:1] == ">" and _QUOTE.match(source):
         line.is_quoted = True
@@ -135,7 +135,7 @@ _NUMBER_WORDS = frozenset(("nugget", "nuggets", "item", "items", "and", "none"))
 _NUMBER_TOKEN = re.compile(r"[a-z]+|\d+|[^\s\w,;.&#()\[\]*]")
 
 
-def _group(line: Line, source: str, words: Words) -> bool:
+def _group(line: Line, source: str, words: LabelWords) -> bool:
     """True for ``support: 1, 3``: a label and the numbers of its nuggets."""
     head, _, tail = source.partition(":")
     label = words(head.strip(" \t-•+"), strict_slot=False)
@@ -148,14 +148,14 @@ def _group(line: Line, source: str, words: Words) -> bool:
     return True
 
 
-def _bullet(line: Line, source: str, words: Words) -> None:
+def _bullet(line: Line, source: str, words: LabelWords) -> None:
     """``- support`` is an item though the whole of it spells a label."""
     found = _ITEM.match(source)
     if found and (found["bullet"] or found["number"]):
         _item(line, source, words)
 
 
-def _item(line: Line, source: str, words: Words) -> None:
+def _item(line: Line, source: str, words: LabelWords) -> None:
     found = _ITEM.match(source)
     if found is None or not (found["bullet"] or found["number"]):
         return
@@ -166,7 +166,7 @@ def _item(line: Line, source: str, words: Words) -> None:
     line.label, line.explained = body_label(line.body, words)
 
 
-def _field(line: Line, source: str, words: Words) -> bool:
+def _field(line: Line, source: str, words: LabelWords) -> bool:
     found = _FIELD.match(source)
     if found is None:
         return False
@@ -184,7 +184,7 @@ def _field(line: Line, source: str, words: Words) -> bool:
 # ------------------------------------------------------------------------------- rows of cells
 
 
-def _row(line: Line, source: str, words: Words) -> bool:
+def _row(line: Line, source: str, words: LabelWords) -> bool:
     """True if the line is cells with a delimiter between, and at least one is a label."""
     for delimiter in DELIMITERS:
         if delimiter not in source:
@@ -199,7 +199,7 @@ def _row(line: Line, source: str, words: Words) -> bool:
     return False
 
 
-def _is_menu(source: str, delimiter: str, cells: list[str], words: Words) -> bool:
+def _is_menu(source: str, delimiter: str, cells: list[str], words: LabelWords) -> bool:
     """``support, partial_support, or not_support`` and ``<support|…>`` show what is allowed."""
     last = cells[-1].strip()
     if last[:3].lower() == "or " and words(last[3:]):
@@ -213,7 +213,7 @@ def _is_menu(source: str, delimiter: str, cells: list[str], words: Words) -> boo
 _LEAD = re.compile(r".{0,200}?(?:[:=]|\b(?:is|are)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)")
 
 
-def _without_lead(cells: list[str], words: Words) -> tuple[list[str], int]:
+def _without_lead(cells: list[str], words: LabelWords) -> tuple[list[str], int]:
     """``Final answer: support, …`` without the words before the first label, and their length."""
     if len(cells[0]) > 300 or words(cells[0]) is not None:
         return cells, 0
@@ -223,7 +223,7 @@ def _without_lead(cells: list[str], words: Words) -> tuple[list[str], int]:
     return [cells[0][lead.end() :], *cells[1:]], lead.end()
 
 
-def _and_parts(cell: str, words: Words) -> list[str]:
+def _and_parts(cell: str, words: LabelWords) -> list[str]:
     """``support and not_support`` as two cells; ``and support`` without its *and*."""
     if " and " not in f" {cell}":
         return [cell]
@@ -248,7 +248,7 @@ def split_cells(source: str, delimiter: str) -> list[str]:
     return cells
 
 
-def _is_plausible(cells: list[str], words: Words) -> bool:
+def _is_plausible(cells: list[str], words: LabelWords) -> bool:
     """False for prose with commas. Of two cells, the second may be the label of the first."""
     labels = [words(cell) for cell in cells]
     known = sum(label is not None for label in labels)

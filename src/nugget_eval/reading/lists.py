@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from nugget_eval.reading.candidates import (
     LABEL_KEYS,
     Candidate,
+    LabelWords,
     Slot,
-    Words,
     index_of,
     key_of,
     make,
@@ -46,7 +46,7 @@ class _Run:
         return self.kind.startswith(("numbered", "bullet")) and bool(self.slots)
 
 
-def listed(text: str, words: Words) -> list[Candidate]:
+def listed(text: str, words: LabelWords) -> list[Candidate]:
     """Candidates made of lines, in order."""
     collector = _Collector(words)
     for line in read_lines(text, words):
@@ -58,7 +58,7 @@ def listed(text: str, words: Words) -> list[Candidate]:
 class _Collector:
     """Takes lines one by one and puts those together that are one list."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: LabelWords) -> None:
         self.words = words
         self.found: list[Candidate] = []
         self.run: _Run | None = None
@@ -266,7 +266,7 @@ def _style(run: _Run) -> tuple[str, str]:
 # ------------------------------------------------------------------------------- one line
 
 
-def _inline_numbered(line: Line, words: Words) -> Candidate | None:
+def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
     """``1. support, 2. not_support`` on one line, also behind a few words and a colon."""
     if line.kind not in ("item", "row", "text", "field") or len(line.text) > 20_000:
         return None

@@ -15,9 +15,9 @@ from nugget_eval.reading.candidates import (
     INDEX_KEYS,
     LABEL_KEYS,
     Candidate,
+    LabelWords,
     Slot,
     Span,
-    Words,
     gap,
     index_of,
     key_of,
@@ -78,7 +78,7 @@ class _Group:
         self.end = span[1]
 
 
-def tagged(text: str, words: Words) -> list[Candidate]:
+def tagged(text: str, words: LabelWords) -> list[Candidate]:
     """Candidates written as elements or attributes, in order."""
     if "<" not in text or ">" not in text:
         return []
@@ -191,7 +191,7 @@ def _finished(group: _Group) -> Iterator[Candidate]:
         yield candidate
 
 
-def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: Words) -> None:
+def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: LabelWords) -> None:
     """An element without elements in it: a label, the number of the next label, or neither."""
     index = _index(tag)
     by_attribute = _label_attribute(tag)
@@ -209,7 +209,7 @@ def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: Words) -> N
     group.index = None
 
 
-def _other(group: _Group, tag: _Tag, words: Words) -> None:
+def _other(group: _Group, tag: _Tag, words: LabelWords) -> None:
     """A tag that is no leaf: it may carry the label, or the number of what it holds."""
     if tag.kind == "close":
         group.depth = max(0, group.depth - 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nugget_eval.reading.candidates import Candidate, Slot, Span, Words, index_of, make
+from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, Span, index_of, make
 from nugget_eval.reading.spellings import STEM
 from nugget_eval.reading.values import DEEPEST, Pairs, element, of_object
 
@@ -26,7 +26,7 @@ _REMARK = re.compile(r"([\"'][ \t]{0,20},?)[ \t]{0,20}//[^\n]*")
 _OBJECT = re.compile(r"\{([^{}]*)(\}|\Z)")
 
 
-def flat_lists(text: str, words: Words) -> Iterator[Candidate]:
+def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:
     """Lists without brackets inside, read element by element; the last may be cut off."""
     for found in _FLAT.finditer(text):
         source = found[1] if found[1] is not None else found[3]
@@ -80,7 +80,7 @@ def _style(elements: list[tuple[str, str]]) -> str:
     return "python_list" if any(quote == "'" for _, quote in elements) else "json"
 
 
-def loose_objects(text: str, words: Words) -> Iterator[Candidate]:
+def loose_objects(text: str, words: LabelWords) -> Iterator[Candidate]:
     """Objects that are no valid JSON: single quotes, no quotes, trailing comma, cut off."""
     for found in _OBJECT.finditer(text):
         if not STEM.search(found[1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nugget_eval.reading.candidates import Candidate, Slot, Words, make
+from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
 
 _STATEMENT = re.compile(
     r"\bnugget[ \t]{0,2}(?:number[ \t]{0,2}|#)?(?P<index>\d{1,4})[\"')*_`]{0,3}[ \t]{0,2}"
@@ -21,7 +21,7 @@ _OPEN = re.compile(
 )
 
 
-def stated(text: str, words: Words) -> list[Candidate]:
+def stated(text: str, words: LabelWords) -> list[Candidate]:
     """One candidate of all sentences that give a numbered nugget a label."""
     slots = list(_slots(text, words))
     if not slots:
@@ -32,7 +32,7 @@ def stated(text: str, words: Words) -> list[Candidate]:
     return [candidate] if candidate else []
 
 
-def _slots(text: str, words: Words) -> Iterator[Slot]:
+def _slots(text: str, words: LabelWords) -> Iterator[Slot]:
     for found in _STATEMENT.finditer(text):
         if _CONDITION.search(text, max(0, found.start() - 20), found.start()):
             continue

@@ -10,7 +10,7 @@ from dataclasses import replace
 from lm_eval.formats.readers.reply import is_refusal
 from lm_eval.formats.readers.text import fold
 from lm_eval.formats.readers.thinking import find_thinking
-from nugget_eval.reading.candidates import Candidate, Slot, Span, Words, cut_out
+from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, Span, cut_out
 from nugget_eval.reading.choosing import conforms, decide, unread, usable
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
@@ -51,7 +51,7 @@ def read_labels(
     takes yes, true, no, false, none and maybe as well, where each slot holds one word.
     """
     count = expected_count if type(expected_count) is int and expected_count > 0 else 0
-    words = Words(case_sensitive, plain_words)
+    words = LabelWords(case_sensitive, plain_words)
     reading = _checked(response, count, words, format_type)
     if format_type is None or format_type == "adaptive":
         return reading
@@ -92,7 +92,9 @@ def strip_thinking_reasoning_blocks(text: str) -> str:
 # --------------------------------------------------------------------------------------- steps
 
 
-def _checked(response: object, count: int, words: Words, format_type: str | None) -> LabelReading:
+def _checked(
+    response: object, count: int, words: LabelWords, format_type: str | None
+) -> LabelReading:
     """The reading of anything: what is no reply, or too long, says so."""
     if not count:
         return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
@@ -104,7 +106,7 @@ def _checked(response: object, count: int, words: Words, format_type: str | None
     return quick if quick is not None else _read(response, count, words, format_type)
 
 
-def _read(response: str, count: int, words: Words, format_type: str | None) -> LabelReading:
+def _read(response: str, count: int, words: LabelWords, format_type: str | None) -> LabelReading:
     text, offsets = _visible(response)
     thinking, open_at = find_thinking(text)
     masked = _without_reasoning_fields(cut_out(text, thinking))
@@ -140,7 +142,7 @@ def _without_reasoning_fields(text: str) -> str:
     return _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
 
 
-def _candidates(text: str, words: Words) -> list[Candidate]:
+def _candidates(text: str, words: LabelWords) -> list[Candidate]:
     """Every candidate; what stands in brackets or tags is not read again as lines."""
     if not words.plain_words and STEM.search(text) is None:
         return []
@@ -156,7 +158,7 @@ def _candidates(text: str, words: Words) -> list[Candidate]:
     return sorted(found, key=lambda one: one.span)
 
 
-def _ranked(text: str, words: Words) -> list[Candidate]:
+def _ranked(text: str, words: LabelWords) -> list[Candidate]:
     found = _candidates(text, words)
     if not found or len(found) > MOST_CANDIDATES:
         return found
@@ -178,7 +180,7 @@ def _menu_excluded(text: str, one: Candidate) -> Candidate:
     return replace(one, excluded="menu") if is_menu else one
 
 
-def _after_unclosed(text: str, open_at: int, words: Words, count: int) -> list[Candidate]:
+def _after_unclosed(text: str, open_at: int, words: LabelWords, count: int) -> list[Candidate]:
     """A complete answer that is marked final and ends a reply whose thinking never closed."""
     start = max(open_at, len(text) - _LONGEST_FINAL)
     tail = " " * start + text[start:]
@@ -191,7 +193,7 @@ def _after_unclosed(text: str, open_at: int, words: Words, count: int) -> list[C
     return [*(replace(one, excluded="reasoning") for one in found[:-1]), final]
 
 
-def _unescaped(text: str, words: Words) -> list[Candidate]:
+def _unescaped(text: str, words: LabelWords) -> list[Candidate]:
     """Candidates of a reply with escaped tags or quotes; places are those of the whole."""
     plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
     found = [replace(one, span=(0, len(text))) for one in _ranked(plain, words)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from nugget_eval.reading.candidates import Candidate, Span, Words, cut_out
+from nugget_eval.reading.candidates import Candidate, LabelWords, Span, cut_out
 from nugget_eval.reading.near_json import flat_lists, loose_objects
 from nugget_eval.reading.spellings import STEM
 from nugget_eval.reading.values import Pairs, of_value
@@ -47,7 +47,7 @@ def decoded(text: str) -> Iterator[tuple[Any, Span]]:
             opener = _OPENER.search(text, end)
 
 
-def bracketed(text: str, words: Words) -> list[Candidate]:
+def bracketed(text: str, words: LabelWords) -> list[Candidate]:
     """Candidates in brackets, in order."""
     found: list[Candidate] = []
     claimed: list[Span] = []

@@ -6,8 +6,8 @@ from nugget_eval.reading.candidates import (
     INDEX_KEYS,
     LABEL_KEYS,
     Candidate,
+    LabelWords,
     Slot,
-    Words,
     index_of,
     key_of,
     make,
@@ -15,7 +15,7 @@ from nugget_eval.reading.candidates import (
 from nugget_eval.reading.lines import DELIMITERS, Line
 
 
-def grid(lines: list[Line], words: Words) -> Candidate | None:
+def grid(lines: list[Line], words: LabelWords) -> Candidate | None:
     """A table or rows of cells: the column that holds labels, or one row that is the answer."""
     span = (lines[0].span[0], lines[-1].span[1])
     excluded = "quote" if all(line.is_quoted for line in lines) else None
@@ -28,7 +28,7 @@ def grid(lines: list[Line], words: Words) -> Candidate | None:
     return make(name, "row" if len(body) == 1 else "table", span, slots, excluded=excluded)
 
 
-def _header(lines: list[Line], words: Words, is_table: bool) -> tuple[str, ...] | None:
+def _header(lines: list[Line], words: LabelWords, is_table: bool) -> tuple[str, ...] | None:
     """The first row if it names the columns or numbers them; in a table, any row without a label."""
     cells = lines[0].cells
     if len(lines) == 1 or any(words(cell) for cell in cells):
@@ -38,7 +38,7 @@ def _header(lines: list[Line], words: Words, is_table: bool) -> tuple[str, ...] 
     return cells if is_table or names_label or is_numbers else None
 
 
-def _row_slots(header: tuple[str, ...] | None, line: Line, words: Words) -> list[Slot]:
+def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) -> list[Slot]:
     labels = [words(cell) for cell in line.cells]
     known = sum(label is not None for label in labels)
     if header is not None and all(index_of(name) is not None for name in header):
@@ -52,7 +52,7 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: Words) -> list
     return [Slot(label, None, line.span) for label in labels]
 
 
-def _columns(header: tuple[str, ...] | None, body: list[Line], words: Words) -> list[Slot]:
+def _columns(header: tuple[str, ...] | None, body: list[Line], words: LabelWords) -> list[Slot]:
     width = len(body[0].cells)
     counts = [sum(words(line.cells[c]) is not None for line in body) for c in range(width)]
     named = [c for c in range(width) if header and key_of(header[c]) in LABEL_KEYS and counts[c]]

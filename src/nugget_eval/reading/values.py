@@ -11,9 +11,9 @@ from nugget_eval.reading.candidates import (
     INDEX_KEYS,
     LABEL_KEYS,
     Candidate,
+    LabelWords,
     Slot,
     Span,
-    Words,
     index_of,
     key_of,
     make,
@@ -27,7 +27,7 @@ class Pairs(list[tuple[str, Any]]):
     """A JSON object as it is written: a key that stands twice is there twice."""
 
 
-def of_value(value: Any, span: Span, words: Words, depth: int = 0) -> list[Candidate | None]:
+def of_value(value: Any, span: Span, words: LabelWords, depth: int = 0) -> list[Candidate | None]:
     """Candidates in a decoded value: itself, or what its fields hold; None is no candidate."""
     if depth > DEEPEST:
         return []
@@ -38,7 +38,9 @@ def of_value(value: Any, span: Span, words: Words, depth: int = 0) -> list[Candi
     return []
 
 
-def _of_array(value: list[Any], span: Span, words: Words, depth: int) -> list[Candidate | None]:
+def _of_array(
+    value: list[Any], span: Span, words: LabelWords, depth: int
+) -> list[Candidate | None]:
     if all(isinstance(one, Pairs) for one in value):
         records = [_record(one, words) for one in value]
         if any(slot.label for slot in records if slot) and None not in records:
@@ -58,7 +60,7 @@ def _of_array(value: list[Any], span: Span, words: Words, depth: int) -> list[Ca
     return [c for one in value for c in of_value(one, span, words, depth + 1)]
 
 
-def element(value: Any, words: Words) -> Slot:
+def element(value: Any, words: LabelWords) -> Slot:
     """A slot of an array: ``"support"`` or ``"2. support"``."""
     if isinstance(value, bool):
         return Slot(words(str(value)))
@@ -83,7 +85,7 @@ def _split_number(text: str) -> tuple[int | None, str, str]:
     return (int(found[1]), found[0], text[found.end() :]) if found else (None, "", text)
 
 
-def _record(pairs: Pairs, words: Words) -> Slot | None:
+def _record(pairs: Pairs, words: LabelWords) -> Slot | None:
     """``{"nugget": 1, "label": "support"}`` as a slot; None if it is no such record."""
     index, labels, finals, others = None, [], [], []
     for key, value in pairs:
@@ -105,7 +107,7 @@ def _record(pairs: Pairs, words: Words) -> Slot | None:
     return Slot(values.pop() if len(values) == 1 else None, index)
 
 
-def of_object(pairs: Pairs, span: Span, words: Words, depth: int) -> list[Candidate | None]:
+def of_object(pairs: Pairs, span: Span, words: LabelWords, depth: int) -> list[Candidate | None]:
     """An object: numbered, grouped by label, keyed by nugget, one record, or a wrapper of these."""
     for shape in (_numbered_object, _grouped_object, _single_record, _keyed_object):
         candidate = shape(pairs, span, words)
@@ -124,7 +126,7 @@ def _holds(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0
 
 
-def _numbered_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
+def _numbered_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
     indices = [index_of(key) for key, _ in pairs]
     if not pairs or not all(index is not None for index in indices):
         return None
@@ -135,7 +137,7 @@ def _numbered_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None
     return make("json", "indexed", span, slots)
 
 
-def _own_label(value: Any, words: Words) -> Any:
+def _own_label(value: Any, words: LabelWords) -> Any:
     if isinstance(value, str):
         return words(value)
     if isinstance(value, bool):
@@ -148,7 +150,7 @@ def _own_label(value: Any, words: Words) -> Any:
     return None
 
 
-def _grouped_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
+def _grouped_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
     """``{"support": [1, 3], "not_support": [2]}``: every key a label, every value numbers."""
     slots: list[Slot] = []
     for key, value in pairs:
@@ -163,7 +165,7 @@ def _grouped_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
     return make("json", "grouped", span, slots)
 
 
-def _single_record(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
+def _single_record(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
     names = {key_of(key) for key, _ in pairs}
     if not names & LABEL_KEYS or not all(isinstance(v, (str, int)) for _, v in pairs):
         return None
@@ -171,7 +173,7 @@ def _single_record(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
     return make("json", "record", span, [slot]) if slot else None
 
 
-def _keyed_object(pairs: Pairs, span: Span, words: Words) -> Candidate | None:
+def _keyed_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
     """``{"Bees collect nectar": "support", …}``: slots in the order written."""
     labels = [_own_label(value, words) for _, value in pairs]
     if len(pairs) < 1 or None in labels or any(key_of(k) in DRAFT_KEYS for k, _ in pairs):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from lm_eval.formats.readers.mentions import stated
-from lm_eval.formats.readers.options import Options, is_blank, only, options_of, token
+from lm_eval.formats.readers.options import AnswerOptions, is_blank, only, options_of, token
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import (
     after_last,
@@ -138,12 +138,12 @@ def _strong_cue(phrase: str | None) -> re.Pattern[str]:
     return re.compile(f"{phrase_pattern(phrase).pattern}|{_FINAL_CUE.pattern}")
 
 
-def _after_phrase(text: str, options: Options, phrase: str | None) -> Reading:
+def _after_phrase(text: str, options: AnswerOptions, phrase: str | None) -> Reading:
     end = after_last(text, _strong_cue(phrase))
     return NO_ANSWER if end is None else options.at(text, end)
 
 
-def _after_weak_cue(text: str, options: Options, phrase: str | None) -> Reading:
+def _after_weak_cue(text: str, options: AnswerOptions, phrase: str | None) -> Reading:
     """The choice behind the last "answer is" that names one.
 
     Only what comes after the last phrase counts, so that an answer the phrase has replaced does not
@@ -168,7 +168,7 @@ _DENIAL = re.compile(
 )
 
 
-def _label_with_verdict(text: str, options: Options) -> Reading:
+def _label_with_verdict(text: str, options: AnswerOptions) -> Reading:
     """The label in ``(C) is the correct answer``; ambiguous if several are called correct."""
     if not options.places or not _VERDICT.search(text):
         return NO_ANSWER
@@ -188,7 +188,7 @@ def _verdict_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
 # --------------------------------------------------------------------------------------- marks
 
 
-def _marks(text: str, pattern: re.Pattern[str], options: Options) -> list[Reading]:
+def _marks(text: str, pattern: re.Pattern[str], options: AnswerOptions) -> list[Reading]:
     """Readings of the last marked pieces of ``text`` that are a choice."""
     found = list(pattern.finditer(text))[-_MARKS_READ:]
     pieces = ((match[match.lastindex or 0], match.start(match.lastindex or 0)) for match in found)
@@ -217,7 +217,7 @@ def _stands_alone(text: str, span: tuple[int, int]) -> bool:
 # --------------------------------------------------------------------------------------- lines
 
 
-def _last_line(text: str, options: Options) -> Reading:
+def _last_line(text: str, options: AnswerOptions) -> Reading:
     """The choice that is all of the last line, unless that line ends a list of the options."""
     lines = list(_lines(text))
     if len(lines) < 2:

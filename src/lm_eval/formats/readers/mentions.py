@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from lm_eval.formats.readers.options import Options, options_of
+from lm_eval.formats.readers.options import AnswerOptions, options_of
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
 
@@ -49,7 +49,7 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
     return (reading if reading.is_settled else stated(text, options)).by("label_text")
 
 
-def stated(text: str, options: Options) -> Reading:
+def stated(text: str, options: AnswerOptions) -> Reading:
     """What ``choice_text`` reads in a folded text."""
     whole = options.whole_text(text)
     if whole.is_settled:
@@ -58,7 +58,7 @@ def stated(text: str, options: Options) -> Reading:
     return last if last.is_settled else _only_mention(text, options)
 
 
-def _last_sentence(text: str, options: Options) -> Reading:
+def _last_sentence(text: str, options: AnswerOptions) -> Reading:
     """The choice that is all of the last sentence, or of the last line."""
     end = len(text.rstrip())
     start = max(0, end - options.window)
@@ -71,7 +71,7 @@ def _last_sentence(text: str, options: Options) -> Reading:
     return NO_ANSWER
 
 
-def _only_mention(text: str, options: Options) -> Reading:
+def _only_mention(text: str, options: AnswerOptions) -> Reading:
     found = options.mentions(text)
     if len(found) > 1:
         return AMBIGUOUS

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
 from lm_eval.formats.readers.text import (
-    Words,
+    PlainWords,
     first_word,
     fold,
     key_of,
@@ -87,7 +87,7 @@ _CORRECTION = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class AnswerOptions:
     """One question's labels and choices.
 
     ``places`` maps a label as written to its place, ``any_case`` a case-folded one; ``any_case`` is
@@ -242,7 +242,7 @@ class Options:
 class _LabelAt:
     """A label found at a place, and what the words behind it say about it."""
 
-    options: Options
+    options: AnswerOptions
     text: str
     span: tuple[int, int]
     place: int
@@ -345,7 +345,7 @@ def only(places: Iterable[int], span: tuple[int, int]) -> Reading:
     return Reading(distinct.pop(), span=span) if distinct else NO_ANSWER
 
 
-def mentions(text: Words, keys: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
+def mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
     """Where each of ``keys`` occurs in ``text``; a key inside a longer one does not count."""
     taken = bytearray(len(text.line))
     found: dict[int, list[tuple[int, int]]] = {}
@@ -378,14 +378,14 @@ def _covers(choice: Reading, label: Reading) -> bool:
 # ------------------------------------------------------------------------------------ compiling
 
 
-def options_of(labels: Sequence[str], choices: Sequence[str]) -> Options:
+def options_of(labels: Sequence[str], choices: Sequence[str]) -> AnswerOptions:
     """The compiled labels and choices; the same question is compiled once."""
     return _compile(tuple(map(str, labels)), tuple(map(str, choices)))
 
 
 @lru_cache(maxsize=4096)
-def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> Options:
-    return Options(*_compile_labels(labels), choices)
+def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> AnswerOptions:
+    return AnswerOptions(*_compile_labels(labels), choices)
 
 
 @lru_cache(maxsize=1024)

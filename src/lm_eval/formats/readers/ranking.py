@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from lm_eval.formats.readers.options import Options, options_of, token
+from lm_eval.formats.readers.options import AnswerOptions, options_of, token
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
 
@@ -69,14 +69,14 @@ def _numbered(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
             yield order
 
 
-def _is_permutation(order: Order, options: Options) -> bool:
+def _is_permutation(order: Order, options: AnswerOptions) -> bool:
     places = {
         options.any_case.get(_key(found), options.places.get(found["label"])) for found in order
     }
     return len(order) == len(options.places) and places == set(options.places.values())
 
 
-def _reading(order: Order, options: Options) -> Reading:
+def _reading(order: Order, options: AnswerOptions) -> Reading:
     places = [
         options.places.get(found["label"], options.any_case.get(_key(found))) for found in order
     ]

@@ -233,7 +233,7 @@ def _is_article(text: str, found: re.Match[str], *, is_first: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PlainWords:
     """A text as plain words, each of which knows where it stands.
 
     ``line`` holds the words with one space around each, so that a whole-word search is one
@@ -274,7 +274,7 @@ class Words:
 
 
 @lru_cache(maxsize=4)  # as in ``fold``
-def words(text: str) -> Words:
+def words(text: str) -> PlainWords:
     """``text`` without case, punctuation and articles; articles stay where nothing else is."""
     text = fold(text)
     matches = list(_WORD.finditer(text))
@@ -288,7 +288,7 @@ def words(text: str) -> Words:
         starts.append(at)
         line += (word, " ")
         at += len(word) + 1
-    return Words("".join(line), starts, [match.span() for match in kept])
+    return PlainWords("".join(line), starts, [match.span() for match in kept])
 
 
 def may_mention(text: str, keys: Iterable[str]) -> bool:
