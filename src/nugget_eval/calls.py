@@ -1,6 +1,6 @@
-"""What the judge is asked: batches of nuggets in their orders, and the same again for what is missing.
+"""The calls to a judge: batches of nuggets in several orders, and follow-up calls for missing labels.
 
-In: items and the config. Out: ``Call``s, and the request that each of them becomes.
+In: items and the config. Out: ``Call``s, and the request for each of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nugget_eval.reading import LABELS
 ASK, SINGLE = "ask", "single"
 BUILTIN = "builtin"
 
-# Said to the judge, in our own words: what a reply said is data and never goes back into a prompt.
+# Fixed wordings for the judge: a reply is data, so none of its text goes back into a prompt.
 PROBLEMS = {
     "truncation": "it ended before every nugget had its label",
     "count_mismatch": "it did not have exactly one label for each nugget",
@@ -47,36 +47,36 @@ PROBLEMS = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question to the judge: some nuggets of an item, in an order, with canaries among them."""
+    """One question to the judge: some nuggets of an item in one order, with canaries among them."""
 
     item: int
     permutation: int
     numbers: tuple[int, ...]
-    """Places of the nuggets among those of the item, in the order in which they are asked."""
+    """Positions of the nuggets in the item, in the order in which they are asked."""
     max_tokens: int
     stage: str = ASK
     problem: str | None = None
-    """Why they are asked again: a key of ``PROBLEMS``."""
+    """Why the nuggets are asked again: a key of ``PROBLEMS``."""
     canaries: tuple[Canary, ...] = ()
 
     @property
     def count(self) -> int:
-        """How many labels the reply must have."""
+        """The number of labels that the reply must have."""
         return len(self.numbers) + len(self.canaries)
 
-    def own_places(self) -> list[int]:
-        """Where in the reply the labels of ``numbers`` stand."""
+    def label_positions(self) -> list[int]:
+        """The positions, among the labels of the reply, of those for ``numbers``."""
         taken = {canary.place for canary in self.canaries}
-        return [place for place in range(self.count) if place not in taken]
+        return [position for position in range(self.count) if position not in taken]
 
 
 class JudgeCaller:
-    """Makes the calls of one judge, and the requests they become."""
+    """Makes the calls of one judge and turns them into requests."""
 
     def __init__(self, config: Config, items: Sequence[Item], *, as_chat: bool = True) -> None:
         self.items = items
         self.is_constrained = False
-        """Whether the server is asked to hold replies to a schema."""
+        """True if the server is asked to constrain replies to a schema."""
         self._config = config
         self._as_chat = as_chat
         self._formats: dict[str, NuggetFormat] = {}
@@ -87,21 +87,21 @@ class JudgeCaller:
     # Which nuggets are asked
 
     def first(self) -> list[Call]:
-        """Every batch of every item, in each of its orders."""
+        """Calls for every batch of every item, in each of its orders."""
         model, evaluation = self._config.model, self._config.evaluation
         calls = []
-        for place, item in enumerate(self.items):
+        for index, item in enumerate(self.items):
             for start in range(0, len(item.nuggets), model.batch_size):
                 batch = range(start, min(start + model.batch_size, len(item.nuggets)))
                 for turn, order in enumerate(_orders(batch, evaluation.permutations)):
-                    call = Call(place, turn, order, model.max_tokens)
+                    call = Call(index, turn, order, model.max_tokens)
                     calls.append(self._with_canaries(call))
         return calls
 
     def again(
         self, call: Call, missing: Sequence[int], stage: str, problem: str, *, was_cut: bool
     ) -> list[Call]:
-        """The calls that ask for what a reply left out: all at once, or each by itself."""
+        """Calls for the nuggets a reply left out: all in one call, or each in its own."""
         limit = self._config.model.max_tokens * 2 if was_cut else call.max_tokens
         groups = [tuple(missing)] if stage != SINGLE else [(number,) for number in missing]
         return [
@@ -115,16 +115,16 @@ class JudgeCaller:
             return call
         item = self.items[call.item]
         texts = [item.nuggets[number].text for number in call.numbers]
-        found = canaries_for(which, item.passage, texts, (self._config.model.seed, call.stage))
+        canaries = canaries_for(which, item.passage, texts, (self._config.model.seed, call.stage))
         return Call(
             *(call.item, call.permutation, call.numbers, call.max_tokens),
-            *(call.stage, call.problem, found),
+            *(call.stage, call.problem, canaries),
         )
 
     # How they are asked
 
     def prompt_type(self, item: Item) -> str:
-        """The prompt type for an item; with ``auto``, by all its nuggets."""
+        """The prompt type for an item; with ``auto``, selected by the complexity of its nuggets."""
         name = self._config.model.prompt_type
         if name != AUTO:
             return name
@@ -134,7 +134,7 @@ class JudgeCaller:
         return self._chosen[id(item)]
 
     def format(self, item: Item) -> NuggetFormat:
-        """How an item is asked."""
+        """The format in which an item is asked and its reply is read."""
         model, name = self._config.model, self.prompt_type(item)
         if name not in self._formats:
             self._formats[name] = nugget_format(
@@ -143,7 +143,7 @@ class JudgeCaller:
         return self._formats[name]
 
     def formats(self) -> dict[str, NuggetFormat]:
-        """Every way in which the items are asked, by prompt type."""
+        """The formats of all items, by prompt type."""
         for item in self.items:
             if item.nuggets:
                 self.format(item)
@@ -154,7 +154,7 @@ class JudgeCaller:
         return self._chat(call).as_dicts()
 
     def context(self, call: Call) -> Context:
-        """The prompt of a call as the model takes it: as text, where it knows no chats."""
+        """The prompt of a call as the model takes it: plain text for a model without chat."""
         chat = self._chat(call)
         if self._as_chat:
             return chat
@@ -177,7 +177,7 @@ class JudgeCaller:
         ).chat
 
     def request(self, call: Call, task: str) -> GenerateRequest:
-        """The request of a call; its place in the item does not depend on other calls."""
+        """The request for a call; its index does not depend on other calls."""
         index = call.permutation * len(self.items[call.item].nuggets) + min(call.numbers)
         return GenerateRequest(task, call.item, index, self.context(call), self.gen_kwargs(call))
 
@@ -187,19 +187,19 @@ class JudgeCaller:
         key = (call.max_tokens, count)
         if key not in self._kwargs:
             model = self._config.model
-            made: dict[str, Any] = {
+            kwargs: dict[str, Any] = {
                 "until": [],
                 "max_gen_toks": call.max_tokens,
                 "temperature": model.temperature,
                 **model.gen_kwargs,
             }
             if count is not None:
-                made["response_format"] = label_schema(count)
-            self._kwargs[key] = MappingProxyType(made)
+                kwargs["response_format"] = label_schema(count)
+            self._kwargs[key] = MappingProxyType(kwargs)
         return self._kwargs[key]
 
     def constrain(self, model: LM) -> None:
-        """Have replies held to a schema, if the config wants it: bare JSON, from a chat server."""
+        """Ask the server to constrain replies to a schema, if the config says so and it is possible."""
         wanted = self._config.model.constrain
         if wanted == "off":
             return
@@ -207,7 +207,7 @@ class JudgeCaller:
         is_json = self._config.model.format_type in ("json", "adaptive")
         problem = ""
         if not model.capabilities.chat_only:
-            problem = f"{type(model).__name__} is no server with a chat endpoint"
+            problem = f"{type(model).__name__} is not a server with a chat endpoint"
         elif reasons or not is_json:
             problem = (
                 "the prompt asks for more than bare JSON (use no_reasoning or legacy with json)"
@@ -238,7 +238,7 @@ def label_schema(count: int) -> dict[str, Any]:
 
 
 def _orders(batch: range, count: int) -> Iterator[tuple[int, ...]]:
-    """The batch as it is, and turned on in equal steps; no order twice."""
+    """The batch as it is, then rotated in equal steps; every order once."""
     size = len(batch)
     for turn in range(min(count, size)):
         start = turn * size // min(count, size)

@@ -27,7 +27,7 @@ from nugget_eval.snippets import Verdict, check_snippets
 from nugget_eval.voting import median_label
 
 REFUSED = (400, 404, 415, 422, 501)
-"""What servers answer that know no ``response_format``."""
+"""Status codes with which a server rejects ``response_format``."""
 _SPECIAL = 8
 _NOT_ASKED = Asked(Turn(""), (), (), (), "")
 
@@ -50,17 +50,17 @@ class JudgedReply:
     alarm: str | None = None
     failed: str | None = None
     too_long: bool = False
-    """Whether it was never asked, because the model would have seen only the end of the prompt."""
+    """True if it was never sent, because the model would have seen only the end of the prompt."""
 
     @property
     def missing(self) -> list[int]:
-        """The places in the item of the nuggets without a label."""
+        """The positions, in the item, of the nuggets without a label."""
         pairs = zip(self.call.numbers, self.labels, strict=True)
         return [number for number, label in pairs if label is None]
 
     @property
     def problem(self) -> str | None:
-        """Why labels are missing; None where none is."""
+        """Why labels are missing; None if none is missing."""
         if self.failed is not None:
             return "failed"
         if self.too_long:
@@ -69,18 +69,18 @@ class JudgedReply:
             return "canary"
         if not self.missing:
             return None
-        found = self.reading.error_type if self.reading is not None else None
-        return found or "snippet"
+        error = self.reading.error_type if self.reading is not None else None
+        return error or "snippet"
 
 
 @dataclass
 class Judged:
-    """What one judge said: ``labels[item][nugget]``, the votes behind them, replies and costs."""
+    """One judge's labels, ``labels[item][nugget]``, with the votes behind them, replies and usage."""
 
     name: str
     labels: list[list[Label | None]]
     votes: list[list[list[Label | None]]]
-    """``votes[item][nugget]``: one for each order in which it was asked."""
+    """``votes[item][nugget]``: one vote per order in which the nugget was asked."""
     replies: list[JudgedReply]
     usage: Usage = field(default_factory=Usage)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Judged:
 
 
 class Judge:
-    """A model with the settings under which it judges."""
+    """Judges items with one model under one config."""
 
     def __init__(
         self,
@@ -113,25 +113,25 @@ class Judge:
         self._usage: list[Usage] = []
 
     def judge(self) -> Judged:
-        """Ask for every label; those that stay missing after the last question are None."""
+        """Ask for every label; a label still missing after the last stage is None."""
         items = self._caller.items
-        found: dict[tuple[int, int, int], Label] = {}
+        labels: dict[tuple[int, int, int], Label] = {}
         replies: list[JudgedReply] = []
         calls = self._caller.first()
         for stage in self._stages():
             if not calls:
                 break
-            own = self._asked(calls, stage)
-            replies += own
-            for reply in own:
+            stage_replies = self._asked(calls, stage)
+            replies += stage_replies
+            for reply in stage_replies:
                 for number, label in zip(reply.call.numbers, reply.labels, strict=True):
                     if label is not None:
-                        found[reply.call.item, reply.call.permutation, number] = label
-            calls = self._next_calls(own, stage)
-        votes = _votes(items, replies, found)
+                        labels[reply.call.item, reply.call.permutation, number] = label
+            calls = self._next_calls(stage_replies, stage)
+        votes = _votes(items, replies, labels)
         return Judged(
             self.name,
-            [[median_label(own) for own in item] for item in votes],
+            [[median_label(nugget) for nugget in item] for item in votes],
             votes,
             replies,
             Usage.total(self._usage),
@@ -139,7 +139,7 @@ class Judge:
         )
 
     def estimate(self) -> tuple[int, Estimated]:
-        """How many calls the first stage has, and what they would cost."""
+        """The number of calls in the first stage, and their estimated usage."""
         calls = self._caller.first()
         return len(calls), self._model.estimate(
             self._caller.request(call, self.name) for call in calls
@@ -147,7 +147,7 @@ class Judge:
 
     @property
     def caller(self) -> JudgeCaller:
-        """What makes the calls."""
+        """The maker of this judge's calls."""
         return self._caller
 
     # Asking
@@ -160,8 +160,8 @@ class Judge:
     def _next_calls(self, replies: Sequence[JudgedReply], stage: str) -> list[Call]:
         """The calls of the stage after this one.
 
-        A reply that a canary voided is not asked for again: its passage would have another chance to
-        be obeyed. What failed for good is asked again by the next run.
+        A reply that a canary voided is not asked for again, because its passage would get another chance
+        to take over. A request that failed for good is sent again by the next run.
         """
         stages = self._stages()
         following = stages[stages.index(stage) + 1 :][:1]
@@ -182,7 +182,7 @@ class Judge:
         return calls
 
     def _asked(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
-        """The replies to all calls of a stage; those that do not fit the model's window come last."""
+        """The replies to all calls of a stage; calls too long for the model's window come last."""
         fitted = [self._fitted(call) for call in calls]
         cut = [
             JudgedReply(call, (None,) * len(call.numbers), too_long=True)
@@ -192,9 +192,9 @@ class Judge:
         return [*self._replies([call for call in fitted if call is not None], stage), *cut]
 
     def _fitted(self, call: Call) -> Call | None:
-        """The call, with a limit that the window has room for; None where the prompt would be cut.
+        """The call with a token limit that fits the window; None if the prompt would be cut.
 
-        A backend that cuts, cuts the beginning, which is where the rules and the passage begin.
+        A backend cuts a prompt at its beginning, where the rules are and the passage begins.
         """
         window, encode = _window(self._model), self._model.encoder
         if window is None or encode is None:
@@ -242,12 +242,12 @@ class Judge:
             shows_progress=self._config.logging.progress,
         )
         self._usage += usage.values()
-        return [sink.found[place] for place in range(len(calls))]
+        return [sink.replies[place] for place in range(len(calls))]
 
     # Reading
 
     def read(self, call: Call, reply: str) -> JudgedReply:
-        """A reply, read: labels, canaries, snippets."""
+        """Read a reply: its labels, canaries and snippets."""
         item = self._caller.items[call.item]
         how = self._caller.format(item)
         reading = how.read(str(reply), call.count)
@@ -255,18 +255,22 @@ class Judge:
         reasoned = read_reasoning(str(reply)) if check != "off" else ()
         checked = check_snippets(reading.labels, reasoned, item.passage, check)
         alarm = next(
-            (one.kind for one in call.canaries if one.is_alarmed_by(reading.labels[one.place])),
+            (
+                canary.kind
+                for canary in call.canaries
+                if canary.is_alarmed_by(reading.labels[canary.place])
+            ),
             None,
         )
-        own = call.own_places()
+        positions = call.label_positions()
         return JudgedReply(
             call,
-            tuple(None if alarm else checked[place].label for place in own),
+            tuple(None if alarm else checked[position].label for position in positions),
             str(reply),
             getattr(reply, "finish", None),
             getattr(reply, "reasoning", None),
             reading,
-            tuple(checked[place].verdict for place in own),
+            tuple(checked[position].verdict for position in positions),
             alarm,
         )
 
@@ -274,28 +278,28 @@ class Judge:
 def _votes(
     items: Sequence[Item],
     replies: Sequence[JudgedReply],
-    found: Mapping[tuple[int, int, int], Label],
+    labels: Mapping[tuple[int, int, int], Label],
 ) -> list[list[list[Label | None]]]:
-    """For each nugget of each item, one vote for each order in which it was asked."""
+    """For each nugget of each item, one vote per order in which it was asked."""
     turns: dict[tuple[int, int], set[int]] = defaultdict(set)
     for reply in replies:
         for number in reply.call.numbers:
             turns[reply.call.item, number].add(reply.call.permutation)
     return [
         [
-            [found.get((place, turn, number)) for turn in sorted(turns[place, number])]
+            [labels.get((index, turn, number)) for turn in sorted(turns[index, number])]
             for number in range(len(item.nuggets))
         ]
-        for place, item in enumerate(items)
+        for index, item in enumerate(items)
     ]
 
 
 def _window(model: LM) -> int | None:
-    """How many tokens prompt and reply may have; None where a server decides."""
+    """The number of tokens that prompt and reply may have; None where a server decides."""
     if model.capabilities.chat_only:
         return None
-    found = getattr(model, "n_ctx", None) or getattr(model, "max_length", None)
-    return found if isinstance(found, int) else None
+    size = getattr(model, "n_ctx", None) or getattr(model, "max_length", None)
+    return size if isinstance(size, int) else None
 
 
 @dataclass(frozen=True)
@@ -304,7 +308,7 @@ class _Name:
 
 
 class _Wave:
-    """The calls of one stage as something that can be asked; prompts are made as they are read."""
+    """The calls of one stage as a source of requests; prompts are built when they are needed."""
 
     def __init__(self, name: str, calls: Sequence[Call], caller: JudgeCaller) -> None:
         self.task = _Name(name)
@@ -314,22 +318,22 @@ class _Wave:
         self._caller = caller
 
     def asked(self) -> Iterator[DocRequests]:
-        for place, call in enumerate(self.calls):
+        for index, call in enumerate(self.calls):
             request = self._caller.request(call, self.task.name)
-            yield DocRequests(place, _NOT_ASKED, (), request.context, (request,))
+            yield DocRequests(index, _NOT_ASKED, (), request.context, (request,))
 
 
 class _ReplySink:
-    """Takes the replies of a stage as they come."""
+    """Reads the replies of a stage as they come in."""
 
     def __init__(self, judge: Judge, calls: Sequence[Call]) -> None:
         self._judge = judge
         self._calls = calls
-        self.found: dict[int, JudgedReply] = {}
+        self.replies: dict[int, JudgedReply] = {}
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:  # noqa: ARG002
-        self.found[place] = self._judge.read(self._calls[place], answers[0])
+        self.replies[place] = self._judge.read(self._calls[place], answers[0])
 
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
         call = self._calls[place]
-        self.found[place] = JudgedReply(call, (None,) * len(call.numbers), failed=why)
+        self.replies[place] = JudgedReply(call, (None,) * len(call.numbers), failed=why)

@@ -1,4 +1,4 @@
-"""The replies of a judge, read again with another reader: labels are put together as the judge did."""
+"""Reads a judge's stored replies again with another reader and combines labels as the judge did."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reread_folder(folder: JudgedFolder, reader: BoundReader) -> Rereading:
 def _items(folder: JudgedFolder, reader: BoundReader) -> Iterator[ReadAgain]:
     votes: dict[Key, dict[tuple[str, int], Label]] = defaultdict(dict)
     asked: dict[Key, set[tuple[str, int]]] = defaultdict(set)
-    found: dict[Key, Verdict] = {}
+    verdicts: dict[Key, Verdict] = {}
     for row in folder.replies("judge", "permutation", "expected_count", "texts"):
         labels, how = _labels(row, reader)
         voter = (str(row["judge"]), int(row["permutation"]))
@@ -38,11 +38,11 @@ def _items(folder: JudgedFolder, reader: BoundReader) -> Iterator[ReadAgain]:
             asked[key].add(voter)
             if label is not None:
                 votes[key].setdefault(voter, label)
-            if key not in found or not found[key].is_read:
-                found[key] = how if label is None else replace(how, answer=label, reason=None)
+            if key not in verdicts or not verdicts[key].is_read:
+                verdicts[key] = how if label is None else replace(how, answer=label, reason=None)
     after = _combined(folder, asked, votes)
     for nugget in folder.nuggets():
-        how = found.get(nugget.key, Verdict(0.0, None, reason="missing"))
+        how = verdicts.get(nugget.key, Verdict(0.0, None, reason="missing"))
         yield _item(folder, nugget, after.get(nugget.key), how)
 
 
@@ -75,8 +75,8 @@ def _item(
 
 
 def _labels(row: Mapping[str, Any], reader: BoundReader) -> tuple[list[Label | None], Verdict]:
-    """The labels of a reply, one for each nugget that it is about, and how they were read."""
-    canaries = [Canary(**one) for one in row.get("canaries") or ()]
+    """The labels of a reply, one per nugget it was asked about, and how they were read."""
+    canaries = [Canary(**canary) for canary in row.get("canaries") or ()]
     count = int(row["expected_count"])
     reply = str(row.get("reply") or "")
     if reader.name == READER_NAME:
@@ -86,19 +86,19 @@ def _labels(row: Mapping[str, Any], reader: BoundReader) -> tuple[list[Label | N
         how = Verdict(0.0, None, reading.format_used, reading.span, reading.error_type)
     else:
         labels, how = _by_other(row, reader, count, reply)
-    if any(one.is_alarmed_by(labels[one.place]) for one in canaries):
+    if any(canary.is_alarmed_by(labels[canary.place]) for canary in canaries):
         return [None] * len(row["nuggets"]), Verdict(0.0, None, reason="canary")
-    taken = {one.place for one in canaries}
-    own = [label for place, label in enumerate(labels) if place not in taken]
+    taken = {canary.place for canary in canaries}
+    kept = [label for index, label in enumerate(labels) if index not in taken]
     if row.get("problem") == "snippet":  # a label that its snippet did not bear out stays void
-        own = [None if was is None else now for was, now in zip(row["labels"], own, strict=True)]
-    return own, how
+        kept = [None if was is None else now for was, now in zip(row["labels"], kept, strict=True)]
+    return kept, how
 
 
 def _by_other(
     row: Mapping[str, Any], reader: BoundReader, count: int, reply: str
 ) -> tuple[list[Any], Verdict]:
-    """What any other reader makes of it, which must be a list of labels."""
+    """The labels by any other reader, which must give a list of labels."""
     reading = read(reply, (reader,), choices=list(row["texts"]), finish=row.get("finish"))
     value = reading.value
     if not reading.is_answer:
@@ -117,8 +117,8 @@ def _combined(
     asked: Mapping[Key, set[tuple[str, int]]],
     votes: Mapping[Key, Mapping[tuple[str, int], Label]],
 ) -> dict[Key, Label | None]:
-    """The label of each nugget: the median over orders, then over judges as the run combined them."""
-    judges = [str(one["name"]) for one in folder.summary["judges"]]
+    """The label of each nugget: the median over orders, then combined over judges as in the run."""
+    judges = [str(described["name"]) for described in folder.summary["judges"]]
     keys = sorted(asked)
     table = [
         [

@@ -1,4 +1,4 @@
-"""Stored runs → the measurements to compare: by task, format and model, each once, the newest."""
+"""Selects the measurements to compare from stored runs: the newest of each task, format and model."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from lm_eval.lab.stored import PLAIN, StoredRun
 from lm_eval.request_keys import SPEED_ONLY_ARGUMENTS
 
 MANY_MODELS = 4
-"""Of more than these, results that are there twice are counted, not named."""
+"""Of more models than this, results that occur more than once are counted, not named."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which results of the runs are wanted; empty: all of them."""
+    """Which results of the runs to take; an empty field takes all of them."""
 
     tasks: Sequence[str] = ()
     """Names of tasks or groups, or ``task@format``."""
     formats: Sequence[str] = ()
     models: Sequence[str] = ()
     metrics: Sequence[str] = ()
-    """The first of these that a result has; empty: the metric that it shows as its score."""
+    """The first of these that a result has counts; empty: the metric it shows as its score."""
 
 
 @dataclass(frozen=True)
 class _Result:
-    """One result of one run, not read yet."""
+    """One result of one run; its items are not read yet."""
 
     run: StoredRun
     name: str
@@ -51,12 +51,12 @@ class _Result:
 
     @property
     def time(self) -> tuple[float, str]:
-        """When the run was made; where that is not known, its file's name decides."""
+        """When the run was made; where the date is unknown, the file name decides."""
         date = self.run.results.get("date")
         return (float(date) if isinstance(date, int | float) else 0.0), self.run.path.name
 
     def measured(self, metrics: Sequence[str]) -> Measurement:
-        """What it measured, in the first of these metrics that it has."""
+        """The measurement of this result, in the first of ``metrics`` that it has."""
         run = self.run
         return measurement(run.results, run.items, self.name, str(run.path), self.model, metrics)
 
@@ -64,39 +64,45 @@ class _Result:
 def chosen(
     runs: Sequence[StoredRun], choice: Choice | None = None
 ) -> tuple[list[Measurement], list[str]]:
-    """The measurements that are wanted, in the order of the runs, and notes on what was left out.
+    """The selected measurements, in the order of the runs, and notes on what was left out.
 
-    Groups come first, where they can be compared as one. A group that is named stands for itself alone.
-    Of several results of the same model, task and format the newest counts. A model that was asked the
-    same with other arguments is another one, and called after them. Only what is wanted is read.
+    Groups come first, where they can be compared as one; a group that is named replaces its tasks. Of
+    several results of the same model, task and format the newest counts. A model asked the same with
+    different arguments counts as several models, named after those arguments. Only what is selected is
+    read from disk.
     """
     choice = choice or Choice()
     results, notes = _told_apart(
         [_Result(run, name, run.model) for run in runs for name in run.names]
     )
     wanted = [
-        one
-        for one in results
-        if (_is_among(choice.tasks, one.task, one.name) or _is_in_group(choice.tasks, one))
-        and _is_among(choice.formats, one.format)
-        and _is_among(choice.models, one.model, one.run.model)
+        result
+        for result in results
+        if (_is_among(choice.tasks, result.task, result.name) or _is_in_group(choice.tasks, result))
+        and _is_among(choice.formats, result.format)
+        and _is_among(choice.models, result.model, result.run.model)
     ]
-    named = [name for one in results for name in (one.task, one.name)]
+    named = [name for result in results for name in (result.task, result.name)]
     _check(choice.tasks, "--tasks", [*named, *(name for run in runs for name in _groups(run))])
-    _check(choice.formats, "--formats", [one.format for one in results])
+    _check(choice.formats, "--formats", [result.format for result in results])
     _check(
-        choice.models, "--models", [name for one in results for name in (one.run.model, one.model)]
+        choice.models,
+        "--models",
+        [name for result in results for name in (result.run.model, result.model)],
     )
     kept, older = _newest(wanted)
-    found, without = with_items(partial(one.measured, choice.metrics) for one in kept)
-    return _with_groups(found, runs, choice.tasks), [*notes, *older, *without]
+    measurements, without = with_items(partial(result.measured, choice.metrics) for result in kept)
+    return _with_groups(measurements, runs, choice.tasks), [*notes, *older, *without]
 
 
 def _with_groups(
-    found: Sequence[Measurement], runs: Sequence[StoredRun], wanted: Sequence[str]
+    measurements: Sequence[Measurement], runs: Sequence[StoredRun], wanted: Sequence[str]
 ) -> list[Measurement]:
-    """The groups that are wanted and can be compared, and the tasks that are wanted themselves."""
-    of_runs = [(run, [one for one in found if one.run == str(run.path)]) for run in runs]
+    """The selected groups that can be compared, then the tasks that were selected themselves."""
+    of_runs = [
+        (run, [measurement for measurement in measurements if measurement.run == str(run.path)])
+        for run in runs
+    ]
     groups = [
         group
         for run, same in of_runs
@@ -104,74 +110,89 @@ def _with_groups(
         if _is_among(wanted, group.task, group.name)
     ]
     groups = comparable(groups)
-    return [*groups, *(one for one in found if not groups or _is_among(wanted, one.task, one.name))]
+    return [
+        *groups,
+        *(
+            measurement
+            for measurement in measurements
+            if not groups or _is_among(wanted, measurement.task, measurement.name)
+        ),
+    ]
 
 
 def _groups(run: StoredRun) -> list[str]:
-    """What the groups with a score may be called: ``group`` and ``group@format``."""
+    """The names of the groups with a score: ``group`` and ``group@format``."""
     names = run.results.get("groups", {})
     return [called for name in names for called in (name.partition("@")[0], name)]
 
 
-def _is_in_group(wanted: Sequence[str], one: _Result) -> bool:
-    """Whether a result belongs to a group that is wanted."""
-    groups = one.run.results.get("groups", {})
+def _is_in_group(wanted: Sequence[str], result: _Result) -> bool:
+    """True if the result belongs to a selected group."""
+    groups = result.run.results.get("groups", {})
     return any(
-        one.name in tasks_below(one.run.results, name)
+        result.name in tasks_below(result.run.results, name)
         for name in groups
         if name in wanted or name.partition("@")[0] in wanted
     )
 
 
 def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
-    """The results, with models that were asked the same with different arguments as several models."""
+    """The results, and notes; a model asked the same with different arguments becomes several models."""
     asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
-    for one in results:
-        asked.setdefault(one.key, []).append(_arguments(one))
-    several = {key[0] for key, given in asked.items() if any(one != given[0] for one in given)}
-    labels = {model: _labels([one for one in results if one.model == model]) for model in several}
+    for result in results:
+        asked.setdefault(result.key, []).append(_arguments(result))
+    several = {
+        key[0]
+        for key, arguments in asked.items()
+        if any(other != arguments[0] for other in arguments)
+    }
+    labels = {
+        model: _labels([result for result in results if result.model == model]) for model in several
+    }
     notes = [
         f"{model} was asked with different --model_args. These count as different models: "
         f"{listing(list(dict.fromkeys(labels[model].values())))}."
         for model in labels
     ]
-    told = [
-        replace(one, model=labels[one.model][one.run.path]) if one.model in several else one
-        for one in results
+    told_apart = [
+        replace(result, model=labels[result.model][result.run.path])
+        if result.model in several
+        else result
+        for result in results
     ]
-    return told, notes
+    return told_apart, notes
 
 
-def _arguments(one: _Result) -> dict[str, str]:
+def _arguments(result: _Result) -> dict[str, str]:
     """What the model was opened with, without the arguments that change its speed only."""
-    arguments = one.run.arguments
+    arguments = result.run.arguments
     return {name: arguments[name] for name in arguments if name not in SPEED_ONLY_ARGUMENTS}
 
 
 def _labels(results: Sequence[_Result]) -> dict[Path, str]:
-    """What a model is called in each of its runs: with the arguments in which these differ."""
-    given = {one.run.path: _arguments(one) for one in results}
-    names = dict.fromkeys(name for one in given.values() for name in one)
-    differ = [name for name in names if len({one.get(name) for one in given.values()}) > 1]
-    told = {
-        path: ", ".join(f"{name}={one[name]}" for name in differ if name in one)
-        for path, one in given.items()
+    """The model's name in each of its runs, with the arguments in which the runs differ."""
+    by_run = {result.run.path: _arguments(result) for result in results}
+    names = dict.fromkeys(name for arguments in by_run.values() for name in arguments)
+    differ = [name for name in names if len({args.get(name) for args in by_run.values()}) > 1]
+    differences = {
+        path: ", ".join(f"{name}={args[name]}" for name in differ if name in args)
+        for path, args in by_run.items()
     }
     model = results[0].model
-    return {path: f"{model} ({text})" if text else model for path, text in told.items()}
+    return {path: f"{model} ({text})" if text else model for path, text in differences.items()}
 
 
 def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
     kept: dict[tuple[str, str, str], _Result] = {}
     older: dict[tuple[str, str, str], int] = {}
-    for one in results:
-        known = kept.get(one.key)
+    for result in results:
+        known = kept.get(result.key)
         if known is None:
-            kept[one.key] = one
+            kept[result.key] = result
             continue
-        older[one.key] = older.get(one.key, 0) + 1
-        if one.time >= known.time:
-            kept[one.key] = one  # at the place of the first, so that the order stays
+        older[result.key] = older.get(result.key, 0) + 1
+        if result.time >= known.time:
+            kept[result.key] = result  # at the place of the first, so that the order stays
     if len({key[0] for key in older}) > MANY_MODELS:
         return list(kept.values()), [
             f"{len(older)} results of {len({key[0] for key in older})} models are there more than once. "
@@ -179,8 +200,8 @@ def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
         ]
     alike: dict[tuple[str, int, Path], list[str]] = {}
     for key, count in older.items():
-        one = kept[key]
-        alike.setdefault((one.model, count + 1, one.run.path), []).append(one.name)
+        result = kept[key]
+        alike.setdefault((result.model, count + 1, result.run.path), []).append(result.name)
     notes = [
         f"{listing(names, 4)} ({model}) {'is' if len(names) == 1 else 'are'} there {times} times. The "
         f"newest counts, {path}; give the results file of another to take that, or two of them to "

@@ -72,18 +72,20 @@ class Catalogue(Registry[Any]):
     def _defined(self, name: str, source: Any, where: str) -> Definition:
         if isinstance(source, self._definition):
             return source
-        given, where = _mapping(source, where)
-        if "extends" in given:
-            given = {**self._inherited(given.pop("extends"), where), **given}
-        return define(self._definition, {**given, "name": name}, where=where)
+        values, where = _mapping(source, where)
+        if "extends" in values:
+            values = {**self._inherited(values.pop("extends"), where), **values}
+        return define(self._definition, {**values, "name": name}, where=where)
 
     def _inherited(self, base: object, where: str) -> dict[str, Any]:
         """The fields of the definition that another one starts from; its versions are its own."""
         try:
-            found = vars(self.define(base))
+            inherited = vars(self.define(base))
         except UnknownPromptError as error:
             raise PromptError(f"{where}: extends: {error}") from None
-        return {key: value for key, value in found.items() if key not in ("version", "changelog")}
+        return {
+            key: value for key, value in inherited.items() if key not in ("version", "changelog")
+        }
 
 
 _GROUPS = {"types": "prompts"}
@@ -143,9 +145,9 @@ def _catalogues() -> dict[str, Catalogue]:
 
 
 def _defined(kind: str, name: object, definition: type[D]) -> D:
-    found = _catalogues()[kind].define(name)
-    assert isinstance(found, definition)
-    return found
+    defined = _catalogues()[kind].define(name)
+    assert isinstance(defined, definition)
+    return defined
 
 
 def get_prompt_type(name: object) -> PromptType:
@@ -218,13 +220,13 @@ def register_prompt_folder(folder: str | Path) -> list[str]:
 
 
 def _register_file(file: Path) -> str:
-    given = _load(file)
-    catalogue = _open_catalogue(given.pop("kind", "type"), str(file))
-    name = given.get("name", file.stem)
+    values = _load(file)
+    catalogue = _open_catalogue(values.pop("kind", "type"), str(file))
+    name = values.get("name", file.stem)
     if not isinstance(name, str):
         raise PromptError(f"{file}: name must be a text, not {name!r}.")
     try:
-        catalogue.add(name, given, str(file))
+        catalogue.add(name, values, str(file))
     except ConfigError as error:
         raise PromptError(str(error)) from None
     return name

@@ -53,8 +53,8 @@ def compose_prompt(
     """
     how = nugget_format(prompt_type, format_type, domain=domain, language=language)
     data = _checked_data(query, passage, nuggets)
-    given = [as_example(one, where=f"Example {k}") for k, one in enumerate(examples, 1)]
-    kept, left_out = without_leaks(given, data)
+    shots = [as_example(one, where=f"Example {k}") for k, one in enumerate(examples, 1)]
+    kept, left_out = without_leaks(shots, data)
     messages = [Message("system", how.system_text(len(data.nuggets)))]
     for example in kept:
         messages.append(Message("user", how.user_turn(example.data, seed)[0]))

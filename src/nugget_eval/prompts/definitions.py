@@ -32,11 +32,11 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
     is not looked at again.
     """
 
-    def filled(place: re.Match[str]) -> str:
-        if place[2] not in values:
-            return place[0]
-        indent = place[1] or ""
-        return indent + str(values[place[2]]).replace("\n", "\n" + indent)
+    def filled(placeholder: re.Match[str]) -> str:
+        if placeholder[2] not in values:
+            return placeholder[0]
+        indent = placeholder[1] or ""
+        return indent + str(values[placeholder[2]]).replace("\n", "\n" + indent)
 
     return _PLACEHOLDER.sub(filled, text)
 
@@ -111,13 +111,13 @@ class Language(Definition):
 D = TypeVar("D", bound=Definition)
 
 
-def define(kind: type[D], given: Mapping[str, Any], *, where: str) -> D:
+def define(kind: type[D], values: Mapping[str, Any], *, where: str) -> D:
     """The definition in a mapping; an unknown, missing or unusable field is an error.
 
     ``where`` starts every message: the file or the object that the mapping comes from.
     """
     known = {f.name: f for f in fields(kind)}
-    for key, value in given.items():
+    for key, value in values.items():
         if key not in known:
             raise PromptError(
                 f"{where}: unknown field {str(key)!r}.{did_you_mean(str(key), known)} "
@@ -127,11 +127,11 @@ def define(kind: type[D], given: Mapping[str, Any], *, where: str) -> D:
     missing = [
         name
         for name, f in known.items()
-        if name not in given and f.default is MISSING and f.default_factory is MISSING
+        if name not in values and f.default is MISSING and f.default_factory is MISSING
     ]
     if missing:
         raise PromptError(f"{where}: {listing(missing)} is missing. Fields: {listing(known)}.")
-    made = kind(**given)
+    made = kind(**values)
     _check_whole(made, where)
     return made
 

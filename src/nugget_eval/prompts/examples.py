@@ -120,36 +120,36 @@ def load_examples(path: str | Path | None = None) -> tuple[Example, ...]:
     return tuple(as_example(row, where=where) for where, row in rows)
 
 
-def as_example(given: Any, *, where: str = "Example") -> Example:
+def as_example(source: Any, *, where: str = "Example") -> Example:
     """An example from a mapping; a missing field or an unknown label is an error."""
-    if isinstance(given, Example):
-        given = {f.name: getattr(given, f.name) for f in fields(Example)}
-    if not isinstance(given, Mapping):
+    if isinstance(source, Example):
+        source = {f.name: getattr(source, f.name) for f in fields(Example)}
+    if not isinstance(source, Mapping):
         raise PromptError(f"{where} is no mapping. It needs {listing(_FIELDS)}.")
-    unknown = [key for key in given if key not in _FIELDS]
+    unknown = [key for key in source if key not in _FIELDS]
     if unknown:
         raise PromptError(
             f"{where}: unknown field {unknown[0]!r}.{did_you_mean(str(unknown[0]), _FIELDS)} "
             f"Fields: {listing(_FIELDS)}."
         )
-    query, passage = (_text(given, key, where) for key in ("query", "passage"))
-    lists = {key: _texts(given, key, where) for key in _FIELDS[2:]}
+    query, passage = (_text(source, key, where) for key in ("query", "passage"))
+    lists = {key: _texts(source, key, where) for key in _FIELDS[2:]}
     return _checked(Example(query, passage, **lists), where)
 
 
 _FIELDS = tuple(f.name for f in fields(Example))
 
 
-def _text(given: Mapping[str, Any], key: str, where: str) -> str:
-    value = given.get(key)
+def _text(source: Mapping[str, Any], key: str, where: str) -> str:
+    value = source.get(key)
     if not isinstance(value, str):
         raise PromptError(f"{where}: {key} must be a text, not {value!r:.60}.")
     return value
 
 
-def _texts(given: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    value = given.get(key, ())
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+def _texts(source: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = source.get(key, ())
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
         raise PromptError(f"{where}: {key} must be a list of texts, not {value!r:.60}.")
     return tuple(value)
 
@@ -165,9 +165,9 @@ def _checked(example: Example, where: str) -> Example:
                 f"Labels: {listing(LABELS)}."
             )
     for key in ("labels", "snippets", "rationales"):
-        own = len(getattr(example, key))
-        if own != count and (own or key == "labels"):
-            raise PromptError(f"{where} has {count} nuggets and {own} {key}. Give one for each.")
+        size = len(getattr(example, key))
+        if size != count and (size or key == "labels"):
+            raise PromptError(f"{where} has {count} nuggets and {size} {key}. Give one for each.")
     return example
 
 

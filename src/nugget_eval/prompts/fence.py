@@ -107,10 +107,10 @@ _OPENING = re.compile(r"^BEGIN QUERY ([0-9a-f]+)$", re.MULTILINE)
 
 def _between(message: str, name: str, mark: str) -> str:
     _, _, rest = message.partition(f"BEGIN {name} {mark}\n")
-    found, end, _ = rest.partition(f"\nEND {name} {mark}")
+    section, end, _ = rest.partition(f"\nEND {name} {mark}")
     if not end:
         raise PromptError(f"The message has no line `END {name} {mark}`: it was cut or changed.")
-    return found
+    return section
 
 
 def _items(block: str) -> Iterator[str]:

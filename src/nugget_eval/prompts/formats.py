@@ -60,9 +60,9 @@ class NuggetFormat:
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or its reading."""
         words = self._format_words
-        own = [self.template, self.prompt_type.output_words, words]
+        asked = [self.template, self.prompt_type.output_words, words]
         language = [self.language.notice, self.language.closing, self.language.retry]
-        content = [own, language, dict(self.output.answer), self.user.fingerprint]
+        content = [asked, language, dict(self.output.answer), self.user.fingerprint]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -107,7 +107,7 @@ class NuggetFormat:
                 f"{example.query!r:.60} has none. Give it a snippet and a rationale for each nugget."
             )
         fields = (example.nuggets, example.snippets, example.rationales, example.labels)
-        items = [_REASONED.format(k, *own) for k, *own in zip(count(1), *fields)]
+        items = [_REASONED.format(k, *row) for k, *row in zip(count(1), *fields)]
         return f"<reasoning>\n{''.join(items)}</reasoning>\n{answer}"
 
     # Reading
@@ -121,12 +121,12 @@ class NuggetFormat:
     @cached_property
     def _parts(self) -> Texts:
         """The prompt type's parts in this language."""
-        own = self.prompt_type.texts
-        parts = own.get(self.language.name) or self.language.texts.get(self.prompt_type.name)
+        texts = self.prompt_type.texts
+        parts = texts.get(self.language.name) or self.language.texts.get(self.prompt_type.name)
         if parts is None:
             raise PromptError(
                 f"Prompt type {self.prompt_type.name!r} has no text in {self.language.name!r}. It is "
-                f"written in: {listing(own)}."
+                f"written in: {listing(texts)}."
             )
         pieces = self.language.pieces
         pieces = {name: fill(text, pieces) for name, text in pieces.items()}  # one may hold another
@@ -233,15 +233,15 @@ def prompt_info(
 ) -> PromptInfo:
     """Version, changelog and fingerprint of a prompt; results carry them."""
     how = nugget_format(prompt_type, format_type, domain=domain, language=language)
-    own = how.prompt_type
+    prompt = how.prompt_type
     return PromptInfo(
-        own.name,
-        own.summary,
-        own.best_for,
-        own.version,
-        dict(own.changelog),
+        prompt.name,
+        prompt.summary,
+        prompt.best_for,
+        prompt.version,
+        dict(prompt.changelog),
         how.fingerprint,
-        own.reasons,
+        prompt.reasons,
     )
 
 

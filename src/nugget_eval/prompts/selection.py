@@ -100,26 +100,26 @@ def select_prompt_type(nuggets: Sequence[str], *, is_reasoning_model: bool = Fal
     """
     if isinstance(nuggets, str) or not nuggets:
         raise PromptError(f"A prompt type is chosen for a list of nuggets, not {shorten(nuggets)}.")
-    found = [complexity(nugget) for nugget in nuggets]
-    points = sum(one.points for one in found) / len(found)
+    complexities = [complexity(nugget) for nugget in nuggets]
+    points = sum(nugget.points for nugget in complexities) / len(complexities)
     if points < MODERATE:
         level, prompt_type = "simple", "no_reasoning"
     elif points < COMPLEX:
         level, prompt_type = "moderate", "short_cot"
     else:
         level, prompt_type = "complex", "long_cot" if is_reasoning_model else "optimized"
-    reason = f"{level}: {points:.2f} points a nugget ({_counted(found)})"
-    logger.info("Prompt type %s for %d nuggets, %s", prompt_type, len(found), reason)
+    reason = f"{level}: {points:.2f} points a nugget ({_counted(complexities)})"
+    logger.info("Prompt type %s for %d nuggets, %s", prompt_type, len(complexities), reason)
     return Selection(prompt_type, reason, points)
 
 
-def _counted(found: Sequence[Complexity]) -> str:
+def _counted(complexities: Sequence[Complexity]) -> str:
     counts = {
-        "numbers": sum(one.has_number for one in found),
-        "dates": sum(one.has_date for one in found),
-        "negation": sum(one.has_negation for one in found),
-        "conjunctions": sum(one.conjunctions > 0 for one in found),
-        f"over {LONG_NUGGET} words": sum(one.words > LONG_NUGGET for one in found),
+        "numbers": sum(nugget.has_number for nugget in complexities),
+        "dates": sum(nugget.has_date for nugget in complexities),
+        "negation": sum(nugget.has_negation for nugget in complexities),
+        "conjunctions": sum(nugget.conjunctions > 0 for nugget in complexities),
+        f"over {LONG_NUGGET} words": sum(nugget.words > LONG_NUGGET for nugget in complexities),
     }
     said = [f"{name} in {count}" for name, count in counts.items() if count]
-    return f"of {len(found)}: {', '.join(said) or 'nothing that makes them hard'}"
+    return f"of {len(complexities)}: {', '.join(said) or 'nothing that makes them hard'}"

@@ -49,11 +49,11 @@ def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
 
 
 def _first_label(body: str, words: LabelWords) -> Label | None:
-    found = _LEADING_LABEL.match(body)
-    if found is None:
+    leading = _LEADING_LABEL.match(body)
+    if leading is None:
         return None
-    label = words(found["label"], strict_slot=False)
-    rest = body[found.end() : found.end() + 400]
+    label = words(leading["label"], strict_slot=False)
+    rest = body[leading.end() : leading.end() + 400]
     gap = _EXPLANATION.match(rest)
     if label is None or gap is None or _takes_back(label, rest[gap.end() : gap.end() + _REACH]):
         return None

@@ -147,5 +147,5 @@ def index_of(value: object) -> int | None:
         return value if 0 <= value < 10_000 else None
     if not isinstance(value, str) or len(value) > 40:
         return None
-    found = _NUMBER.fullmatch(value)
-    return int(found[1]) if found and not value.lstrip().startswith("-") else None
+    match = _NUMBER.fullmatch(value)
+    return int(match[1]) if match and not value.lstrip().startswith("-") else None

@@ -22,18 +22,18 @@ _CONFORMING = {
 
 
 def decide(
-    text: str, found: Sequence[Candidate], count: int, format_type: str | None
+    text: str, candidates: Sequence[Candidate], count: int, format_type: str | None
 ) -> LabelReading | None:
     """The reading of the best candidate; None where there is none."""
-    left = usable(found)
+    left = usable(candidates)
     if not left:
         return None
-    top = max(one.rank for one in left)
-    best = [one for one in left if one.rank == top]
-    placed = [(one, place(one, count)) for one in best]
+    top = max(candidate.rank for candidate in left)
+    best = [candidate for candidate in left if candidate.rank == top]
+    placed = [(candidate, place(candidate, count)) for candidate in best]
     if top == 3:
         return _reading(*placed[-1])
-    complete = [(one, result) for one, result in placed if result.error_type is None]
+    complete = [(candidate, result) for candidate, result in placed if result.error_type is None]
     if complete:
         return _agreed(text, complete, format_type)
     return _partial(placed, count)
@@ -44,52 +44,53 @@ Choice = tuple[Candidate, Placed]
 
 def _agreed(text: str, complete: Sequence[Choice], format_type: str | None) -> LabelReading:
     """One of several complete answers; two that differ count only if the last replaces the others."""
-    one, result = complete[-1]
-    differing = [other for other, own in complete if own.labels != result.labels]
+    candidate, result = complete[-1]
+    differing = [other for other, placed in complete if placed.labels != result.labels]
     if not differing:
-        return _reading(one, result)
-    is_asked_for = conforms(one.format, format_type) and not any(
+        return _reading(candidate, result)
+    is_asked_for = conforms(candidate.format, format_type) and not any(
         conforms(other.format, format_type) for other in differing
     )
     if is_asked_for or (
-        len(differing) < 20 and all(is_revised(text, other, one) for other in differing)
+        len(differing) < 20 and all(is_revised(text, other, candidate) for other in differing)
     ):
-        return _reading(one, result)
+        return _reading(candidate, result)
     return replace(
-        unread(len(result.labels), one.format, "ambiguous", "two answers that differ"),
-        found=one.known,
-        rule=one.rule,
-        span=one.span,
+        unread(len(result.labels), candidate.format, "ambiguous", "two answers that differ"),
+        found=candidate.known,
+        rule=candidate.rule,
+        span=candidate.span,
     )
 
 
 def _partial(placed: Sequence[Choice], count: int) -> LabelReading:
     """The best of incomplete answers; numbered ones complete each other."""
-    numbered = [one for one, _ in placed if one.is_numbered]
+    numbered = [candidate for candidate, _ in placed if candidate.is_numbered]
     if len(numbered) > 1 and len(numbered) == len(placed):
         first, last = numbered[0], numbered[-1]
-        slots = tuple(slot for one in numbered for slot in one.slots)
+        slots = tuple(slot for candidate in numbered for slot in candidate.slots)
         merged = replace(last, slots=slots, span=(first.span[0], last.span[1]))
         return _reading(merged, place(merged, count))
-    one, result = max(placed, key=lambda choice: (choice[1].count, choice[0].known))
+    candidate, result = max(placed, key=lambda choice: (choice[1].count, choice[0].known))
     if result.count and any(
-        other.known and other is not one and own.labels != result.labels for other, own in placed
+        other.known and other is not candidate and placing.labels != result.labels
+        for other, placing in placed
     ):
         result = Placed((None,) * count, "ambiguous", "several incomplete answers")
-    return _reading(one, result)
+    return _reading(candidate, result)
 
 
-def _reading(one: Candidate, result: Placed) -> LabelReading:
+def _reading(candidate: Candidate, result: Placed) -> LabelReading:
     return LabelReading(
         result.labels,
-        cast(FormatUsed, one.format),
+        cast(FormatUsed, candidate.format),
         result.error_type,
         result.reason,
-        one.rule,
-        one.span,
+        candidate.rule,
+        candidate.span,
         result.spans,
-        one.known,
-        one.repairs,
+        candidate.known,
+        candidate.repairs,
     )
 
 
@@ -98,8 +99,8 @@ def unread(count: int, format_used: str, error_type: ErrorType, reason: str) -> 
     return LabelReading(labels, cast(FormatUsed, format_used), error_type, reason)
 
 
-def usable(found: Sequence[Candidate]) -> list[Candidate]:
-    return [one for one in found if one.excluded is None]
+def usable(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return [candidate for candidate in candidates if candidate.excluded is None]
 
 
 def conforms(format_used: str, format_type: str | None) -> bool:

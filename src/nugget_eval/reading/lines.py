@@ -64,14 +64,14 @@ def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
     """The lines of ``text`` that are not blank, each with what it is."""
     fence: str | None = None
     last_end = 0
-    for found in _LINE.finditer(text):
-        source = found[0].rstrip()
+    for match in _LINE.finditer(text):
+        source = match[0].rstrip()
         if not source:
             continue
-        line = Line("text", source, (found.start(), found.start() + len(source)))
-        line.after_blank = text.count("\n", last_end, found.start()) > 1
+        line = Line("text", source, (match.start(), match.start() + len(source)))
+        line.after_blank = text.count("\n", last_end, match.start()) > 1
         line.fence = fence
-        last_end = found.end()
+        last_end = match.end()
         if source.lstrip(" \t>")[:3] in ("```", "~~~"):
             opened = FENCE.match(source)
             fence = (opened[1].lower() if opened else "") if fence is None else None
@@ -150,31 +150,31 @@ def _group(line: Line, source: str, words: LabelWords) -> bool:
 
 def _bullet(line: Line, source: str, words: LabelWords) -> None:
     """``- support`` is an item though the whole of it spells a label."""
-    found = _ITEM.match(source)
-    if found and (found["bullet"] or found["number"]):
+    match = _ITEM.match(source)
+    if match and (match["bullet"] or match["number"]):
         _item(line, source, words)
 
 
 def _item(line: Line, source: str, words: LabelWords) -> None:
-    found = _ITEM.match(source)
-    if found is None or not (found["bullet"] or found["number"]):
+    match = _ITEM.match(source)
+    if match is None or not (match["bullet"] or match["number"]):
         return
     line.kind = "item"
-    line.bullet = found["bullet"] or ""
-    line.index = int(found["index"]) if found["index"] else None
-    line.body = found["body"].strip()
+    line.bullet = match["bullet"] or ""
+    line.index = int(match["index"]) if match["index"] else None
+    line.body = match["body"].strip()
     line.label, line.explained = body_label(line.body, words)
 
 
 def _field(line: Line, source: str, words: LabelWords) -> bool:
-    found = _FIELD.match(source)
-    if found is None:
+    match = _FIELD.match(source)
+    if match is None:
         return False
-    key = key_of(found["key"])
+    key = key_of(match["key"])
     line.key = key
-    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS or words(found["key"]):
+    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS or words(match["key"]):
         return False
-    label, explained = body_label(found["value"].strip(), words)
+    label, explained = body_label(match["value"].strip(), words)
     if label is None:
         return False
     line.kind, line.label, line.explained = "field", label, explained

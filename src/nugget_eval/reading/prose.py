@@ -33,9 +33,9 @@ def stated(text: str, words: LabelWords) -> list[Candidate]:
 
 
 def _slots(text: str, words: LabelWords) -> Iterator[Slot]:
-    for found in _STATEMENT.finditer(text):
-        if _CONDITION.search(text, max(0, found.start() - 20), found.start()):
+    for statement in _STATEMENT.finditer(text):
+        if _CONDITION.search(text, max(0, statement.start() - 20), statement.start()):
             continue
-        is_open = _OPEN.search(found["rest"]) is not None
-        label = None if is_open else words(found["label"], strict_slot=False)
-        yield Slot(label, int(found["index"]), (found.start(), found.end("label")))
+        is_open = _OPEN.search(statement["rest"]) is not None
+        label = None if is_open else words(statement["label"], strict_slot=False)
+        yield Slot(label, int(statement["index"]), (statement.start(), statement.end("label")))

@@ -45,12 +45,12 @@ def _reading(
 ) -> LabelReading | None:
     is_menu = text == MENU and format_type not in (None, "pipe", "adaptive")
     start = response.find(text[0])
-    places: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
-    if len(places) != count or is_menu or (name == "numbered" and not _counts_up(text)):
+    spans: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
+    if len(spans) != count or is_menu or (name == "numbered" and not _counts_up(text)):
         return None
-    labels: tuple[Label, ...] = tuple(response[a:b] for a, b in places)  # type: ignore[misc]
+    labels: tuple[Label, ...] = tuple(response[a:b] for a, b in spans)  # type: ignore[misc]
     span = (start, start + len(text))
-    return LabelReading(labels, name, None, "", rule, span, tuple(places), count)
+    return LabelReading(labels, name, None, "", rule, span, tuple(spans), count)
 
 
 def _counts_up(text: str) -> bool:

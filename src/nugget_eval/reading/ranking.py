@@ -67,12 +67,12 @@ def rank(text: str, candidates: Sequence[Candidate], answers: Sequence[Span]) ->
     """``candidates``, in order, with why each is excluded, or its rank."""
     starts = [start for start, _ in answers]
     ranked: list[Candidate] = []
-    for one in candidates:
+    for candidate in candidates:
         last = ranked[-1] if ranked else None
         # inside an answer element, or that element itself
-        at = bisect_right(starts, one.span[1]) - 1
-        is_answer = at >= 0 and one.span[0] < answers[at][1]
-        ranked.append(_ranked(text, one, last, is_answer=is_answer))
+        at = bisect_right(starts, candidate.span[1]) - 1
+        is_answer = at >= 0 and candidate.span[0] < answers[at][1]
+        ranked.append(_ranked(text, candidate, last, is_answer=is_answer))
     return ranked
 
 
@@ -82,21 +82,25 @@ def is_revised(text: str, earlier: Candidate, later: Candidate) -> bool:
     return _REVISION.search(between) is not None
 
 
-def _ranked(text: str, one: Candidate, last: Candidate | None, *, is_answer: bool) -> Candidate:
-    if one.excluded:
-        return one
+def _ranked(
+    text: str, candidate: Candidate, last: Candidate | None, *, is_answer: bool
+) -> Candidate:
+    if candidate.excluded:
+        return candidate
     # What stands before another candidate is about that one, unless both are in one enumeration.
     floor = last.span[1] if last is not None else 0
-    lead = _lead(text, one.span[0], _line_end(text, floor, one.span[0]) if last else 0)
-    excluded = None if is_answer else _exclusion(text, one, lead)
-    if last is not None and last.excluded and _is_enumerated(text[floor : one.span[0]]):
+    lead = _lead(text, candidate.span[0], _line_end(text, floor, candidate.span[0]) if last else 0)
+    excluded = None if is_answer else _exclusion(text, candidate, lead)
+    if last is not None and last.excluded and _is_enumerated(text[floor : candidate.span[0]]):
         excluded = last.excluded
     if excluded is not None:
-        return replace(one, excluded=excluded)
+        return replace(candidate, excluded=excluded)
     if is_answer or _FINAL.search(lead):
-        return replace(one, rank=3)
-    shares_line = last is not None and "\n" not in text[floor : one.span[0]]
-    return replace(one, rank=2 if _stands_alone(text, one.span) and not shares_line else 1)
+        return replace(candidate, rank=3)
+    shares_line = last is not None and "\n" not in text[floor : candidate.span[0]]
+    return replace(
+        candidate, rank=2 if _stands_alone(text, candidate.span) and not shares_line else 1
+    )
 
 
 def _line_end(text: str, start: int, stop: int) -> int:
@@ -109,7 +113,7 @@ def _is_enumerated(between: str) -> bool:
     return len(between) < 12 and "\n" not in between and ":" not in between
 
 
-def _exclusion(text: str, one: Candidate, lead: str) -> str | None:
+def _exclusion(text: str, candidate: Candidate, lead: str) -> str | None:
     """Why a candidate cannot be the answer, by the words before it, then by itself and what follows."""
     if _EXAMPLE.search(lead):
         return "example"
@@ -117,14 +121,14 @@ def _exclusion(text: str, one: Candidate, lead: str) -> str | None:
         return "draft"
     if not lead.endswith((".", "!", "?")) and _QUOTE.search(lead):
         return "quote"
-    start, end = one.span
+    start, end = candidate.span
     line = text.rfind("\n", max(0, start - _REACH), start) + 1
     if text[line:start].lstrip()[:1] == ">":
         return "quote"
-    is_elided = not one.is_numbered and _ELISION.search(text, start, min(end, start + 20_000))
+    is_elided = not candidate.is_numbered and _ELISION.search(text, start, min(end, start + 20_000))
     if is_elided or _AFTER.match(text, end):
         return "example"
-    return "definitions" if is_definitions(text, one) else None
+    return "definitions" if is_definitions(text, candidate) else None
 
 
 _DEFINING = (
@@ -135,18 +139,18 @@ _DEFINING = (
 )
 
 
-def is_definitions(text: str, one: Candidate) -> bool:
+def is_definitions(text: str, candidate: Candidate) -> bool:
     """The three labels once each, every one with words behind it: the prompt's own definitions.
 
     Where they are numbered, the words must be those of the prompt.
     """
-    labels = [slot.label for slot in one.slots]
+    labels = [slot.label for slot in candidate.slots]
     if len(labels) != len(LABELS) or set(labels) != set(LABELS):
         return False
-    if not all(slot.explained for slot in one.slots):
+    if not all(slot.explained for slot in candidate.slots):
         return False
-    source = text[slice(*one.span)].lower() if one.is_numbered else ""
-    return not one.is_numbered or sum(words in source for words in _DEFINING) > 1
+    source = text[slice(*candidate.span)].lower() if candidate.is_numbered else ""
+    return not candidate.is_numbered or sum(words in source for words in _DEFINING) > 1
 
 
 def _lead(text: str, start: int, floor: int) -> str:

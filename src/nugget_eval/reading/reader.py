@@ -110,19 +110,19 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
     text, offsets = _visible(response)
     thinking, open_at = find_thinking(text)
     masked = _without_reasoning_fields(cut_out(text, thinking))
-    found = _ranked(masked, words)
-    if len(found) > MOST_CANDIDATES:
-        return unread(count, "failed", "ambiguous", f"{len(found)} possible answers")
+    candidates = _ranked(masked, words)
+    if len(candidates) > MOST_CANDIDATES:
+        return unread(count, "failed", "ambiguous", f"{len(candidates)} possible answers")
     if format_type not in (None, "pipe", "adaptive"):
-        found = [_menu_excluded(masked, one) for one in found]
-    if open_at is not None and not usable(found):
-        found = _after_unclosed(text, open_at, words, count)
-    if not found and ("&lt;" in masked or '\\"' in masked):
-        found = _unescaped(masked, words)
-    reading = decide(masked, found, count, format_type)
+        candidates = [_menu_excluded(masked, candidate) for candidate in candidates]
+    if open_at is not None and not usable(candidates):
+        candidates = _after_unclosed(text, open_at, words, count)
+    if not candidates and ("&lt;" in masked or '\\"' in masked):
+        candidates = _unescaped(masked, words)
+    reading = decide(masked, candidates, count, format_type)
     if reading is None:
-        reading = _nothing(masked, found, count, is_unclosed=open_at is not None)
-    return _moved(replace(reading, candidates=tuple(found)), offsets)
+        reading = _nothing(masked, candidates, count, is_unclosed=open_at is not None)
+    return _moved(replace(reading, candidates=tuple(candidates)), offsets)
 
 
 def _visible(response: str) -> tuple[str, list[int] | None]:
@@ -146,73 +146,76 @@ def _candidates(text: str, words: LabelWords) -> list[Candidate]:
     """Every candidate; what stands in brackets or tags is not read again as lines."""
     if not words.plain_words and STEM.search(text) is None:
         return []
-    found = tagged(text, words)
-    rest = cut_out(text, (one.span for one in found))
-    own = bracketed(rest, words)
-    found += own
-    rest = cut_out(rest, _separate(own))
+    candidates = tagged(text, words)
+    rest = cut_out(text, (candidate.span for candidate in candidates))
+    in_brackets = bracketed(rest, words)
+    candidates += in_brackets
+    rest = cut_out(rest, _separate(in_brackets))
     if words.plain_words or STEM.search(rest):
-        found += listed(without_answer_tags(rest), words)
-        if not found:
-            found += stated(rest, words)
-    return sorted(found, key=lambda one: one.span)
+        candidates += listed(without_answer_tags(rest), words)
+        if not candidates:
+            candidates += stated(rest, words)
+    return sorted(candidates, key=lambda candidate: candidate.span)
 
 
 def _ranked(text: str, words: LabelWords) -> list[Candidate]:
-    found = _candidates(text, words)
-    if not found or len(found) > MOST_CANDIDATES:
-        return found
-    return rank(text, found, answer_spans(text))
+    candidates = _candidates(text, words)
+    if not candidates or len(candidates) > MOST_CANDIDATES:
+        return candidates
+    return rank(text, candidates, answer_spans(text))
 
 
-def _separate(found: Sequence[Candidate]) -> Iterator[Span]:
+def _separate(candidates: Sequence[Candidate]) -> Iterator[Span]:
     """The places of candidates in order, without those inside another."""
     at = 0
-    for one in found:
-        if one.span[0] >= at:
-            yield one.span
-            at = one.span[1]
+    for candidate in candidates:
+        if candidate.span[0] >= at:
+            yield candidate.span
+            at = candidate.span[1]
 
 
-def _menu_excluded(text: str, one: Candidate) -> Candidate:
+def _menu_excluded(text: str, candidate: Candidate) -> Candidate:
     """The labels with pipes between are in the prompt: no answer where no pipes were asked for."""
-    is_menu = one.format == "pipe" and text[slice(*one.span)].strip(" \t\"'`") == MENU
-    return replace(one, excluded="menu") if is_menu else one
+    is_menu = candidate.format == "pipe" and text[slice(*candidate.span)].strip(" \t\"'`") == MENU
+    return replace(candidate, excluded="menu") if is_menu else candidate
 
 
 def _after_unclosed(text: str, open_at: int, words: LabelWords, count: int) -> list[Candidate]:
     """A complete answer that is marked final and ends a reply whose thinking never closed."""
     start = max(open_at, len(text) - _LONGEST_FINAL)
     tail = " " * start + text[start:]
-    found = _ranked(_without_reasoning_fields(tail), words)
-    last = found[-1] if found else None
+    candidates = _ranked(_without_reasoning_fields(tail), words)
+    last = candidates[-1] if candidates else None
     is_end = last is not None and not text[last.span[1] :].strip(" \t\r\n`.")
     if last is None or not is_end or last.rank < 3 or last.known != count:
-        return [replace(one, excluded="reasoning") for one in found]
+        return [replace(candidate, excluded="reasoning") for candidate in candidates]
     final = last.repaired("thinking was not closed")
-    return [*(replace(one, excluded="reasoning") for one in found[:-1]), final]
+    return [*(replace(candidate, excluded="reasoning") for candidate in candidates[:-1]), final]
 
 
 def _unescaped(text: str, words: LabelWords) -> list[Candidate]:
     """Candidates of a reply with escaped tags or quotes; places are those of the whole."""
     plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
-    found = [replace(one, span=(0, len(text))) for one in _ranked(plain, words)]
-    return [replace(one, slots=_unplaced(one)).repaired("escaped") for one in found]
+    candidates = [replace(candidate, span=(0, len(text))) for candidate in _ranked(plain, words)]
+    return [
+        replace(candidate, slots=_unplaced(candidate)).repaired("escaped")
+        for candidate in candidates
+    ]
 
 
-def _unplaced(one: Candidate) -> tuple[Slot, ...]:
-    return tuple(replace(slot, span=None) for slot in one.slots)
+def _unplaced(candidate: Candidate) -> tuple[Slot, ...]:
+    return tuple(replace(slot, span=None) for slot in candidate.slots)
 
 
 def _nothing(
-    text: str, found: Sequence[Candidate], count: int, *, is_unclosed: bool
+    text: str, candidates: Sequence[Candidate], count: int, *, is_unclosed: bool
 ) -> LabelReading:
     """Why there is no answer."""
     if is_unclosed:
         return unread(count, "failed", "truncation", "the reply ends while the model was thinking")
     if not text.strip():
         return unread(count, "empty", "empty", "nothing but reasoning")
-    why = {one.excluded for one in found}
+    why = {candidate.excluded for candidate in candidates}
     if why & {"example", "quote", "definitions", "menu"}:
         reason = f"only {', '.join(sorted(map(str, why)))}, no answer"
         return replace(unread(count, "failed", "echo", reason), found=0)
@@ -234,14 +237,15 @@ def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
     def maybe(span: Span | None) -> Span | None:
         return None if span is None else moved(span)
 
-    def slots(one: Candidate) -> tuple[Slot, ...]:
-        return tuple(replace(slot, span=maybe(slot.span)) for slot in one.slots)
+    def slots(candidate: Candidate) -> tuple[Slot, ...]:
+        return tuple(replace(slot, span=maybe(slot.span)) for slot in candidate.slots)
 
     return replace(
         reading,
         span=maybe(reading.span),
         spans=tuple(map(maybe, reading.spans)),
         candidates=tuple(
-            replace(one, span=moved(one.span), slots=slots(one)) for one in reading.candidates
+            replace(candidate, span=moved(candidate.span), slots=slots(candidate))
+            for candidate in reading.candidates
         ),
     )

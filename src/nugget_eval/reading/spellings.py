@@ -101,8 +101,8 @@ def label_of(text: str, *, case_sensitive: bool = False, plain_words: bool = Fal
         if len(text) > _LONGEST:
             return None
     key = _key(text, case_sensitive)
-    found = _TABLE.get(key)
-    return _PLAIN_WORDS.get(key) if found is None and plain_words else found
+    label = _TABLE.get(key)
+    return _PLAIN_WORDS.get(key) if label is None and plain_words else label
 
 
 @lru_cache(maxsize=16384)

@@ -49,49 +49,51 @@ def decoded(text: str) -> Iterator[tuple[Any, Span]]:
 
 def bracketed(text: str, words: LabelWords) -> list[Candidate]:
     """Candidates in brackets, in order."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     claimed: list[Span] = []
     for value, span in decoded(text):
         if STEM.search(text, *span) or words.plain_words:
-            own = [one for one in of_value(value, span, words) if one is not None]
-            found += own
-            claimed += [span] if own and not _is_single(own) else []
+            decoded_here = [
+                candidate for candidate in of_value(value, span, words) if candidate is not None
+            ]
+            candidates += decoded_here
+            claimed += [span] if decoded_here and not _is_single(decoded_here) else []
     if "[" in text or "(" in text or "{" in text:
         rest, kept = cut_out(text, claimed), set(claimed)
-        found = [one for one in found if one.span in kept]
-        found += flat_lists(rest, words)
-        found += loose_objects(rest, words)
-    found.sort(key=lambda one: one.span)
-    return _joined_rows(text, found)
+        candidates = [candidate for candidate in candidates if candidate.span in kept]
+        candidates += flat_lists(rest, words)
+        candidates += loose_objects(rest, words)
+    candidates.sort(key=lambda candidate: candidate.span)
+    return _joined_rows(text, candidates)
 
 
-def _is_single(own: list[Candidate]) -> bool:
+def _is_single(candidates: list[Candidate]) -> bool:
     """One label in an array of one: on a numbered line it is that line's label."""
-    return len(own) == 1 and len(own[0].slots) == 1 and own[0].rule == "array"
+    return len(candidates) == 1 and len(candidates[0].slots) == 1 and candidates[0].rule == "array"
 
 
-def _joined_rows(text: str, found: list[Candidate]) -> list[Candidate]:
+def _joined_rows(text: str, candidates: list[Candidate]) -> list[Candidate]:
     """Single records with only commas or lines between them (JSON lines) as one candidate."""
     groups: list[list[Candidate]] = []
-    for one in found:
-        if groups and _continues(text, groups[-1][-1], one):
-            groups[-1].append(one)
+    for candidate in candidates:
+        if groups and _continues(text, groups[-1][-1], candidate):
+            groups[-1].append(candidate)
         else:
-            groups.append([one])
+            groups.append([candidate])
     return [group[0] if len(group) == 1 else _rows(group) for group in groups]
 
 
-def _continues(text: str, last: Candidate, one: Candidate) -> bool:
+def _continues(text: str, last: Candidate, candidate: Candidate) -> bool:
     return (
-        one.rule == last.rule
-        and one.rule in ("record", "indexed", "keyed")
-        and len(one.slots) == len(last.slots) == 1
-        and not text[last.span[1] : one.span[0]].strip(" \t\r\n,;")
+        candidate.rule == last.rule
+        and candidate.rule in ("record", "indexed", "keyed")
+        and len(candidate.slots) == len(last.slots) == 1
+        and not text[last.span[1] : candidate.span[0]].strip(" \t\r\n,;")
     )
 
 
 def _rows(group: list[Candidate]) -> Candidate:
     first, last = group[0], group[-1]
-    slots = tuple(one.slots[0] for one in group)
+    slots = tuple(candidate.slots[0] for candidate in group)
     span = (first.span[0], last.span[1])
     return replace(last, rule="rows", span=span, slots=slots)

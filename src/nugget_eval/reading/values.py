@@ -41,23 +41,23 @@ def of_value(value: Any, span: Span, words: LabelWords, depth: int = 0) -> list[
 def _of_array(
     value: list[Any], span: Span, words: LabelWords, depth: int
 ) -> list[Candidate | None]:
-    if all(isinstance(one, Pairs) for one in value):
-        records = [_record(one, words) for one in value]
+    if all(isinstance(item, Pairs) for item in value):
+        records = [_record(item, words) for item in value]
         if any(slot.label for slot in records if slot) and None not in records:
             return [make("json", "records", span, (slot for slot in records if slot))]
-        merged = Pairs(pair for one in value for pair in one)
-        if value and all(len(one) == 1 for one in value):  # [{"1": "support"}, {"2": …}]
+        merged = Pairs(pair for item in value for pair in item)
+        if value and all(len(item) == 1 for item in value):  # [{"1": "support"}, {"2": …}]
             return of_object(merged, span, words, depth + 1)
-    elif not any(isinstance(one, list) for one in value):
-        return [make("json", "array", span, (element(one, words) for one in value))]
-    elif all(isinstance(one, list) and len(one) == 2 for one in value):
-        pairs = [(index_of(one[0]), one[1]) for one in value]
+    elif not any(isinstance(item, list) for item in value):
+        return [make("json", "array", span, (element(item, words) for item in value))]
+    elif all(isinstance(item, list) and len(item) == 2 for item in value):
+        pairs = [(index_of(item[0]), item[1]) for item in value]
         if all(index is not None and isinstance(label, str) for index, label in pairs):
             slots = (Slot(words(label), index) for index, label in pairs)
             return [make("json", "pairs", span, slots)]
-    elif all(isinstance(one, list) and len(one) == 1 for one in value):
-        return [make("json", "array", span, (element(one[0], words) for one in value))]
-    return [c for one in value for c in of_value(one, span, words, depth + 1)]
+    elif all(isinstance(item, list) and len(item) == 1 for item in value):
+        return [make("json", "array", span, (element(item[0], words) for item in value))]
+    return [c for item in value for c in of_value(item, span, words, depth + 1)]
 
 
 def element(value: Any, words: LabelWords) -> Slot:
@@ -81,8 +81,8 @@ _NUMBERED = re.compile(
 
 
 def _split_number(text: str) -> tuple[int | None, str, str]:
-    found = _NUMBERED.match(text)
-    return (int(found[1]), found[0], text[found.end() :]) if found else (None, "", text)
+    number = _NUMBERED.match(text)
+    return (int(number[1]), number[0], text[number.end() :]) if number else (None, "", text)
 
 
 def _record(pairs: Pairs, words: LabelWords) -> Slot | None:

@@ -33,8 +33,8 @@ class BoundReader:
         if self.alternatives:
             return first_settled(self.alternatives, text, labels=labels, choices=choices)
         function = READERS.get(self.name)
-        given = {"labels": labels, "choices": choices}
-        wanted = {key: given[key] for key in _parameters(function) if key in given}
+        per_doc = {"labels": labels, "choices": choices}
+        wanted = {key: per_doc[key] for key in _parameters(function) if key in per_doc}
         reading: Reading = function(text, **wanted, **dict(self.options))
         return reading
 

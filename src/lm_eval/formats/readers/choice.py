@@ -153,7 +153,7 @@ def _after_weak_cue(text: str, options: AnswerOptions, phrase: str | None) -> Re
     if not any(word in low for word in _WEAK_WORDS):
         return NO_ANSWER
     start = after_last(text, _strong_cue(phrase)) or 0
-    ends = [found.end() for found in _WEAK_CUE.finditer(low, start)]
+    ends = [cue.end() for cue in _WEAK_CUE.finditer(low, start)]
     for end in reversed(ends[-_MARKS_READ:]):
         reading = options.at(text, end)
         if reading.is_settled:
@@ -172,11 +172,11 @@ def _label_with_verdict(text: str, options: AnswerOptions) -> Reading:
     """The label in ``(C) is the correct answer``; ambiguous if several are called correct."""
     if not options.places or not _VERDICT.search(text):
         return NO_ANSWER
-    found = list(_verdict_pattern(tuple(options.places)).finditer(text))
-    if not found:
+    verdicts = list(_verdict_pattern(tuple(options.places)).finditer(text))
+    if not verdicts:
         return NO_ANSWER
-    places = [options.places[" ".join(match["label"].split())] for match in found]
-    return only(places, found[-1].span("label"))
+    places = [options.places[" ".join(match["label"].split())] for match in verdicts]
+    return only(places, verdicts[-1].span("label"))
 
 
 @lru_cache(maxsize=1024)
@@ -190,8 +190,8 @@ def _verdict_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
 
 def _marks(text: str, pattern: re.Pattern[str], options: AnswerOptions) -> list[Reading]:
     """Readings of the last marked pieces of ``text`` that are a choice."""
-    found = list(pattern.finditer(text))[-_MARKS_READ:]
-    pieces = ((match[match.lastindex or 0], match.start(match.lastindex or 0)) for match in found)
+    matches = list(pattern.finditer(text))[-_MARKS_READ:]
+    pieces = ((match[match.lastindex or 0], match.start(match.lastindex or 0)) for match in matches)
     readings = (options.whole(piece).moved(start) for piece, start in pieces)
     return [reading for reading in readings if reading.is_settled]
 
@@ -240,4 +240,4 @@ def _is_enumeration(text: str, first: Reading, labels: Sequence[str]) -> bool:
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with where they start."""
-    return ((found.start(), found.group()) for found in re.finditer(r"[^\s][^\n]*", text))
+    return ((line.start(), line.group()) for line in re.finditer(r"[^\s][^\n]*", text))

@@ -53,13 +53,13 @@ def after_last(text: str, *, phrase: str) -> Reading:
     """
     cue = phrase_pattern(phrase)
     folded = without_echoes(fold(text), cue)
-    found = last_cue(folded, cue)
-    line = _LINE.match(folded, found[1]) if found else None
-    if found is None or line is None:
+    cue_span = last_cue(folded, cue)
+    line = _LINE.match(folded, cue_span[1]) if cue_span else None
+    if cue_span is None or line is None:
         return NO_ANSWER
     start, end = line.span(1)
     again = cue.search(lowered(folded), start, end)  # cut off while it repeated itself
-    end = _end_of_answer(folded, found, start, again.start() if again else end)
+    end = _end_of_answer(folded, cue_span, start, again.start() if again else end)
     end = len(folded[:end].rstrip())  # what is blank there was an echo
     start, end = unwrapped(text, start, end)
     return Reading(text[start:end], "after_last", (start, end)) if start < end else NO_ANSWER
@@ -90,8 +90,8 @@ def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _inside(text: str, wrapper: re.Pattern[str], start: int, end: int) -> tuple[int, int] | None:
-    found = wrapper.fullmatch(text, start, end)
-    return found.span(found.lastindex or 0) if found else None
+    match = wrapper.fullmatch(text, start, end)
+    return match.span(match.lastindex or 0) if match else None
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
@@ -130,10 +130,10 @@ def regex(
     How long a search takes is up to the pattern; the other readers are linear in the reply.
     """
     compiled, number = _compiled(pattern, group)
-    found = [match for match in compiled.finditer(text) if match[number] is not None]
-    if not found:
+    matches = [match for match in compiled.finditer(text) if match[number] is not None]
+    if not matches:
         return NO_ANSWER
-    match = found[-1 if which == "last" else 0]
+    match = matches[-1 if which == "last" else 0]
     value = match[number].strip()
     start = match.start(number) + match[number].find(value)
     return Reading(value, "regex", (start, start + len(value)))

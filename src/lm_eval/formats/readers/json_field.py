@@ -38,15 +38,15 @@ def json_field(
 
 def _last_with(text: str, field: str) -> Reading:
     budget = _PARSED_PER_CHARACTER * len(text)
-    names = [found.start() for found in re.finditer(re.escape(json.dumps(field)), text)]
+    names = [parsed.start() for parsed in re.finditer(re.escape(json.dumps(field)), text)]
     for start, end in sorted(_objects(text), key=lambda span: -span[1]) if names else ():
         if bisect_left(names, start) == bisect_left(names, end):
             continue
         budget -= end - start
         if budget < 0:
             break
-        found = _parsed(text[start:end])
-        value = _as_text(found.get(field)) if isinstance(found, dict) else None
+        parsed = _parsed(text[start:end])
+        value = _as_text(parsed.get(field)) if isinstance(parsed, dict) else None
         if value is not None:
             return Reading(value, "json_field", (start, end))
     return NO_ANSWER
@@ -86,10 +86,10 @@ def _as_text(value: Any) -> str | None:
 
 
 def _python_style(text: str, field: str) -> Reading:
-    found = list(_single_quoted(field).finditer(text))
-    if not found or not found[-1][1].strip():
+    matches = list(_single_quoted(field).finditer(text))
+    if not matches or not matches[-1][1].strip():
         return NO_ANSWER
-    return Reading(found[-1][1].strip(), "json_field", found[-1].span())
+    return Reading(matches[-1][1].strip(), "json_field", matches[-1].span())
 
 
 @lru_cache(maxsize=64)

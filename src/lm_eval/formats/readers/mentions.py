@@ -62,7 +62,7 @@ def _last_sentence(text: str, options: AnswerOptions) -> Reading:
     """The choice that is all of the last sentence, or of the last line."""
     end = len(text.rstrip())
     start = max(0, end - options.window)
-    cuts = [start + found.end() for found in _SENTENCE_END.finditer(text[start:end])]
+    cuts = [start + end_mark.end() for end_mark in _SENTENCE_END.finditer(text[start:end])]
     line_cuts = [cut for cut in cuts if text[cut - 1] == "\n"]
     for cut in (line_cuts[-1:] or cuts[-1:]) + cuts[-1:]:
         reading = options.whole_text(text[cut:end]).moved(cut)
@@ -72,19 +72,19 @@ def _last_sentence(text: str, options: AnswerOptions) -> Reading:
 
 
 def _only_mention(text: str, options: AnswerOptions) -> Reading:
-    found = options.mentions(text)
-    if len(found) > 1:
+    mentioned = options.mentions(text)
+    if len(mentioned) > 1:
         return AMBIGUOUS
-    for place, spans in found.items():
+    for index, spans in mentioned.items():
         if not _is_any_denied(text, spans):
-            return Reading(place, span=spans[-1])
+            return Reading(index, span=spans[-1])
     return NO_ANSWER
 
 
 def _is_any_denied(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """True if a negation shares a sentence with one of ``spans`` and is not part of it."""
-    negations = [found.start() for found in _NEGATION.finditer(text)]
-    cuts = [found.end() for found in _SENTENCE_END.finditer(text)] if negations else []
+    negations = [match.start() for match in _NEGATION.finditer(text)]
+    cuts = [match.end() for match in _SENTENCE_END.finditer(text)] if negations else []
     return bool(negations) and any(_has_negation(span, cuts, negations) for span in spans)
 
 

@@ -45,8 +45,8 @@ def number(
     folded = fold(text)
     if phrase and phrase.strip():
         return _number_after(folded, phrase).by("number")
-    found = list(_NUMBER.finditer(folded))
-    return _reading(found[-1 if which == "last" else 0]).by("number") if found else NO_ANSWER
+    numbers = list(_NUMBER.finditer(folded))
+    return _reading(numbers[-1 if which == "last" else 0]).by("number") if numbers else NO_ANSWER
 
 
 def numbers_in(text: str) -> list[str] | None:
@@ -55,8 +55,8 @@ def numbers_in(text: str) -> list[str] | None:
     A range or a date (``40-42``, ``1969-07-20``) is no number.
     """
     values = [
-        None if "-" in (found["digits"] or "") else _value(found)
-        for found in _NUMBER.finditer(fold(text))
+        None if "-" in (match["digits"] or "") else _value(match)
+        for match in _NUMBER.finditer(fold(text))
     ]
     plain = [value for value in values if value is not None]
     return plain if len(plain) == len(values) else None
@@ -70,41 +70,41 @@ def _number_after(text: str, phrase: str) -> Reading:
     if line is None:
         return NO_ANSWER
     start, end = line.span(1)
-    found = _NUMBER.search(text, start, end)
-    if found is not None and _CALCULATION.match(text, found.end(), end):
+    match = _NUMBER.search(text, start, end)
+    if match is not None and _CALCULATION.match(text, match.end(), end):
         equals = text.rfind("=", start, end)
-        found = _NUMBER.search(text, equals, end) if equals >= 0 else None
-        if found is None:
+        match = _NUMBER.search(text, equals, end) if equals >= 0 else None
+        if match is None:
             return AMBIGUOUS
-    return _reading(found) if found is not None else NO_ANSWER
+    return _reading(match) if match is not None else NO_ANSWER
 
 
-def _reading(found: re.Match[str]) -> Reading:
-    value = _value(found)
+def _reading(match: re.Match[str]) -> Reading:
+    value = _value(match)
     if value is None:
         return AMBIGUOUS
-    start, end = found.span()
-    padding = len(found[0]) - len(found[0].lstrip())
+    start, end = match.span()
+    padding = len(match[0]) - len(match[0].lstrip())
     return Reading(value, span=(start + padding, end))
 
 
-def _value(found: re.Match[str]) -> str | None:
+def _value(match: re.Match[str]) -> str | None:
     """The number in plain form, or None where the digits can be understood in two ways."""
-    if found["odd"] or found["power"]:
+    if match["odd"] or match["power"]:
         return None
-    sign = "-" if found["sign"] == "-" else ""
-    if found["digits"] is None:
-        return _of_fraction(found, sign)
-    digits = _ungrouped(found["digits"])
+    sign = "-" if match["sign"] == "-" else ""
+    if match["digits"] is None:
+        return _of_fraction(match, sign)
+    digits = _ungrouped(match["digits"])
     if digits is None:
         return None
-    return _scaled(sign, digits, found["exponent"]) if found["exponent"] else _plain(sign, digits)
+    return _scaled(sign, digits, match["exponent"]) if match["exponent"] else _plain(sign, digits)
 
 
-def _of_fraction(found: re.Match[str], sign: str) -> str | None:
-    whole = int(found["whole"] or 0)
-    top = found["top"] or found["over"] or found["num"]
-    bottom = int(found["bottom"] or found["under"] or found["den"])
+def _of_fraction(match: re.Match[str], sign: str) -> str | None:
+    whole = int(match["whole"] or 0)
+    top = match["top"] or match["over"] or match["num"]
+    bottom = int(match["bottom"] or match["under"] or match["den"])
     if not bottom:
         return None
     value = whole + Fraction(int(top), bottom)

@@ -123,21 +123,21 @@ class AnswerOptions:
         ``is_start`` is for the start of a reply, where prose and numbered lists begin as well, so
         that more must speak for a label.
         """
-        found = self.lead.match(text, pos)
-        place = self._place(found["label"]) if found else None
-        if found is None or place is None:
+        lead = self.lead.match(text, pos)
+        index = self._place(lead["label"]) if lead else None
+        if lead is None or index is None:
             return NO_ANSWER
-        return _LabelAt(self, text, found.span("label"), place, is_start).judge()
+        return _LabelAt(self, text, lead.span("label"), index, is_start).judge()
 
     def whole_label(self, text: str) -> Reading:
         """The label that is all of ``text``, apart from markup."""
-        found = self.lead.match(text)
-        place = self._place(found["label"]) if found else None
-        if found is None or place is None:
+        lead = self.lead.match(text)
+        index = self._place(lead["label"]) if lead else None
+        if lead is None or index is None:
             return NO_ANSWER
-        after = _CLOSE.match(text, found.end("label"))
-        end = after.end() if after else found.end("label")
-        return self._reading(place, found.span("label")) if is_blank(text[end:]) else NO_ANSWER
+        after = _CLOSE.match(text, lead.end("label"))
+        end = after.end() if after else lead.end("label")
+        return self._reading(index, lead.span("label")) if is_blank(text[end:]) else NO_ANSWER
 
     def _place(self, label: str) -> int | None:
         written = " ".join(label.split())
@@ -148,8 +148,8 @@ class AnswerOptions:
         return " ".join(label.split()) in self.places
 
     @staticmethod
-    def _reading(place: int, span: tuple[int, int]) -> Reading:
-        return Reading(place, span=span)
+    def _reading(index: int, span: tuple[int, int]) -> Reading:
+        return Reading(index, span=span)
 
     # ---------------------------------------------------------------------------------- texts
 
@@ -183,8 +183,8 @@ class AnswerOptions:
         word = first_word(text)
         return [i for i, first in enumerate(self.first_words) if first == word]
 
-    def _has_key(self, place: int, key: str) -> bool:
-        return bool(key) and place < len(self.choices) and key_of(self.choices[place]) == key
+    def _has_key(self, index: int, key: str) -> bool:
+        return bool(key) and index < len(self.choices) and key_of(self.choices[index]) == key
 
     def mentions(self, text: str) -> dict[int, list[tuple[int, int]]]:
         """Where each choice's text occurs as whole words; not inside a longer choice's text."""
@@ -216,10 +216,10 @@ class AnswerOptions:
         bridge = _CORRECTION.match(text, taken_back.end()) if taken_back else None
         if taken_back is None or bridge is None:
             return None
-        found = self.lead.match(text, bridge.end())
-        place = self._place(found["label"]) if found else None
-        if found and place is not None and _TAIL_OF_SECOND.match(text, found.end("label")):
-            return self._reading(place, found.span("label"))
+        lead = self.lead.match(text, bridge.end())
+        index = self._place(lead["label"]) if lead else None
+        if lead and index is not None and _TAIL_OF_SECOND.match(text, lead.end("label")):
+            return self._reading(index, lead.span("label"))
         choice = self.text_at(text, bridge.end())
         if choice.is_answer:
             return choice
@@ -272,8 +272,8 @@ class _LabelAt:
 
     @cached_property
     def _closed(self) -> int:
-        found = _CLOSE.match(self.text, self.span[1])
-        return found.end() if found else self.span[1]
+        closing = _CLOSE.match(self.text, self.span[1])
+        return closing.end() if closing else self.span[1]
 
     def _is_price(self) -> bool:
         """True for the 2 of ``$2``; ``$2$`` is a label in LaTeX."""
@@ -324,17 +324,17 @@ class _LabelAt:
     def _other_label_follows(self) -> bool:
         """True for ``A or B``, ``A, B`` and ``A/B``."""
         joint = _JOINT.match(self.text, self._closed)
-        found = self.options.lead.match(self.text, joint.end()) if joint else None
-        if joint is None or found is None or self._own_text:
+        lead = self.options.lead.match(self.text, joint.end()) if joint else None
+        if joint is None or lead is None or self._own_text:
             return False
-        other = found["label"]
+        other = lead["label"]
         is_same_case = self.options.is_exact(other) == self.options.is_exact(self._label)
         if not is_same_case or self.options._place(other) in (None, self.place):
             return False
         if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
-            return bool(_LINE_ENDS.match(self.text, found.end("label")))
+            return bool(_LINE_ENDS.match(self.text, lead.end("label")))
         is_plain = joint["strong"] is not None and other not in ("A", "a", "I", "i")
-        return is_plain or bool(_TAIL_OF_SECOND.match(self.text, found.end("label")))
+        return is_plain or bool(_TAIL_OF_SECOND.match(self.text, lead.end("label")))
 
 
 def only(places: Iterable[int], span: tuple[int, int]) -> Reading:
@@ -348,15 +348,15 @@ def only(places: Iterable[int], span: tuple[int, int]) -> Reading:
 def mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
     """Where each of ``keys`` occurs in ``text``; a key inside a longer one does not count."""
     taken = bytearray(len(text.line))
-    found: dict[int, list[tuple[int, int]]] = {}
+    occurrences: dict[int, list[tuple[int, int]]] = {}
     by_length = sorted(range(len(keys)), key=lambda i: -len(keys[i]))
     for key in dict.fromkeys(keys[i] for i in by_length):
-        free = [place for place in text.find_all(key) if not taken[place[0] + 1]]
+        free = [occurrence for occurrence in text.find_all(key) if not taken[occurrence[0] + 1]]
         for start, end in free:
             taken[start + 1 : end] = b"\1" * (end - start - 1)
         for i in (i for i in by_length if keys[i] == key and free):
-            found[i] = [text.span_of(place) for place in free]
-    return found
+            occurrences[i] = [text.span_of(occurrence) for occurrence in free]
+    return occurrences
 
 
 def is_blank(text: str) -> bool:

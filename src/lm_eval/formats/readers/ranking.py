@@ -39,8 +39,8 @@ def ranking(
     if start is None or len(options.places) != len(labels) or not labels:
         return NO_ANSWER
     cores = tuple(options.places)
-    for found in (_numbered(folded, cores, start), _runs(folded, cores, start)):
-        orders = [order for order in found if _is_permutation(order, options)]
+    for candidates in (_numbered(folded, cores, start), _runs(folded, cores, start)):
+        orders = [order for order in candidates if _is_permutation(order, options)]
         if orders:
             return _reading(orders[-1], options)
     return NO_ANSWER
@@ -52,8 +52,8 @@ Order = list[re.Match[str]]
 def _runs(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
     """Labels with nothing but separators between them, as long as they go on."""
     label, run = _patterns(cores)
-    for found in run.finditer(text, start):
-        order = list(label.finditer(text, *found.span()))
+    for match in run.finditer(text, start):
+        order = list(label.finditer(text, *match.span()))
         ends_as_word = order[-1][0] in ("A", "a", "I", "i")
         if not (ends_as_word and _PROSE_FOLLOWS.match(text, order[-1].end())):
             yield order
@@ -62,29 +62,29 @@ def _runs(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
 def _numbered(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
     """Labels behind ``1.``, ``2.``, … at the start of lines that count up."""
     order: Order = []
-    for found in _numbered_line(cores).finditer(text, start):
-        number = int(found["number"])
-        order = [*order, found] if number == len(order) + 1 else [found] if number == 1 else []
+    for line in _numbered_line(cores).finditer(text, start):
+        number = int(line["number"])
+        order = [*order, line] if number == len(order) + 1 else [line] if number == 1 else []
         if len(order) == len(cores):
             yield order
 
 
 def _is_permutation(order: Order, options: AnswerOptions) -> bool:
     places = {
-        options.any_case.get(_key(found), options.places.get(found["label"])) for found in order
+        options.any_case.get(_key(match), options.places.get(match["label"])) for match in order
     }
     return len(order) == len(options.places) and places == set(options.places.values())
 
 
 def _reading(order: Order, options: AnswerOptions) -> Reading:
     places = [
-        options.places.get(found["label"], options.any_case.get(_key(found))) for found in order
+        options.places.get(match["label"], options.any_case.get(_key(match))) for match in order
     ]
     return Reading(places, "ranking", (order[0].start("label"), order[-1].end("label")))
 
 
-def _key(found: re.Match[str]) -> str:
-    return " ".join(found["label"].casefold().split())
+def _key(match: re.Match[str]) -> str:
+    return " ".join(match["label"].casefold().split())
 
 
 def _one_of(cores: tuple[str, ...]) -> str:
@@ -94,8 +94,8 @@ def _one_of(cores: tuple[str, ...]) -> str:
 @lru_cache(maxsize=1024)
 def _patterns(cores: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     # "->" may follow a label, which as a whole token is not followed by "-x"
-    one = f"(?:{_one_of(cores)})"
-    run = re.compile(f"{one}(?:{_AROUND}{_BETWEEN}{_AROUND}{one})*", re.IGNORECASE)
+    label = f"(?:{_one_of(cores)})"
+    run = re.compile(f"{label}(?:{_AROUND}{_BETWEEN}{_AROUND}{label})*", re.IGNORECASE)
     return re.compile(f"(?P<label>{_one_of(cores)})", re.IGNORECASE), run
 
 

@@ -104,7 +104,7 @@ def last_cue(text: str, cue: re.Pattern[str]) -> tuple[int, int] | None:
 
     A cue with nothing behind it is where the model was cut off while it repeated itself.
     """
-    spans = [found.span() for found in cue.finditer(lowered(text))]
+    spans = [match.span() for match in cue.finditer(lowered(text))]
     tail = len(text.rstrip(" \t\r\n:*_$\"'`([{.…-"))
     return next((span for span in reversed(spans) if span[1] < tail), None)
 
@@ -144,13 +144,13 @@ def without_echoes(text: str, cue: re.Pattern[str], real: Container[str] = ()) -
 def _echoes(low: str, cue: re.Pattern[str], real: Container[str]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     cues = list(cue.finditer(low))
-    for i, found in enumerate(cues):
-        is_quoted = _QUOTE.search(low, max(0, found.start() - 4), found.start()) is not None
-        if not _is_echo(low, found.end(), is_quoted, real):
+    for i, match in enumerate(cues):
+        is_quoted = _QUOTE.search(low, max(0, match.start() - 4), match.start()) is not None
+        if not _is_echo(low, match.end(), is_quoted, real):
             continue
         following = cues[i + 1].start() if i + 1 < len(cues) else len(low)
-        stop = _SENTENCE_STOP.search(low, found.end(), following)
-        start = found.start()
+        stop = _SENTENCE_STOP.search(low, match.end(), following)
+        start = match.start()
         if is_quoted:  # what leads up to the quotation belongs to the instruction
             start = _sentence_start(low, cues[i - 1].end() if i else 0, start)
         spans.append((start, stop.end() if stop else following))
@@ -168,7 +168,7 @@ def _is_echo(low: str, end: int, is_quoted: bool, real: Container[str]) -> bool:
 def _sentence_start(low: str, floor: int, end: int) -> int:
     """Where the sentence begins that goes on at ``end``, a few hundred characters back at most."""
     floor = max(floor, end - 300)
-    stops = [found.end() for found in _SENTENCE_STOP.finditer(low, floor, end)]
+    stops = [stop.end() for stop in _SENTENCE_STOP.finditer(low, floor, end)]
     return stops[-1] if stops else floor
 
 
@@ -191,13 +191,13 @@ def sentence_ends(text: str) -> Iterator[tuple[int, int]]:
     The periods of ``St. Louis``, ``J. K.``, ``No. 5`` and ``3.14`` end none; the next sentence
     begins with a capital letter, if its script has them.
     """
-    for found in _SENTENCE_END.finditer(text):
-        following = re.compile(r"[^\W\d_]").search(text, found.end())
+    for match in _SENTENCE_END.finditer(text):
+        following = re.compile(r"[^\W\d_]").search(text, match.end())
         if following is None or following[0].islower():
             continue
-        stop = found.start("stop") if found["stop"] else found.start("wide")
+        stop = match.start("stop") if match["stop"] else match.start("wide")
         if not _ABBREVIATION.search(text, max(0, stop - 20), stop + 1):
-            yield stop, found.end()
+            yield stop, match.end()
 
 
 # --------------------------------------------------------------------------------------- words
@@ -224,10 +224,10 @@ def _plain_word(word: str) -> str:
     return unicodedata.normalize("NFKC", word).casefold()
 
 
-def _is_article(text: str, found: re.Match[str], *, is_first: bool) -> bool:
+def _is_article(text: str, match: re.Match[str], *, is_first: bool) -> bool:
     """True for ``the`` before a word; the A of "A* search" and "vitamin A" is a name."""
-    word = found.group()
-    if word.lower() not in _ARTICLES or not text[found.end() : found.end() + 1].isspace():
+    word = match.group()
+    if word.lower() not in _ARTICLES or not text[match.end() : match.end() + 1].isspace():
         return False
     return word != "A" or is_first
 
@@ -308,7 +308,7 @@ def key_of(text: str) -> str:
 def first_word(text: str) -> str:
     """The first word of ``key_of(text)``, without a look at the others."""
     text = fold(text)
-    for i, found in enumerate(_WORD.finditer(text)):
-        if not _is_article(text, found, is_first=i == 0):
-            return _plain_word(found.group()).split()[0]
+    for i, match in enumerate(_WORD.finditer(text)):
+        if not _is_article(text, match, is_first=i == 0):
+            return _plain_word(match.group()).split()[0]
     return "".join(key_of(text).split()[:1])
