@@ -7,9 +7,10 @@ table with a console of ``lm_eval.reports.terminal``, or take its ``markdown()``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from typing import Any
 
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import visible
@@ -23,29 +24,6 @@ from nugget_eval.scores import RunScore, RunScores, Score
 
 NAME_CHARS = 60
 _UNNAMED = "(unnamed)"
-
-
-@dataclass(frozen=True)
-class _Line:
-    """One line of a table, as text; each table shows the columns that it knows."""
-
-    name: str
-    measure: str = ""
-    rank: str = ""
-    score: str = ""
-    interval: str = ""
-    bounds: str = ""
-    coverage: str = ""
-    n: str = ""
-    p: str = ""
-    note: str = ""
-    cells: tuple[str, ...] = ()
-
-    def __getattr__(self, field: str) -> str:
-        """``cell3``: the third of ``cells``, for tables whose columns depend on the data."""
-        if field.startswith("cell") and field[4:].isdigit():
-            return self.cells[int(field[4:])]
-        raise AttributeError(field)
 
 
 def summary_table(runs: Sequence[RunScores], measures: Sequence[str] = MEASURES) -> FittingTable:
@@ -66,12 +44,12 @@ def summary_table(runs: Sequence[RunScores], measures: Sequence[str] = MEASURES)
     return FittingTable(columns, sections, ("note",))
 
 
-def _with_notes_once(lines: Sequence[_Line]) -> list[_Line]:
+def _with_notes_once(lines: Sequence[Cells]) -> list[Cells]:
     """The lines of one run; what was said of an earlier measure is not said again."""
     said: set[str] = set()
     shown = []
     for line in lines:
-        shown.append(replace(line, note="") if line.note in said else line)
+        shown.append(line.replace(note="") if line.note in said else line)
         said.add(line.note)
     return shown
 
@@ -82,10 +60,7 @@ def topic_table(
     """A line for each topic: its scores, how many of its nuggets have a label, and what is undefined."""
     columns = (
         Column("name", "Topic", wraps=True, stays=True),
-        *(
-            Column(f"cell{place}", known_measure(name), is_number=True, stays=True)
-            for place, name in enumerate(measures)
-        ),
+        *(Column(name, known_measure(name), is_number=True, stays=True) for name in measures),
         Column("coverage", "Labelled", is_number=True, stays=True),
         Column("note", "Note", wraps=True),
     )
@@ -94,9 +69,9 @@ def topic_table(
         found = [topic.scores[name] for name in measures]
         every = topic.scores["all_score"]
         lines.append(
-            _Line(
-                _name(topic.qid),
-                cells=tuple(_topic_cell(score) for score in found),
+            Cells(
+                name=_name(topic.qid),
+                **{name: _topic_cell(score) for name, score in zip(measures, found, strict=True)},
                 coverage=f"{every.labelled}/{every.total}",
                 note="; ".join(dict.fromkeys(score.reason for score in found if score.reason)),
             )
@@ -120,8 +95,8 @@ def ranking_table(ranking: Ranking) -> FittingTable:
         below = ranking.rows[place + 1].run_id if place + 1 < len(ranking.rows) else ""
         pair = pairs.get((row.run_id, below))
         lines.append(
-            _Line(
-                _name(row.run_id),
+            Cells(
+                name=_name(row.run_id),
                 rank=str(row.rank),
                 score=number(row.mean),
                 interval=_with_interval(pair.difference) if pair else "",
@@ -141,18 +116,18 @@ def comparison_table(comparisons: Sequence[Comparison]) -> FittingTable:
         Column("interval", "95 % interval", is_number=True, stays=True),
         Column("p", "p", is_number=True, stays=True),
         Column("n", "Topics", is_number=True, stays=True),
-        Column("cell0", "Won–tied–lost", is_number=True, stays=True),
+        Column("wins", "Won–tied–lost", is_number=True, stays=True),
         Column("note", "Test", wraps=True),
     )
     lines = [
-        _Line(
-            f"{_name(one.first)} − {_name(one.second)}",
+        Cells(
+            name=f"{_name(one.first)} − {_name(one.second)}",
             measure=one.measure,
             score=_value(one.difference),
             interval=_interval(one.difference),
             p=_p(one.p.value if one.p_adjusted is None else one.p_adjusted),
             n=str(one.num_topics),
-            cells=(f"{one.wins}–{one.ties}–{one.losses}",),
+            wins=f"{one.wins}–{one.ties}–{one.losses}",
             note=one.p.method + ("" if one.p_adjusted is None else ", Holm"),
         )
         for one in comparisons
@@ -170,8 +145,8 @@ def agreement_table(found: Agreement | RaterAgreement | RunAgreement) -> Fitting
         Column("note", "Note", wraps=True),
     )
     lines = [
-        _Line(
-            name,
+        Cells(
+            name=name,
             score=_value(measure),
             interval=_interval(measure),
             n=str(measure.estimate.n) if measure.estimate else "0",
@@ -187,10 +162,10 @@ def confusion_table(found: Agreement) -> FittingTable:
     across = (*LABELS, "missing")
     columns = (
         Column("name", "Gold ↓ judge →", stays=True),
-        *(Column(f"cell{i}", label, is_number=True, stays=True) for i, label in enumerate(across)),
+        *(Column(label, label, is_number=True, stays=True) for label in across),
     )
     lines = [
-        _Line(label, cells=tuple(str(found.confusion[label][column]) for column in across))
+        Cells(name=label, **{column: str(found.confusion[label][column]) for column in across})
         for label in LABELS
     ]
     return FittingTable(columns, [lines])
@@ -240,12 +215,12 @@ def agreement_dict(found: Agreement | RaterAgreement | RunAgreement) -> dict[str
     return {"measures": result, "runs": list(found.runs), **counts}
 
 
-def _run_line(run: RunScores, measure: str) -> _Line:
+def _run_line(run: RunScores, measure: str) -> Cells:
     found = run.means[measure]
     has_missing = found.labelled < found.total
     notes = [found.mean.reason, *(f"{n} × {reason}" for reason, n in found.undefined.items())]
-    return _Line(
-        _name(run.run_id),
+    return Cells(
+        name=_name(run.run_id),
         measure=measure,
         score=_value(found.mean),
         interval=_interval(found.mean),

@@ -6,12 +6,12 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import Plan, plan
 from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.terminal import console, visible
 from lm_eval.stats.numeric import require
@@ -29,20 +29,6 @@ _COLUMNS = (
     Column("exact", "Exact test", is_number=True),
     Column("needs", "Needs", is_number=True),
 )
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One line of the table, as text."""
-
-    name: str
-    varies: str
-    difference: str
-    repeats: str
-    items: str
-    chance: str
-    exact: str
-    needs: str
 
 
 def power(args: argparse.Namespace) -> int:
@@ -167,8 +153,8 @@ def _table(found: Plan) -> FittingTable:
     )
 
 
-def _row(row: PowerRow, variance: float, has_repeats: bool) -> _Row:
-    return _Row(
+def _row(row: PowerRow, variance: float, has_repeats: bool) -> Cells:
+    return Cells(
         name=visible(row.label),
         varies=f"{variance:.4f}",
         difference="none" if row.difference is None else f"{row.difference:.4f}",

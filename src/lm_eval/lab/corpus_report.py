@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.excerpts import quoted
 from lm_eval.lab.odd_answers import OddAnswer
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.terminal import visible
 
@@ -22,15 +22,6 @@ _COLUMNS = (
     Column("otherwise", "Otherwise", is_number=True, stays=True),
     Column("unread", "Not read", is_number=True, stays=True),
 )
-
-
-@dataclass(frozen=True)
-class _Row:
-    name: str
-    total: str
-    expected: str
-    otherwise: str
-    unread: str
 
 
 def print_corpus(rows: Sequence[OddAnswer], reader: str, console: Console, *, show: int) -> None:
@@ -56,13 +47,15 @@ def print_corpus(rows: Sequence[OddAnswer], reader: str, console: Console, *, sh
             console.print(Paragraph("  ", _words(row)))
 
 
-def _row(name: str, rows: Iterable[OddAnswer]) -> _Row:
+def _row(name: str, rows: Iterable[OddAnswer]) -> Cells:
     counts = Counter(row.outcome for row in rows)
-    numbers = (
-        sum(counts.values()),
-        *(counts[one] for one in ("as expected", "otherwise", "not read")),
+    return Cells(
+        name=visible(name),
+        total=str(sum(counts.values())),
+        expected=str(counts["as expected"]),
+        otherwise=str(counts["otherwise"]),
+        unread=str(counts["not read"]),
     )
-    return _Row(visible(name), *map(str, numbers))
 
 
 def _words(row: OddAnswer) -> str:

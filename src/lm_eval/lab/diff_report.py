@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import listing
@@ -12,6 +11,7 @@ from lm_eval.lab.diff_facts import in_order
 from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread_report import difference_words, p_words, signed
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import NOTHING, interval, number
 from lm_eval.reports.terminal import visible
@@ -33,20 +33,6 @@ _COLUMNS = (
     Column("scoring", "scoring", is_number=True),
 )
 MOST_ROWS = 12
-
-
-@dataclass(frozen=True)
-class _Row:
-    name: str
-    first: str
-    second: str
-    difference: str
-    p: str
-    items: str = ""
-    prompts: str = ""
-    answers: str = ""
-    readings: str = ""
-    scoring: str = ""
 
 
 def print_diff(found: RunDiff, console: Console, *, show: int) -> None:
@@ -114,14 +100,14 @@ def _print_table(results: Sequence[ResultDiff], console: Console) -> None:
     )
 
 
-def _row(result: ResultDiff) -> _Row:
+def _row(result: ResultDiff) -> Cells:
     first, second = result.scores
-    return _Row(
-        _title(result),
-        NOTHING if first is None else number(first.value),
-        NOTHING if second is None else number(second.value),
-        NOTHING if result.difference is None else signed(result.difference),
-        "" if result.paired is None else p_words(result.paired.p).removeprefix("= "),
+    return Cells(
+        name=_title(result),
+        first=NOTHING if first is None else number(first.value),
+        second=NOTHING if second is None else number(second.value),
+        difference=NOTHING if result.difference is None else signed(result.difference),
+        p="" if result.paired is None else p_words(result.paired.p).removeprefix("= "),
         **{name: signed(value) for name, value in result.parts.items()},
     )
 

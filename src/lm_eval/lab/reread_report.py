@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.excerpts import marked, quoted
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread import NOT_READ, Reread, Side
 from lm_eval.lab.reread_items import ReadAgain, Verdict
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import NOTHING, interval, number, percent
 from lm_eval.reports.terminal import visible
@@ -29,16 +29,6 @@ _COLUMNS = (
 MOST_RULES = 6
 
 
-@dataclass(frozen=True)
-class _Row:
-    name: str
-    score: str
-    interval: str
-    read: str
-    score_read: str
-    reader: str
-
-
 def print_reread(found: Reread, console: Console) -> None:
     """Print one result."""
     docs = found.paired.n
@@ -54,14 +44,14 @@ def print_reread(found: Reread, console: Console) -> None:
     console.print()
 
 
-def _row(name: str, side: Side, total: int) -> _Row:
-    return _Row(
-        name,
-        number(side.score.value),
-        interval(side.score),
-        percent(side.read, total),
-        NOTHING if side.score_read is None else number(side.score_read),
-        visible(side.reader),
+def _row(name: str, side: Side, total: int) -> Cells:
+    return Cells(
+        name=name,
+        score=number(side.score.value),
+        interval=interval(side.score),
+        read=percent(side.read, total),
+        score_read=NOTHING if side.score_read is None else number(side.score_read),
+        reader=visible(side.reader),
     )
 
 

@@ -7,11 +7,11 @@ with several filters) asked once and are counted once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from lm_eval.prices import Prices
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.terminal import visible
 from lm_eval.scoring.results import TaskResult
@@ -19,21 +19,6 @@ from lm_eval.usage import Usage
 
 TOTAL = "total"
 _MOVABLE = ("retries", "cached", "missing", "time")
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One line of the table, as text."""
-
-    name: str
-    requests: str
-    retries: str
-    tokens_in: str
-    cached: str
-    tokens_out: str
-    time: str
-    missing: str
-    cost: str
 
 
 def usage_of(results: Iterable[TaskResult]) -> dict[str, Usage]:
@@ -50,8 +35,8 @@ def cost_table(results: Sequence[TaskResult], prices: Prices | None = None) -> F
     total = Usage.total(usages.values())
     digits = cost_digits(prices.cost(total).amount) if prices else 0
 
-    def row(name: str, usage: Usage, num_missing: int) -> _Row:
-        return _Row(
+    def row(name: str, usage: Usage, num_missing: int) -> Cells:
+        return Cells(
             name=visible(name),
             requests=count(usage.requests),
             retries=count(usage.retries) if usage.retries else "",

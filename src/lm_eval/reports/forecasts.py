@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lm_eval.prices import Prices
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import TOTAL, amount, cost_digits, count
 from lm_eval.reports.terminal import visible
@@ -29,18 +30,6 @@ class Forecast:
     name: str
     num_docs: int
     estimated: Estimated
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One line of the table, as text."""
-
-    name: str
-    docs: str
-    requests: str
-    tokens_in: str
-    tokens_out: str
-    cost: str
 
 
 def print_forecasts(
@@ -75,10 +64,10 @@ def _total(forecasts: Sequence[Forecast]) -> Forecast:
     )
 
 
-def _row(one: Forecast, prices: Prices | None, digits: int) -> _Row:
+def _row(one: Forecast, prices: Prices | None, digits: int) -> Cells:
     least, most = one.estimated.least, one.estimated.most
     about = "" if one.estimated.is_exact else "≈ "
-    return _Row(
+    return Cells(
         name=visible(one.name),
         docs=count(one.num_docs),
         requests=_range(count(least.requests), count(most.requests)),

@@ -7,9 +7,9 @@ order only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.table import NOTHING, interval, number
 from lm_eval.reports.terminal import visible
@@ -30,22 +30,6 @@ _COLUMNS = (
     Column("moved", "Acc, gold here", is_number=True),
 )
 _MOVABLE = ("recall_debiased", "recall", "picked")
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One position of one result, as text."""
-
-    name: str
-    task: str
-    """The name again, in the first row alone."""
-    position: str
-    prior: str
-    picked: str
-    """Over all orders."""
-    recall: str
-    recall_debiased: str
-    moved: str
 
 
 def print_orders(results: Sequence[TaskResult], console: Console) -> None:
@@ -91,9 +75,9 @@ def _table(found: Sequence[_Ordered]) -> FittingTable:
     return FittingTable(_COLUMNS, asked, _MOVABLE)
 
 
-def _rows(name: str, order: ChoiceOrder) -> list[_Row]:
+def _rows(name: str, order: ChoiceOrder) -> list[Cells]:
     return [
-        _Row(
+        Cells(
             name=f"{name} at {visible(label)}",
             task="" if place else name,
             position=visible(label),

@@ -7,10 +7,10 @@ through ``visible`` and are never read as markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lm_eval.prices import Prices
+from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.costs import cost_table
 from lm_eval.reports.terminal import visible
@@ -38,24 +38,6 @@ _HINTS = {
     "unreadable": "The model did not answer in the form that was asked for. Try another format "
     "(`lm-eval ls formats`), few-shot examples, or another reader.",
 }
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One line of the table, as text."""
-
-    name: str
-    task: str
-    format: str
-    metric: str
-    score: str
-    interval: str
-    n: str
-    shots: str
-    read: str = ""
-    unread: str = ""
-    score_read: str = ""
-    also: str = ""
 
 
 _MOVABLE = ("also", "unread", "score_read")
@@ -132,8 +114,8 @@ def results_markdown(
     return "\n".join(lines) + "\n"
 
 
-def _task_row(result: TaskResult) -> _Row:
-    row = _Row(
+def _task_row(result: TaskResult) -> Cells:
+    row = Cells(
         name=visible(result.name),
         task=visible(result.alias or result.task),
         format=visible(result.format or ""),
@@ -146,18 +128,17 @@ def _task_row(result: TaskResult) -> _Row:
     if result.readings is None:
         return row
     score_read = result.metrics.get(f"{result.primary}_read")
-    return replace(
-        row,
+    return row.replace(
         read=percent(result.readings.read, result.readings.total),
         unread=_unread(result.readings.unread.items()),
         score_read=number(score_read.value) if score_read else NOTHING,
     )
 
 
-def _group_row(group: GroupResult) -> _Row:
+def _group_row(group: GroupResult) -> Cells:
     primary = group.primary if group.primary in group.metrics else next(iter(group.metrics))
     others = {name: e for name, e in group.metrics.items() if name != primary}
-    return _Row(
+    return Cells(
         name=visible(group.name),
         task=visible(group.alias or group.name),
         format="",
