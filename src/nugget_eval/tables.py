@@ -12,10 +12,9 @@ from typing import Any
 
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
-from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.table import bounds, interval, number, p_value, percent, with_interval
 from lm_eval.reports.terminal import visible
 from nugget_eval.agreement import Agreement, RaterAgreement
-from nugget_eval.bootstrap import Measured
 from nugget_eval.comparing import Comparison, Ranking
 from nugget_eval.measures import MEASURES, known_measure
 from nugget_eval.rankings import RunAgreement
@@ -99,8 +98,8 @@ def ranking_table(ranking: Ranking) -> FittingTable:
                 name=_name(row.run_id),
                 rank=str(row.rank),
                 score=number(row.mean),
-                interval=_with_interval(pair.difference) if pair else "",
-                p=_p(pair.p_adjusted) if pair else "",
+                interval=with_interval(pair.difference.estimate) if pair else "",
+                p=p_value(pair.p_adjusted) if pair else "",
                 n=str(ranking.num_topics),
             )
         )
@@ -123,9 +122,9 @@ def comparison_table(comparisons: Sequence[Comparison]) -> FittingTable:
         Cells(
             name=f"{_name(one.first)} − {_name(one.second)}",
             measure=one.measure,
-            score=_value(one.difference),
-            interval=_interval(one.difference),
-            p=_p(one.p.value if one.p_adjusted is None else one.p_adjusted),
+            score=number(one.difference.value),
+            interval=interval(one.difference.estimate),
+            p=p_value(one.p.value if one.p_adjusted is None else one.p_adjusted),
             n=str(one.num_topics),
             wins=f"{one.wins}–{one.ties}–{one.losses}",
             note=one.p.method + ("" if one.p_adjusted is None else ", Holm"),
@@ -147,8 +146,8 @@ def agreement_table(found: Agreement | RaterAgreement | RunAgreement) -> Fitting
     lines = [
         Cells(
             name=name,
-            score=_value(measure),
-            interval=_interval(measure),
+            score=number(measure.value),
+            interval=interval(measure.estimate),
             n=str(measure.estimate.n) if measure.estimate else "0",
             note=measure.reason,
         )
@@ -222,9 +221,9 @@ def _run_line(run: RunScores, measure: str) -> Cells:
     return Cells(
         name=_name(run.run_id),
         measure=measure,
-        score=_value(found.mean),
-        interval=_interval(found.mean),
-        bounds=_bounds(found.low, found.high) if has_missing else "",
+        score=number(found.mean.value),
+        interval=interval(found.mean.estimate),
+        bounds=bounds(found.low, found.high) if has_missing else "",
         coverage=percent(found.labelled, found.total),
         n=str(found.num_topics),
         note="; ".join(note for note in notes if note),
@@ -232,33 +231,9 @@ def _run_line(run: RunScores, measure: str) -> Cells:
 
 
 def _topic_cell(score: Score) -> str:
-    if score.value is None:
-        return NOTHING
-    if score.labelled == score.total:
+    if score.value is None or score.labelled == score.total:
         return number(score.value)
-    return f"{number(score.value)} ({_bounds(score.low, score.high)})"
-
-
-def _bounds(low: float | None, high: float | None) -> str:
-    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
-
-
-def _value(found: Measured) -> str:
-    return NOTHING if found.estimate is None else number(found.estimate.value)
-
-
-def _interval(found: Measured) -> str:
-    return NOTHING if found.estimate is None else interval(found.estimate)
-
-
-def _with_interval(found: Measured) -> str:
-    return f"{_value(found)} {_interval(found)}".removesuffix(f" {NOTHING}")
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return NOTHING
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return f"{number(score.value)} ({bounds(score.low, score.high)})"
 
 
 def _name(text: str) -> str:

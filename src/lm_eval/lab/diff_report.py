@@ -10,10 +10,10 @@ from lm_eval.lab.diff import ResultDiff, RunDiff
 from lm_eval.lab.diff_facts import in_order
 from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
 from lm_eval.lab.phrases import counted
-from lm_eval.lab.reread_report import difference_words, p_words, signed
+from lm_eval.lab.reread_report import difference_words
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.table import NOTHING, interval, number
+from lm_eval.reports.table import p_value, signed, value_of, with_interval
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
 
@@ -104,10 +104,10 @@ def _row(result: ResultDiff) -> Cells:
     first, second = result.scores
     return Cells(
         name=_title(result),
-        first=NOTHING if first is None else number(first.value),
-        second=NOTHING if second is None else number(second.value),
-        difference=NOTHING if result.difference is None else signed(result.difference),
-        p="" if result.paired is None else p_words(result.paired.p).removeprefix("= "),
+        first=value_of(first),
+        second=value_of(second),
+        difference=signed(result.difference),
+        p="" if result.paired is None else p_value(result.paired.p),
         **{name: signed(value) for name, value in result.parts.items()},
     )
 
@@ -132,9 +132,8 @@ def _scores(result: ResultDiff) -> str:
 def _score(side: str, one: Estimate | None) -> str:
     if one is None:
         return f"{side} has none"
-    ends = interval(one)
     count = f" on {counted(one.n, 'item')}" if one.n else ""
-    return f"{side} {number(one.value)}{f' {ends}' if ends != NOTHING else ''}{count}"
+    return f"{side} {with_interval(one)}{count}"
 
 
 def _print_left_out(found: RunDiff, console: Console) -> None:

@@ -11,8 +11,7 @@ from lm_eval.lab.diff import ResultDiff
 from lm_eval.lab.diff_facts import Finding, in_order
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
-from lm_eval.lab.reread_report import p_words, signed
-from lm_eval.reports.table import number, percent
+from lm_eval.reports.table import number, p_equals, percent, signed
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
 
@@ -110,9 +109,9 @@ def _chance(found: Paired) -> str:
     if not found.wins and not found.losses:
         return "On the items of both there is no difference."
     if found.p < SIGNIFICANT:
-        return f"On the items of both that is more than chance gives (p {p_words(found.p)})."
+        return f"On the items of both that is more than chance gives ({p_equals(found.p)})."
     needed = found.smallest_detectable
-    said = f"On the items of both, chance alone may give as much (p {p_words(found.p)})."
+    said = f"On the items of both, chance alone may give as much ({p_equals(found.p)})."
     if needed is None:
         return said
     return (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lm_eval.lab.compared import Block, Pair, Row
-from lm_eval.reports.table import number, percent
+from lm_eval.reports.table import number, p_equals, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.paired import Paired
@@ -19,14 +19,19 @@ MANY_ITEMS = 1000
 """From so many items on, a third digit of a score means something."""
 
 
+def digits(block: Block) -> int:
+    """How many decimal places of a score the number of items is worth."""
+    return 2 if block.num_items < MANY_ITEMS else 3
+
+
 def size(block: Block, value: float) -> str:
     """A score or difference in as many digits as the number of items is worth."""
-    return number(value, 2 if block.num_items < MANY_ITEMS else 3)
+    return number(value, digits(block))
 
 
 def p_words(p: float) -> str:
-    """``p = 0.012``, ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.9995 else "p = 1"
+    """``p = 0.012``, ``p < 0.001``, ``p = 1``."""
+    return p_equals(p) if p < 0.9995 else "p = 1"
 
 
 def counted(count: int, noun: str) -> str:

@@ -8,9 +8,8 @@ from lm_eval.lab.compared import Ranking
 from lm_eval.lab.phrases import chance
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
-from lm_eval.reports.table import NOTHING, interval, number
+from lm_eval.reports.table import number, with_interval
 from lm_eval.reports.terminal import visible
-from lm_eval.stats.intervals import Estimate
 
 ALIKE = 0.1
 """Rankings under different formats that agree so nearly as those under one differ by luck."""
@@ -58,7 +57,7 @@ def ranking_notes(ranking: Ranking) -> Iterator[str]:
         "pairs of models that change places": stability.flip_rate,
     }
     parts = [
-        f"{name} {with_interval(found.estimate)}"
+        f"{name} {with_interval(found.estimate, 2)}"
         for name, found in measured.items()
         if found.estimate is not None
     ]
@@ -69,11 +68,6 @@ def ranking_notes(ranking: Ranking) -> Iterator[str]:
         )
 
 
-def with_interval(found: Estimate) -> str:
-    """``0.25 [0.10, 0.38]``; without the interval where there is none."""
-    return f"{number(found.value, 2)} {interval(found)}".removesuffix(f" {NOTHING}")
-
-
 def _line(ranking: Ranking, place: int) -> Cells:
     scores = [row[place] for row in ranking.scores]
     tau = ranking.stability.tau_by_format[place].estimate
@@ -81,8 +75,7 @@ def _line(ranking: Ranking, place: int) -> Cells:
         f"model{k}": f"{number(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
         for k, score in enumerate(scores)
     }
-    agrees = NOTHING if tau is None else with_interval(tau)
-    return Cells(name=visible(ranking.formats[place]), tau=agrees, **cells)
+    return Cells(name=visible(ranking.formats[place]), tau=with_interval(tau, 2), **cells)
 
 
 def _rank(scores: Sequence[float], score: float, *, is_up: bool) -> int:

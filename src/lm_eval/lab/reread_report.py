@@ -11,7 +11,7 @@ from lm_eval.lab.reread import NOT_READ, Reread, Side
 from lm_eval.lab.reread_items import ReadAgain, Verdict
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.table import NOTHING, interval, number, p_equals, percent, signed
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
 
@@ -50,7 +50,7 @@ def _row(name: str, side: Side, total: int) -> Cells:
         score=number(side.score.value),
         interval=interval(side.score),
         read=percent(side.read, total),
-        score_read=NOTHING if side.score_read is None else number(side.score_read),
+        score_read=number(side.score_read),
         reader=visible(side.reader),
     )
 
@@ -83,22 +83,9 @@ def difference_words(found: Paired, title: str, more: str, less: str) -> str:
     said = f" {ends}" if ends != NOTHING else ""
     counts = f"{found.wins} {more}, {found.losses} {less}, {found.ties} the same"
     return (
-        f"{title} {signed(found.difference.value)}{said}: {counts}; p {p_words(found.p)} "
+        f"{title} {signed(found.difference.value)}{said}: {counts}; {p_equals(found.p)} "
         f"({found.test})."
     )
-
-
-def signed(value: float) -> str:
-    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``."""
-    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
-    if not rounded:
-        return "0"
-    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
-
-
-def p_words(p: float) -> str:
-    """``= 0.031``; ``< 0.001`` below that."""
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def _reading_words(found: Reread) -> str:

@@ -16,7 +16,7 @@ from lm_eval.lab.compared import (
     Row,
 )
 from lm_eval.lab.notes import SMALL_N, block_notes, flip_notes, pair_notes
-from lm_eval.lab.phrases import chance, size
+from lm_eval.lab.phrases import chance, digits, size
 from lm_eval.lab.pictures import scores_picture
 from lm_eval.lab.plots import ScoresPlot
 from lm_eval.lab.rankings import (
@@ -29,9 +29,16 @@ from lm_eval.lab.words import sentences, title
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.costs import count, duration
-from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.table import (
+    bounds,
+    interval,
+    number,
+    p_value,
+    percent,
+    value_of,
+    with_interval,
+)
 from lm_eval.reports.terminal import visible
-from lm_eval.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -159,9 +166,7 @@ def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
         interval=interval(row.score),
         read="" if row.num_read is None else percent(row.num_read, row.score.n),
         score_read=_read_score(row),
-        bounds=""
-        if row.bounds is None or not row.num_unread
-        else f"{number(row.bounds[0], 2)}–{number(row.bounds[1], 2)}",
+        bounds="" if row.bounds is None or not row.num_unread else bounds(*row.bounds),
         best="" if chances is None or len(block.rows) < 3 else chance(chances[0]),
         requests=count(int(usage["requests"])) if usage.get("requests") else "",
         tokens=f"{count(tokens_in)} + {count(tokens_out)}" if tokens_in or tokens_out else "",
@@ -173,9 +178,7 @@ def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
 
 
 def _read_score(row: Row) -> str:
-    if row.num_read is None:
-        return ""
-    return NOTHING if row.score_read is None else number(row.score_read.value)
+    return "" if row.num_read is None else value_of(row.score_read)
 
 
 def pair_table(block: Block) -> FittingTable:
@@ -201,19 +204,14 @@ def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
     known = pair.probability if shows_probability else None
     return Cells(
         name=f"{visible(pair.first)} − {visible(pair.second)}",
-        difference=_difference(block, result.difference),
-        p=_p(pair.p_adjusted),
+        difference=with_interval(result.difference, digits(block)),
+        p=p_value(pair.p_adjusted),
         probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(block, pair),
         detects="" if detectable is None else size(block, detectable),
         verdict=_VERDICTS.get(pair.verdict, pair.verdict),
     )
-
-
-def _difference(block: Block, found: Estimate) -> str:
-    """``0.25 [0.10, 0.38]``; without the interval where there is none."""
-    return f"{size(block, found.value)} {interval(found)}".removesuffix(f" {NOTHING}")
 
 
 _NEARLY_SURE = 1 - 1e-9
@@ -224,7 +222,7 @@ _VERDICTS = {ADHERENCE: "adherence", CHANCE_OR_ADHERENCE: "luck or adherence"}
 def _both_read(block: Block, pair: Pair) -> str:
     if pair.both_read is None or pair.p_both_read is None:
         return ""
-    return f"{size(block, pair.both_read.difference.value)} ({_p(pair.p_both_read)})"
+    return f"{size(block, pair.both_read.difference.value)} ({p_value(pair.p_both_read)})"
 
 
 def _ranking_section(ranking: Ranking) -> Section:
@@ -234,7 +232,3 @@ def _ranking_section(ranking: Ranking) -> Section:
         [ranking_table(ranking)],
         list(ranking_notes(ranking)),
     )
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"

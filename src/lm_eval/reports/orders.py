@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
-from lm_eval.reports.table import NOTHING, interval, number
+from lm_eval.reports.table import number, with_interval
 from lm_eval.reports.terminal import visible
 from lm_eval.scoring.choice_order import ChoiceOrder, Shares
 from lm_eval.scoring.results import TaskResult
-from lm_eval.stats.intervals import Estimate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,7 +84,7 @@ def _rows(name: str, order: ChoiceOrder) -> list[Cells]:
             picked=_share(order.picked_over_orders, place),
             recall=_share(order.recall, place),
             recall_debiased=_share(order.recall_debiased, place),
-            moved=_estimate(order.moved[place]) if order.moved else "",
+            moved=with_interval(order.moved[place]) if order.moved else "",
         )
         for place, label in enumerate(order.labels)
     ]
@@ -95,16 +94,7 @@ def _share(shares: Shares, place: int) -> str:
     """A share as ``0.25``; empty where the result has none, so that its column can go."""
     if not shares:
         return ""
-    share = shares[place]
-    return NOTHING if share is None else number(share)
-
-
-def _estimate(estimate: Estimate | None) -> str:
-    """A number with its interval, where it has one."""
-    if estimate is None:
-        return NOTHING
-    shown = interval(estimate)
-    return number(estimate.value) if shown == NOTHING else f"{number(estimate.value)} {shown}"
+    return number(shares[place])
 
 
 def _sentences(result: TaskResult, order: ChoiceOrder) -> str:
@@ -121,7 +111,7 @@ def _scores(result: TaskResult) -> list[str]:
         said.append(f"acc {number(metrics['acc'].value)} in the order of the data")
     for name, words in (("acc_debiased", "debiased"), ("acc_over_orders", "in the mean of orders")):
         if name in metrics:
-            said.append(f"{_estimate(metrics[name])} {words}")
+            said.append(f"{with_interval(metrics[name])} {words}")
     return [f"{', '.join(said)}."] if said else []
 
 
@@ -131,7 +121,7 @@ def _bias(order: ChoiceOrder) -> list[str]:
         changed = order.changed
         said.append(
             f"The answer changes with the order in {round(changed.value * changed.n)} of {changed.n} "
-            f"docs ({_estimate(changed)})."
+            f"docs ({with_interval(changed)})."
         )
     if order.rstd is not None and order.rstd_debiased is not None:
         said.append(

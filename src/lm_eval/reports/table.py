@@ -131,7 +131,7 @@ def _task_row(result: TaskResult) -> Cells:
     return row.replace(
         read=percent(result.readings.read, result.readings.total),
         unread=_unread(result.readings.unread.items()),
-        score_read=number(score_read.value) if score_read else NOTHING,
+        score_read=value_of(score_read),
     )
 
 
@@ -162,9 +162,7 @@ def _normalised(result: TaskResult) -> str:
 
 
 def _score(estimate: Estimate | None) -> dict[str, str]:
-    if estimate is None:
-        return {"score": NOTHING, "interval": NOTHING}
-    return {"score": number(estimate.value), "interval": interval(estimate)}
+    return {"score": value_of(estimate), "interval": interval(estimate)}
 
 
 def _others(result: TaskResult) -> str:
@@ -184,19 +182,60 @@ def _read_heading(results: Sequence[TaskResult]) -> str:
     return f"{visible(primaries.pop())}_read" if len(primaries) == 1 else "if read"
 
 
-def number(value: float, digits: int = 3) -> str:
-    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``."""
+def number(value: float | None, digits: int = 3) -> str:
+    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``; ``–`` where there is none."""
+    if value is None:
+        return NOTHING
     if abs(value) >= 1000:
         return f"{value:.4g}"
     return f"{value:.{digits if abs(value) < 10 else max(1, digits - 1)}f}"
 
 
-def interval(estimate: Estimate) -> str:
-    """``[0.45, 0.57]``; with a third digit where the interval is narrow."""
-    if estimate.low is None or estimate.high is None:
+def signed(value: float | None) -> str:
+    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``; ``–`` where there is none."""
+    if value is None:
+        return NOTHING
+    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
+    if not rounded:
+        return "0"
+    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
+
+
+def value_of(estimate: Estimate | None) -> str:
+    """The value alone; ``–`` where there is no estimate."""
+    return NOTHING if estimate is None else number(estimate.value)
+
+
+def interval(estimate: Estimate | None) -> str:
+    """``[0.45, 0.57]``, with a third digit where it is narrow; ``–`` where there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
         return NOTHING
     digits = 2 if estimate.high - estimate.low >= 0.05 else 3
     return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
+
+
+def with_interval(estimate: Estimate | None, digits: int = 3) -> str:
+    """``0.250 [0.10, 0.38]``; the value alone where there is no interval."""
+    if estimate is None:
+        return NOTHING
+    return f"{number(estimate.value, digits)} {interval(estimate)}".removesuffix(f" {NOTHING}")
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """``0.45–0.57``: the lowest and the highest value that are possible."""
+    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
+
+
+def p_value(p: float | None) -> str:
+    """``0.031``, ``< 0.001``; ``–`` where there is none."""
+    if p is None:
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_equals(p: float) -> str:
+    """``p = 0.031``, ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def percent(part: float, whole: float) -> str:

@@ -13,9 +13,9 @@ from lm_eval.errors import DataError, UsageError
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
-from lm_eval.reports.table import NOTHING, interval, number, percent
+from lm_eval.reports.table import interval, number, p_value, percent
 from lm_eval.reports.terminal import console, visible
-from nugget_eval.bootstrap import Measured, require_numpy
+from nugget_eval.bootstrap import require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
@@ -114,7 +114,6 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
         counts = [count_replies(judged) for judged in trial.done.judged]
         total = sum(one.total for one in counts)
         agreed = trial.agreement
-        accuracy = agreed.measures["accuracy"] if agreed else Measured(None)
         usage = trial.usage
         rows.append(
             Cells(
@@ -124,9 +123,9 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
                 conforming=""
                 if any(one.conforming is None for one in counts)
                 else percent(sum(one.conforming or 0 for one in counts), total),
-                accuracy=_value(accuracy) if agreed else "",
-                interval=_interval(accuracy) if agreed else "",
-                kappa=_value(agreed.measures["kappa_linear"]) if agreed else "",
+                accuracy=number(agreed.measures["accuracy"].value) if agreed else "",
+                interval=interval(agreed.measures["accuracy"].estimate) if agreed else "",
+                kappa=number(agreed.measures["kappa_linear"].value) if agreed else "",
                 replies=count(total),
                 tokens=f"{usage.tokens_in:,} + {usage.tokens_out:,}" if usage.tokens_in else "",
                 time=duration(usage.wall_s),
@@ -154,11 +153,11 @@ def contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
     rows = [
         Cells(
             name=visible(f"{pair.first} − {pair.second}"),
-            same=_value(pair.same),
-            kappa=_value(pair.kappa),
-            difference=_value(pair.difference),
-            interval=_interval(pair.difference),
-            p="< 0.001" if pair.p_adjusted < 0.001 else f"{pair.p_adjusted:.3f}",
+            same=number(pair.same.value),
+            kappa=number(pair.kappa.value),
+            difference=number(pair.difference.value),
+            interval=interval(pair.difference.estimate),
+            p=p_value(pair.p_adjusted),
             topics=count(pair.num_topics),
         )
         for pair in pairs
@@ -173,11 +172,3 @@ def contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
         Column("topics", "Topics", is_number=True, stays=True),
     )
     return FittingTable(columns, [rows])
-
-
-def _value(found: Measured) -> str:
-    return NOTHING if found.estimate is None else number(found.estimate.value)
-
-
-def _interval(found: Measured) -> str:
-    return NOTHING if found.estimate is None else interval(found.estimate)
