@@ -16,6 +16,7 @@ from typing import Any
 import lm_eval
 from lm_eval.reports.names import unique_name
 from lm_eval.reports.redact import redacted
+from lm_eval.user_cache import write_whole
 from nugget_eval.calls import JudgeCaller
 from nugget_eval.evaluation import Evaluation
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
@@ -48,7 +49,7 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
         written.append(folder / name)
     write_records(folder / REPLIES, (_Line(row) for row in reply_rows(done)))
     summary = json.dumps(summary_dict(done, runs), indent=2, ensure_ascii=False, default=str)
-    (folder / SUMMARY).write_text(f"{_clean(summary)}\n", encoding="utf-8")
+    write_whole(folder / SUMMARY, f"{_clean(summary)}\n")
     return [*written, folder / REPLIES, folder / SUMMARY]
 
 

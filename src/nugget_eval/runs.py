@@ -6,15 +6,14 @@ line that was not changed are kept.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lm_eval.errors import DataError, OutputError, listing
+from lm_eval.user_cache import replacing
 from nugget_eval.reading import Label
 from nugget_eval.records import (
     Answer,
@@ -217,20 +216,14 @@ def _qrels_line(judgement: Judgement) -> str:
 
 def _write(path: str | Path, lines: Iterable[str]) -> int:
     target = Path(path)
-    partial = target.with_name(f"{target.name}.partial")
     count = 0
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(partial, "w", encoding="utf-8", newline="\n") as file:
+        with replacing(target) as file:
             for line in lines:
                 file.write(f"{line}\n")
                 count += 1
-        os.replace(partial, target)
     except OSError as error:
         raise OutputError(
             f"{target} cannot be written: {error.strerror}. Choose a place that you can write to."
         ) from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
     return count

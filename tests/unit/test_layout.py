@@ -106,7 +106,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "reports": {
         *("scoring", "stats", "config.fields", "formats.*", "requests", "tasks.*"),
-        *("usage", "prices", "reports.redact"),
+        *("usage", "prices", "reports.redact", "user_cache"),
     },
     "request_keys": {"requests", "formats.*"},
     "store": {"requests", "usage", "reports.redact"},

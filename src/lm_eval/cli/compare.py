@@ -14,6 +14,7 @@ from lm_eval.lab.compared import Comparison
 from lm_eval.lab.comparing import Options
 from lm_eval.lab.comparing import compare as compared
 from lm_eval.lab.stored import open_runs
+from lm_eval.user_cache import write_whole
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 WRITTEN = (".json", ".md")
@@ -23,7 +24,7 @@ def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
     from lm_eval.lab.pictures import show_scores, write_plots
     from lm_eval.lab.tables import print_comparison
-    from lm_eval.reports.terminal import console
+    from lm_eval.reports.terminal import console, print_written
 
     _check(args)
     measurements, notes = chosen(open_runs(args.runs), choice_of(args))
@@ -42,7 +43,7 @@ def compare(args: argparse.Namespace) -> int:
     if args.plots == IN_TERMINAL:
         show_scores(found, console())
     for path in paths:
-        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+        print_written(path)
     return 0
 
 
@@ -79,8 +80,7 @@ def write(found: Comparison, path: Path, *, flips: int | None = None) -> Path:
         else to_json(found.to_dict(), indent=1) + "\n"
     )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}.") from None
     return path

@@ -11,7 +11,8 @@ from lm_eval.lab.chosen import one_run
 from lm_eval.lab.diff import diff_runs
 from lm_eval.lab.diff_report import print_diff
 from lm_eval.reports.encode import to_json
-from lm_eval.reports.terminal import console
+from lm_eval.reports.terminal import console, print_written
+from lm_eval.user_cache import write_whole
 
 
 def diff(args: argparse.Namespace) -> int:
@@ -29,7 +30,7 @@ def diff(args: argparse.Namespace) -> int:
         _write(args.output_path, to_json(found.to_dict(), indent=2))
     print_diff(found, console(), show=args.show)
     if args.output_path:
-        console().print(f"Written: {args.output_path}", soft_wrap=True)
+        print_written(args.output_path)
     return 0
 
 
@@ -46,9 +47,7 @@ def _formats(given: str | None) -> tuple[str, str] | None:
 
 
 def _write(path: str, text: str) -> None:
-    target = Path(path).expanduser()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text + "\n", encoding="utf-8")
+        write_whole(Path(path).expanduser(), f"{text}\n")
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}.") from None

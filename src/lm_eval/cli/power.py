@@ -13,9 +13,10 @@ from lm_eval.lab.power import Plan, plan
 from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.terminal import console, visible
+from lm_eval.reports.terminal import console, print_written, visible
 from lm_eval.stats.numeric import require
 from lm_eval.stats.power import total_variance, variance_of_difference
+from lm_eval.user_cache import write_whole
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
 MOST_COMPARISONS = 1_000_000
@@ -49,8 +50,7 @@ def power(args: argparse.Namespace) -> int:
     for note in found.notes:
         out.print(Paragraph("Note: ", visible(note)))
     if args.output_path:
-        written = f"Written: {args.output_path}"
-        out.print(written, markup=False, highlight=False, soft_wrap=True)
+        print_written(args.output_path)
     return 0
 
 
@@ -174,9 +174,7 @@ def _needs(exact: Exact) -> str:
 
 
 def _write(found: Plan, path: str) -> None:
-    target = Path(path).expanduser()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(found.to_dict(), indent=2) + "\n", encoding="utf-8")
+        write_whole(Path(path).expanduser(), json.dumps(found.to_dict(), indent=2) + "\n")
     except OSError as error:
         raise UsageError(f"--output_path {path!r} cannot be written: {error.strerror}.") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,8 @@ from lm_eval.lab.reread import rereadable, rereads
 from lm_eval.lab.reread_items import ReadAgain
 from lm_eval.lab.reread_report import print_reread
 from lm_eval.reports.encode import to_json
-from lm_eval.reports.terminal import console
+from lm_eval.reports.terminal import console, print_written
+from lm_eval.user_cache import replacing
 
 Sink = Callable[[dict[str, Any]], None]
 Report = Callable[[], None]
@@ -50,8 +50,7 @@ def reread(args: argparse.Namespace) -> int:
         )
     report()
     if args.output_path:
-        written = f"Written: {args.output_path}"
-        console().print(written, markup=False, highlight=False, soft_wrap=True)
+        print_written(args.output_path)
     return 0
 
 
@@ -98,29 +97,8 @@ def _written(path: str | None) -> Iterator[Sink]:
     target = Path(path).expanduser()
     if target.suffix != ".jsonl":
         raise UsageError(f"--output_path {path!r}: give a file that ends in .jsonl.")
-    partial = target.with_name(f"{target.name}.partial")
-    with _explained(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        file = partial.open("w", encoding="utf-8")
-
-    def write(row: dict[str, Any]) -> None:
-        with _explained(path):
-            print(to_json(row), file=file)
-
     try:
-        yield write
-    except BaseException:
-        file.close()
-        partial.unlink(missing_ok=True)
-        raise
-    with _explained(path):
-        file.close()
-        os.replace(partial, target)
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    try:
-        yield
+        with replacing(target) as file:
+            yield lambda row: print(to_json(row), file=file)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}.") from None

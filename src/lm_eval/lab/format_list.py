@@ -6,7 +6,6 @@ In: ``SampledFormats``. Out: YAML that people can read, that ``--format_path`` r
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,6 +18,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
 from lm_eval.lab.grammar import DEFAULT_SEED, MOST_CHOICES, SampledFormat, SampledFormats
 from lm_eval.registry import FORMATS
+from lm_eval.user_cache import write_whole
 
 _HEAD = {
     "layout": "{count} formats that ask what {base} asks, in the same words; only the layout differs.",
@@ -48,11 +48,8 @@ class FormatList(SampledFormats):
         """Write the list, making the folder where there is none; the file's path."""
         file = Path(path)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
             # A sweep that dies here leaves no half of a list for the next one to find.
-            partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
-            partial.write_text(self.as_yaml(), encoding="utf-8", newline="\n")
-            os.replace(partial, file)
+            write_whole(file, self.as_yaml())
         except OSError as error:
             raise OutputError(
                 f"The list of formats cannot be written to {file}: {error.strerror}. Name "

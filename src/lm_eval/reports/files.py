@@ -32,6 +32,7 @@ from lm_eval.reports.names import safe_model_name, safe_task_name, unique_name
 from lm_eval.reports.redact import HIDDEN, environment_secrets, redacted_text
 from lm_eval.reports.terminal import visible
 from lm_eval.scoring.columns import order_of
+from lm_eval.user_cache import PARTIAL, rename, sync, write_whole
 
 __all__ = [
     "ResultWriter",
@@ -46,7 +47,6 @@ __all__ = [
     "to_json",
 ]
 
-PARTIAL = ".partial"
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
 
 _ADVICE = {
@@ -120,8 +120,8 @@ class ResultWriter:
             for file in self._files.values():
                 file.finish()
             if items is not None:
-                _write_whole(self._items_path, self._clean(to_json(items)) + "\n")
-            _write_whole(self.results_path, text)
+                write_whole(self._items_path, self._clean(to_json(items)) + "\n")
+            write_whole(self.results_path, text)
         return self.results_path
 
     @property
@@ -200,9 +200,9 @@ class _SamplesFile:
         ordered = self._in_order()
         if not isinstance(ordered, range):
             self._rewrite(ordered)
-        _sync(self._file)
+        sync(self._file)
         self._file.close()
-        _replace(self._partial, self.path)
+        rename(self._partial, self.path)
 
     def close(self) -> None:
         with suppress(OSError):
@@ -238,30 +238,6 @@ def _check_writable(folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b" " * 4096)
         probe.flush()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + PARTIAL)
-    with partial.open("wb") as file:
-        file.write(text.encode("utf-8"))
-        _sync(file)
-    _replace(partial, path)
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _replace(partial: Path, path: Path) -> None:
-    """Rename, and make the rename itself durable where folders can be synced."""
-    os.replace(partial, path)
-    with suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @contextmanager

@@ -57,6 +57,11 @@ def err_console() -> Console:
     return _console(sys.stderr, stderr=True)
 
 
+def print_written(path: object) -> None:
+    """Say where something was written, on one line however long."""
+    console().print(f"Written: {path}", soft_wrap=True)
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person watches this stream."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Sequence
-from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.program import logging_from
@@ -14,7 +13,7 @@ from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import count, duration
 from lm_eval.reports.table import interval, number, p_value, percent
-from lm_eval.reports.terminal import console, visible
+from lm_eval.reports.terminal import console, print_written, visible
 from nugget_eval.bootstrap import require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
@@ -54,8 +53,7 @@ def compare(args: argparse.Namespace) -> int:
             write_json(folder / COMPARISON, _as_dict(found, pairs))
     show(found, pairs, problem)
     if folder is not None:
-        path = Path(folder) / COMPARISON
-        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+        print_written(folder / COMPARISON)
     return 0
 
 

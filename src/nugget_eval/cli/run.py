@@ -14,7 +14,7 @@ from lm_eval.reports.costs import amount, cost_digits, count, duration
 from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.secrets import hidden, secrets_in
 from lm_eval.reports.table import percent
-from lm_eval.reports.terminal import console, visible
+from lm_eval.reports.terminal import console, print_written, visible
 from nugget_eval.bootstrap import require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     # The files are written by now: a closed pipe must not cost the results.
     show(done, runs, per_topic=args.per_topic)
     for path in written:
-        console().print(f"Written: {path}", markup=False, highlight=False, soft_wrap=True)
+        print_written(path)
     return 0
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from lm_eval.errors import DataError, OutputError
 from lm_eval.reports.columns import Paragraph
-from lm_eval.reports.terminal import console, visible
+from lm_eval.reports.terminal import console, print_written, visible
+from lm_eval.user_cache import write_whole
 from nugget_eval.agreement import Aligned, agreement, align_labels, rater_agreement
 from nugget_eval.bootstrap import Resampling
 from nugget_eval.cli.commands import config_of
@@ -60,7 +61,7 @@ def score(args: argparse.Namespace) -> int:
         if ranking is not None:
             summary["ranking"] = ranking_dict(ranking)
         write_json(folder / "summary.json", summary)
-        out.print(f"Written: {folder}", markup=False, highlight=False, soft_wrap=True)
+        print_written(folder)
     return 0
 
 
@@ -166,8 +167,7 @@ def write_json(path: Path, value: Any) -> None:
     """Write one JSON file."""
     text = json.dumps(value, indent=2, ensure_ascii=True, default=str)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n", encoding="utf-8")
+        write_whole(path, f"{text}\n")
     except OSError as error:
         raise OutputError(
             f"{path} cannot be written: {error.strerror}. Choose a place that you can write to."
