@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.intervals import share_estimate
 from lm_eval.stats.numeric import Floats
@@ -46,7 +47,7 @@ class Aligned:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(AsDict):
     """A judge against gold: statistics by name, and the table of labels.
 
     ``confusion[gold][judged]`` counts items, with ``missing`` for a judge's label that is None.
@@ -60,6 +61,8 @@ class Agreement:
     total: int
     """Items with a gold label."""
 
+    ALSO = ("coverage",)
+
     @property
     def coverage(self) -> float | None:
         """The share of gold labels with a label of the judge beside them."""
@@ -67,7 +70,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class RaterAgreement:
+class RaterAgreement(AsDict):
     """Several raters: ``fleiss``, ``alpha_nominal`` and ``alpha_ordinal``.
 
     Alpha counts every item with two labels or more; Fleiss needs the items that all raters labelled.

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
@@ -22,7 +23,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(AsDict):
     """How much higher the first run scores than the second on the topics that both have."""
 
     first: str
@@ -57,7 +58,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(AsDict):
     """Runs from best to worst.
 
     Runs share a rank if no two of them differ significantly (Holm over all pairs, level ``alpha``).
@@ -72,6 +73,8 @@ class Ranking:
     left_out: int
     """Topics that some run lacks, or where its score is undefined."""
     alpha: float
+
+    KEYS = ("measure", "num_topics", "left_out", "alpha", ("runs", "rows"), "pairs")
 
 
 def compare_runs(

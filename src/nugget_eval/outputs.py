@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lm_eval
+from lm_eval.as_dict import plain
 from lm_eval.reports.names import unique_name
 from lm_eval.reports.redact import redacted
 from lm_eval.user_cache import write_whole
@@ -25,7 +26,6 @@ from nugget_eval.judge import Judged, JudgedReply
 from nugget_eval.reading import LABELS, Label, LabelReading
 from nugget_eval.runs import write_records
 from nugget_eval.scores import RunScores
-from nugget_eval.tables import agreement_dict, run_dict
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def reply_row(judge: str, item: Item, reply: JudgedReply) -> dict[str, Any]:
             "repairs": list(reading.repairs),
         }
     if call.canaries:
-        row["canaries"] = [asdict(canary) for canary in call.canaries]
+        row["canaries"] = plain(call.canaries)
         row["alarm"] = reply.alarm
     if any(reply.verdicts):
         row["snippets"] = list(reply.verdicts)
@@ -141,9 +141,9 @@ def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:
         "coverage": {"labelled": done.labelled, "total": done.total, "share": done.share},
         "labels": label_counts(label for own in done.labels for label in own),
         "judges": [judge_dict(one, done) for one in done.judged],
-        "scores": [run_dict(run) for run in runs],
-        "agreement": None if agreed is None else agreement_dict(agreed),
-        "between_judges": None if raters is None else agreement_dict(raters),
+        "scores": plain(list(runs)),
+        "agreement": plain(agreed),
+        "between_judges": plain(raters),
         "notes": list(done.loaded.notes),
         "seconds": round(done.seconds, 3),
     }
@@ -161,7 +161,7 @@ def judge_dict(judged: Judged, done: Evaluation) -> dict[str, Any]:
         "name": judged.name,
         "model": redacted(judged.facts),
         "labels": label_counts(labels),
-        "replies": asdict(count_replies(judged)),
+        "replies": plain(count_replies(judged)),
         "order": order_dict(judged),
         "usage": usage,
     }

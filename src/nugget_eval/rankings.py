@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
@@ -27,13 +28,15 @@ _CELLS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class RunAgreement:
+class RunAgreement(AsDict):
     """How alike two sides rank runs: ``tau_b``, ``tau_ap``, and ``tau_b_by_topic`` (a mean)."""
 
     measure: str
     measures: Mapping[str, Measured]
     runs: tuple[str, ...]
     num_topics: int
+
+    KEYS = ("measures", "runs", "measure", "num_topics")
 
 
 def run_agreement(

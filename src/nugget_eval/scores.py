@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, did_you_mean, listing
 from lm_eval.stats.numeric import Floats
 from nugget_eval.bootstrap import Measured, Resampling, from_draws, np, resampled_sums
@@ -20,7 +21,7 @@ from nugget_eval.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_id
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class Score(AsDict):
     """A score of one topic; ``value`` is None where it is undefined, and ``reason`` says why.
 
     ``low`` and ``high`` are the score with every missing label taken as ``not_support`` or ``support``.
@@ -33,14 +34,21 @@ class Score:
     total: int
     reason: str = ""
 
+    KEYS = ("value", ("worst_case", "low"), ("best_case", "high"), "labelled", "total")
+
     @property
     def coverage(self) -> float | None:
         """The share of the nuggets that count here which have a label."""
         return self.labelled / self.total if self.total else None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; a reason only where there is one."""
+        known = AsDict.to_dict(self)
+        return {**known, "reason": self.reason} if self.reason else known
+
 
 @dataclass(frozen=True, slots=True)
-class TopicScores:
+class TopicScores(AsDict):
     """The scores of one topic, by measure."""
 
     qid: str
@@ -52,7 +60,7 @@ class TopicScores:
 
 
 @dataclass(frozen=True, slots=True)
-class RunScore:
+class RunScore(AsDict):
     """The mean of a measure over the topics of a run.
 
     ``low`` and ``high`` bound it over the missing labels, also those of topics without any label. The
@@ -68,19 +76,30 @@ class RunScore:
     undefined: Mapping[str, int]
     """Reason → number of topics that are not in the mean."""
 
+    KEYS = (
+        *(("worst_case", "low"), ("best_case", "high")),
+        *("labelled", "total", "coverage", "num_topics", "undefined"),
+    )
+
     @property
     def coverage(self) -> float | None:
         """The share of the nuggets that count here which have a label."""
         return self.labelled / self.total if self.total else None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: the mean with its interval, then its bounds and what it counts."""
+        return {**self.mean.to_dict(), **AsDict.to_dict(self)}
+
 
 @dataclass(frozen=True, slots=True)
-class RunScores:
+class RunScores(AsDict):
     """The scores of one run: by topic, and their means by measure."""
 
     run_id: str
     topics: tuple[TopicScores, ...]
     means: Mapping[str, RunScore]
+
+    KEYS = ("run_id", "means", "topics")
 
     def values(self, measure: str) -> dict[str, float]:
         """Topic → score, for the topics where it is defined."""

@@ -1,4 +1,4 @@
-"""Scores and agreement → tables for people, and dicts ready for JSON.
+"""Scores and agreement → tables for people.
 
 Names of runs and topics are data: they go through ``visible`` and are never read as markup. Print a
 table with a console of ``lm_eval.reports.terminal``, or take its ``markdown()``.
@@ -7,8 +7,6 @@ table with a console of ``lm_eval.reports.terminal``, or take its ``markdown()``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable
@@ -19,7 +17,7 @@ from nugget_eval.comparing import Comparison, Ranking
 from nugget_eval.measures import MEASURES, known_measure
 from nugget_eval.rankings import RunAgreement
 from nugget_eval.reading import LABELS
-from nugget_eval.scores import RunScore, RunScores, Score
+from nugget_eval.scores import RunScores, Score
 
 NAME_CHARS = 60
 _UNNAMED = "(unnamed)"
@@ -170,50 +168,6 @@ def confusion_table(found: Agreement) -> FittingTable:
     return FittingTable(columns, [lines])
 
 
-def run_dict(run: RunScores) -> dict[str, Any]:
-    """The scores of a run, ready for JSON: means with interval, bounds and coverage, then the topics."""
-    return {
-        "run_id": run.run_id,
-        "means": {name: _mean_dict(score) for name, score in run.means.items()},
-        "topics": [
-            {"qid": topic.qid, "scores": {name: _score_dict(s) for name, s in topic.scores.items()}}
-            for topic in run.topics
-        ],
-    }
-
-
-def ranking_dict(ranking: Ranking) -> dict[str, Any]:
-    """A ranking, ready for JSON, with every pair of runs."""
-    return {
-        "measure": ranking.measure,
-        "num_topics": ranking.num_topics,
-        "left_out": ranking.left_out,
-        "alpha": ranking.alpha,
-        "runs": [asdict(row) for row in ranking.rows],
-        "pairs": [comparison_dict(pair) for pair in ranking.pairs],
-    }
-
-
-def comparison_dict(found: Comparison) -> dict[str, Any]:
-    """A paired difference, ready for JSON."""
-    lists = {"only_first": list(found.only_first), "only_second": list(found.only_second)}
-    return {**asdict(found), "difference": found.difference.to_dict(), **lists}
-
-
-def agreement_dict(found: Agreement | RaterAgreement | RunAgreement) -> dict[str, Any]:
-    """Agreement, ready for JSON: the statistics by name, and what they were counted on."""
-    result: dict[str, Any] = {name: m.to_dict() for name, m in found.measures.items()}
-    if isinstance(found, Agreement):
-        table = {row: dict(counts) for row, counts in found.confusion.items()}
-        counted = {"compared": found.compared, "total": found.total, "coverage": found.coverage}
-        return {"measures": result, "confusion": table, **counted}
-    if isinstance(found, RaterAgreement):
-        counted_items = {"items": found.items, "paired": found.paired, "complete": found.complete}
-        return {"measures": result, "raters": list(found.raters), **counted_items}
-    counts = {"measure": found.measure, "num_topics": found.num_topics}
-    return {"measures": result, "runs": list(found.runs), **counts}
-
-
 def _run_line(run: RunScores, measure: str) -> Cells:
     found = run.means[measure]
     has_missing = found.labelled < found.total
@@ -238,27 +192,3 @@ def _topic_cell(score: Score) -> str:
 
 def _name(text: str) -> str:
     return visible(text, NAME_CHARS) if text else _UNNAMED
-
-
-def _mean_dict(score: RunScore) -> dict[str, Any]:
-    return {
-        **score.mean.to_dict(),
-        "worst_case": score.low,
-        "best_case": score.high,
-        "labelled": score.labelled,
-        "total": score.total,
-        "coverage": score.coverage,
-        "num_topics": score.num_topics,
-        "undefined": dict(score.undefined),
-    }
-
-
-def _score_dict(score: Score) -> dict[str, Any]:
-    found = {
-        "value": score.value,
-        "worst_case": score.low,
-        "best_case": score.high,
-        "labelled": score.labelled,
-        "total": score.total,
-    }
-    return {**found, "reason": score.reason} if score.reason else found

@@ -10,11 +10,12 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from lm_eval.as_dict import AsDict, plain
 from lm_eval.backends import opened_model
 from lm_eval.errors import DataError
 from lm_eval.reports.secrets import hiding, secrets_in
@@ -29,7 +30,6 @@ from nugget_eval.items import load_items
 from nugget_eval.measures import GAIN
 from nugget_eval.outputs import count_replies
 from nugget_eval.reading import Label
-from nugget_eval.tables import agreement_dict
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Trial:
             "format_type": self.format_type,
             "labelled": done.labelled,
             "total": done.total,
-            "replies": [asdict(count_replies(judged)) for judged in done.judged],
-            "agreement": None if self.agreement is None else agreement_dict(self.agreement),
+            "replies": plain([count_replies(judged) for judged in done.judged]),
+            "agreement": plain(self.agreement),
             "usage": self.usage.as_dict(),
             "cost": self.cost,
             "prompts": {name: info.fingerprint for name, info in done.prompts.items()},
@@ -80,7 +80,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class Contrast(AsDict):
     """Two combinations on the nuggets that both labelled, with a test over topics."""
 
     first: str
@@ -95,11 +95,6 @@ class Contrast:
     p: PValue
     p_adjusted: float
     num_topics: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        measures = {name: getattr(self, name).to_dict() for name in ("same", "kappa", "difference")}
-        return {**asdict(self), **measures}
 
 
 @contextmanager

@@ -97,12 +97,12 @@ def test_names_are_data(width: int) -> None:
 def test_dicts_are_strict_json() -> None:
     ranking = rank_runs(RUNS, "all_score")
     every = [
-        tables.run_dict(RUNS[0]),
-        tables.ranking_dict(ranking),
-        tables.comparison_dict(compare_runs(*RUNS, "all_score")),
-        tables.agreement_dict(agreement(labels("SS"), labels("SS"))),
-        tables.agreement_dict(rater_agreement({"a": labels("S"), "b": labels("S")})),
-        tables.agreement_dict(run_agreement(RUNS, RUNS, "all_score")),
+        RUNS[0].to_dict(),
+        ranking.to_dict(),
+        compare_runs(*RUNS, "all_score").to_dict(),
+        agreement(labels("SS"), labels("SS")).to_dict(),
+        rater_agreement({"a": labels("S"), "b": labels("S")}).to_dict(),
+        run_agreement(RUNS, RUNS, "all_score").to_dict(),
     ]
     for value in every:
         assert json.loads(json.dumps(value, allow_nan=False)) == value

@@ -13,13 +13,15 @@ import lm_eval
 SOURCE = Path(lm_eval.__file__).parent
 
 # Read downwards, as in STYLE.md: a module imports from lines above it, only from the layers named
-# here, and from its own layer. ``errors`` and ``registry`` are open to all. The package ``formats`` has
-# its own order inside; a task is a type to ``requests``, so that import stands under TYPE_CHECKING.
+# here, and from its own layer. ``errors``, ``registry`` and ``as_dict`` are open to all. The package
+# ``formats`` has its own order inside; a task is a type to ``requests``, so that import stands under
+# TYPE_CHECKING.
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "registry": set(),
     "user_cache": set(),
     "reports.redact": set(),  # what is secret is one rule for all
+    "as_dict": set(),
     "config.fields": set(),
     "config.pairs": {"config.fields"},
     "config": {"config.fields"},
@@ -131,7 +133,7 @@ LAYERS: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"cli"},
 }
-OPEN = {"errors", "registry"}
+OPEN = {"errors", "registry", "as_dict"}
 ORDER = list(LAYERS)
 
 

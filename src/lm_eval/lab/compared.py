@@ -7,9 +7,10 @@ The rows of a block differ in one thing alone: the format (of one model) or the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.paired import Paired
 
@@ -29,7 +30,7 @@ EQUAL = "no difference"
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(AsDict):
     """One measurement: its score, what could be read of its answers, and what they cost."""
 
     label: str
@@ -47,6 +48,8 @@ class Row:
     missing: int
     usage: Mapping[str, Any] | None
 
+    ALSO = ("share_read",)
+
     @property
     def share_read(self) -> float | None:
         return None if self.num_read is None else self.num_read / self.score.n
@@ -54,10 +57,6 @@ class Row:
     @property
     def num_unread(self) -> float:
         return 0 if self.num_read is None else self.score.n - self.num_read
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**asdict(self), "share_read": self.share_read}
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Flips:
 
 
 @dataclass(frozen=True)
-class Pair:
+class Pair(AsDict):
     """Two rows on the same items, the better one first."""
 
     first: str
@@ -92,6 +91,8 @@ class Pair:
     """That the first is truly better; None where scores are not 0 and 1, or come in clusters."""
     flips: Flips | None = None
 
+    ALSO = ("verdict",)
+
     @property
     def is_significant(self) -> bool:
         return self.p_adjusted < ALPHA
@@ -105,13 +106,9 @@ class Pair:
             return EQUAL
         return CHANCE_OR_ADHERENCE if self.is_adherence else CHANCE
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**asdict(self), "verdict": self.verdict}
-
 
 @dataclass(frozen=True)
-class Block:
+class Block(AsDict):
     """Rows that differ in one thing, on the same items, and what their differences amount to."""
 
     task: str
@@ -144,6 +141,12 @@ class Block:
     """Result → its items that others lack, where only common ones were asked for."""
     members: tuple[str, ...] = ()
     """Where ``task`` is a group, its tasks."""
+
+    KEYS = (
+        *("task", "compares", "within", "default", "family", "method", "num_items", "num_clusters"),
+        *("is_binary", "higher_is_better", "steady", "flip_counts", "left_out", "members"),
+        *("rows", "pairs", "omnibus", "spread", "components"),
+    )
 
     def row(self, label: str) -> Row:
         """The row of that label."""
@@ -191,29 +194,9 @@ class Block:
         found = self.spread.p_best[place], self.spread.p_worst[place]
         return found if self.higher_is_better else found[::-1]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        shown = ("task", "compares", "within", "default", "family", "method", "num_items")
-        more = (
-            "num_clusters",
-            "is_binary",
-            "higher_is_better",
-            "steady",
-            "flip_counts",
-            "left_out",
-            "members",
-        )
-        parts = {"omnibus": self.omnibus, "spread": self.spread, "components": self.components}
-        return {
-            **{name: getattr(self, name) for name in (*shown, *more)},
-            "rows": [row.to_dict() for row in self.rows],
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            **{name: part and part.to_dict() for name, part in parts.items()},
-        }
-
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(AsDict):
     """Several models under several formats of one task: do the formats rank the models alike?"""
 
     task: str
@@ -225,17 +208,11 @@ class Ranking:
     higher_is_better: bool
     num_items: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        shown = ("task", "models", "formats", "scores", "higher_is_better", "num_items")
-        return {
-            **{name: getattr(self, name) for name in shown},
-            "stability": self.stability.to_dict(),
-        }
+    KEYS = ("task", "models", "formats", "scores", "higher_is_better", "num_items", "stability")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(AsDict):
     """All that was compared, task by task, and what has to be said about the choice of results."""
 
     blocks: tuple[Block, ...]
@@ -244,13 +221,5 @@ class Comparison:
     resamples: int = 0
     seed: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "comparisons": [block.to_dict() for block in self.blocks],
-            "rankings": [ranking.to_dict() for ranking in self.rankings],
-            "notes": list(self.notes),
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "alpha": ALPHA,
-        }
+    alpha = ALPHA
+    KEYS = (("comparisons", "blocks"), "rankings", "notes", "resamples", "seed", "alpha")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lm_eval.as_dict import plain
 from lm_eval.errors import ComparisonError, MissingExtraError, listing
 from lm_eval.lab.chosen import check_names, chosen_names, format_name
 from lm_eval.lab.diff_facts import Finding, result_findings, run_findings
@@ -62,14 +63,14 @@ class ResultDiff:
         return {
             "names": list(self.names),
             "metrics": list(self.metrics),
-            "scores": [None if one is None else _estimate_dict(one) for one in self.scores],
+            "scores": plain(self.scores),
             "difference": self.difference,
-            "paired": None if self.paired is None else self.paired.to_dict(),
+            "paired": plain(self.paired),
             "parts": self.parts,
             "counts": counts,
             "higher_in_a": list(flips[0]),
             "higher_in_b": list(flips[1]),
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": plain(self.findings),
             "no_items": self.no_items,
             "no_test": self.no_test,
         }
@@ -90,8 +91,8 @@ class RunDiff:
         return {
             "runs": [str(run.path) for run in self.runs],
             "models": [run.model for run in self.runs],
-            "findings": [finding.to_dict() for finding in self.findings],
-            "results": [result.to_dict() for result in self.results],
+            "findings": plain(self.findings),
+            "results": plain(self.results),
             "only_in_a": list(self.left_out[0]),
             "only_in_b": list(self.left_out[1]),
         }
@@ -269,7 +270,3 @@ def _stored(
     return Estimate(
         float(value), stderr if isinstance(stderr, float) else None, low, high, count, "as stored"
     )
-
-
-def _estimate_dict(one: Estimate) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("value", "stderr", "low", "high", "n", "method")}

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
+from lm_eval.as_dict import AsDict
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 from lm_eval.lab.reread_items import in_words
@@ -23,7 +24,7 @@ Outcome = Literal["as expected", "otherwise", "not read"]
 
 
 @dataclass(frozen=True)
-class OddAnswer:
+class OddAnswer(AsDict):
     """One row of the collection, and what the reader made of it."""
 
     table: str
@@ -36,10 +37,6 @@ class OddAnswer:
     reason: str | None
     rule: str | None
     outcome: Outcome
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return dict(vars(self))
 
 
 def read_corpus(reader: BoundReader) -> Iterator[OddAnswer]:

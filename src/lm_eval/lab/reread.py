@@ -9,10 +9,10 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import ComparisonError, listing
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.chosen import chosen_names
@@ -30,7 +30,7 @@ NOT_READ = "not read: "
 
 
 @dataclass(frozen=True)
-class Side:
+class Side(AsDict):
     """One reader's account of all answers."""
 
     reader: str
@@ -41,13 +41,9 @@ class Side:
     rules: dict[str, int]
     """Rule, or ``not read: reason`` → answers, the most frequent first."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class Reread:
+class Reread(AsDict):
     """One result, read with two readers."""
 
     name: str
@@ -71,24 +67,10 @@ class Reread:
     part: str = ""
     """Which of its answers these are, where it has others as well."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "name": self.name,
-            "part": self.part,
-            "model": self.model,
-            "metric": self.metric,
-            "total": self.total,
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-            "paired": self.paired.to_dict(),
-            "read_by_both": self.read_by_both,
-            "same_answer": self.same_answer,
-            "scores_of_both": self.scores_of_both,
-            "num_flips": self.num_flips,
-            "flips": [flip.to_dict() for flip in self.flips],
-            "notes": list(self.notes),
-        }
+    KEYS = (
+        *("name", "part", "model", "metric", "total", "before", "after", "paired"),
+        *("read_by_both", "same_answer", "scores_of_both", "num_flips", "flips", "notes"),
+    )
 
 
 def reads_text(run: StoredRun, name: str) -> bool:

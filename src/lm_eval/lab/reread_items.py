@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from lm_eval.as_dict import AsDict
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.stored import StoredRun
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(AsDict):
     """What one reader made of a reply, and what that scores."""
 
     score: float
@@ -26,24 +27,15 @@ class Verdict:
     reason: str | None = None
     """Why no answer was read."""
 
+    KEYS = ("score", "answer", "rule", "span", ("no_answer", "reason"))
+
     @property
     def is_read(self) -> bool:
         return self.reason is None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        span = None if self.span is None else list(self.span)
-        return {
-            "score": self.score,
-            "answer": self.answer,
-            "rule": self.rule,
-            "span": span,
-            "no_answer": self.reason,
-        }
-
 
 @dataclass(frozen=True)
-class ReadAgain:
+class ReadAgain(AsDict):
     """One item whose reply was read twice."""
 
     item: str
@@ -58,16 +50,7 @@ class ReadAgain:
     is_part: bool = False
     """Whether it is one of several replies to its doc, which count together."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "item": self.item,
-            "doc_id": self.doc_id,
-            "reply": self.reply,
-            "right": self.right,
-            "before": self.before.to_dict(),
-            "after": self.after.to_dict(),
-        }
+    KEYS = ("item", "doc_id", "reply", "right", "before", "after")
 
 
 @dataclass

@@ -24,13 +24,10 @@ from nugget_eval.records import Assignment, Labelled
 from nugget_eval.runs import best_over_passages, read_labelled, read_topics, write_records
 from nugget_eval.scores import RunScores, score_runs
 from nugget_eval.tables import (
-    agreement_dict,
     agreement_table,
     comparison_table,
     confusion_table,
-    ranking_dict,
     ranking_table,
-    run_dict,
     summary_table,
     topic_table,
 )
@@ -57,9 +54,9 @@ def score(args: argparse.Namespace) -> int:
     if folder is not None:
         for name, run in metrics_names(runs).items():
             write_records(folder / name, run.to_metrics())
-        summary: dict[str, Any] = {"scores": [run_dict(run) for run in runs]}
+        summary: dict[str, Any] = {"scores": [run.to_dict() for run in runs]}
         if ranking is not None:
-            summary["ranking"] = ranking_dict(ranking)
+            summary["ranking"] = ranking.to_dict()
         write_json(folder / "summary.json", summary)
         print_written(folder)
     return 0
@@ -107,7 +104,7 @@ def agree(args: argparse.Namespace) -> int:
         pairs = _aligned(gold, args.gold, path)
         aligned[path] = pairs
         agreed = agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=how)
-        found[path] = agreement_dict(agreed)
+        found[path] = agreed.to_dict()
         out.print(Paragraph("", f"{visible(path)} against {visible(args.gold)}"))
         out.print(agreement_table(agreed))
         out.print(confusion_table(agreed))
@@ -116,13 +113,13 @@ def agree(args: argparse.Namespace) -> int:
         if args.measure:
             first, second = (score_runs(comparable(one), how=how) for one in (args.gold, path))
             ranked = run_agreement(first, second, args.measure, how=how)
-            found[f"{path}, {args.measure}"] = agreement_dict(ranked)
+            found[f"{path}, {args.measure}"] = ranked.to_dict()
             out.print(agreement_table(ranked))
     if len(aligned) > 1:
         raters = {args.gold: next(iter(aligned.values())).gold}
         raters |= {path: pairs.judged for path, pairs in aligned.items()}
         among = rater_agreement(raters, topics=next(iter(aligned.values())).topics, how=how)
-        found["all"] = agreement_dict(among)
+        found["all"] = among.to_dict()
         out.print(Paragraph("", "All files"))
         out.print(agreement_table(among))
     if args.json:
