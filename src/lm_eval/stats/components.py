@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.clusters import cluster_codes
 from lm_eval.stats.intervals import Estimate, bare
 from lm_eval.stats.matrices import score_matrix, unit_sums
@@ -19,7 +19,7 @@ from lm_eval.stats.student import check_confidence
 
 
 @dataclass(frozen=True, slots=True)
-class Components:
+class Components(AsDict):
     """A score over formats and items, with the variances behind its standard errors.
 
     A negative estimate of a variance counts as 0. The standard errors are about the score over all
@@ -49,6 +49,8 @@ class Components:
     error_rest: float
     """The variance of a mean over these items due to items, and to the residual under one format."""
 
+    ALSO = ("share_format",)
+
     @property
     def share_format(self) -> float | None:
         """The format's part of the variance of one format's score; None if nothing varies."""
@@ -77,11 +79,6 @@ class Components:
         if left <= 0 or by_format / left > 1e12:
             return None
         return max(1, math.ceil(by_format / left - 1e-9))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        shown = {name: getattr(self, name) for name in self.__slots__}
-        return {**shown, "share_format": self.share_format}
 
     def _estimate(self, value: float, stderr: float, df: float, confidence: float) -> Estimate:
         check_confidence(confidence)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.balanced import Cell, balanced_cells, check_cells
 from lm_eval.stats.crossed import CHAINS, SWEEPS, Draws, PosteriorSampler, SeenCells
@@ -46,7 +46,7 @@ WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.45, "format": 1.2}
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(AsDict):
     """How the formats' scores are distributed, each score over all items."""
 
     mean: Estimate
@@ -64,12 +64,6 @@ class Distribution:
     num_formats: int
     num_items: int
     warnings: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        fields = asdict(self)
-        fields["quantiles"] = {str(q): asdict(e) for q, e in self.quantiles.items()}
-        return fields
 
 
 def estimate_distribution(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, mean_estimate
 from lm_eval.stats.numeric import ArrayLike, Floats
@@ -36,7 +36,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Search(AsDict):
     """The format that a search chose, and the rounds that led to it."""
 
     chosen: int
@@ -51,10 +51,6 @@ class Search:
     used_items: frozenset[int]
     reason: str | None
     """Why the search stopped before its budget; None if it did not."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**asdict(self), "used_items": sorted(self.used_items)}
 
 
 def halving(

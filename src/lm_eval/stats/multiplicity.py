@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import ArrayLike, Floats, np, special
 
@@ -40,17 +40,13 @@ def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class CochranQ:
+class CochranQ(AsDict):
     """Do all formats score alike? ``test`` is ``Cochran Q``, else ``Friedman`` (not 0 or 1)."""
 
     statistic: float
     df: int
     p: float
     test: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 def cochran_q(scores: ArrayLike) -> CochranQ:

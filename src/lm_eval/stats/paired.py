@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.clusters import (
     cluster_codes,
     cluster_sums,
@@ -37,7 +37,7 @@ MCNEMAR = "exact McNemar"
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(AsDict):
     """How much higher the first scores than the second, with tests; ``wins`` are those of the first."""
 
     n: int
@@ -72,10 +72,6 @@ class Paired:
             losses=self.wins,
             probability=None if self.probability is None else 1 - self.probability,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 def _negated(difference: Estimate) -> Estimate:

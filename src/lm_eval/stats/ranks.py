@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.halves import DEFAULT_SPLITS, half_means
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
@@ -45,7 +45,7 @@ class HalfRanks:
 
 
 @dataclass(frozen=True, slots=True)
-class RankStability:
+class RankStability(AsDict):
     """How far the order of the models depends on the format.
 
     Noise alone makes models swap places, so these figures look less stable than the truth. Their
@@ -75,24 +75,17 @@ class RankStability:
     halves: HalfRanks | None
     """None with fewer than two items (or clusters)."""
 
+    KEYS = (
+        *("num_models", "num_formats", "num_items", "num_clusters", "margin", "most_typical"),
+        *("w", "tau", "flip_rate", "reversal", "tau_by_format", "taus", "halves"),
+    )
+
     @property
     def most_typical(self) -> int | None:
         """The format that ranks the models most like the others; the first of several."""
         values = [tau.value for tau in self.tau_by_format]
         known = [value for value in values if value is not None]
         return values.index(max(known)) if known else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        names = ("num_models", "num_formats", "num_items", "num_clusters", "margin", "most_typical")
-        measured = ("w", "tau", "flip_rate", "reversal")
-        return {
-            **{name: getattr(self, name) for name in names},
-            **{name: getattr(self, name).to_dict() for name in measured},
-            "tau_by_format": [tau.to_dict() for tau in self.tau_by_format],
-            "taus": [list(row) for row in self.taus],
-            "halves": None if self.halves is None else asdict(self.halves),
-        }
 
 
 def rank_stability(

@@ -8,11 +8,11 @@ sampled independently of each other, which is nearly true of a sweep.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
@@ -22,7 +22,7 @@ _TIE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class SlotEffect:
+class SlotEffect(AsDict):
     """One slot: what its values score, and whether they differ by more than chance."""
 
     slot: str
@@ -37,10 +37,6 @@ class SlotEffect:
     p: float
     adjusted: float
     """``p`` adjusted by Holm for the number of slots."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 def slot_effects(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
+from lm_eval.as_dict import AsDict
 from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread, tops
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import is_share, score_matrix, unit_sums
@@ -25,7 +26,7 @@ DEFAULT_RESAMPLES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(AsDict):
     """The best minus the worst format's score, beside what chance alone would show.
 
     ``low`` and ``high`` are the percentile interval over resampled items. Resampling adds noise, so it
@@ -61,19 +62,12 @@ class Spread:
     """Best minus worst where half of the items choose both and the other half scores them, the mean over
     many splits; ``value`` is what all items choose and score, which is too large. None with one unit."""
 
+    ALSO = ("excess",)
+
     @property
     def excess(self) -> float:
         """The spread beyond what formats that do not differ are expected to show."""
         return self.value - self.null_mean
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            **asdict(self),
-            "excess": self.excess,
-            "p_best": list(self.p_best),
-            "p_worst": list(self.p_worst),
-        }
 
 
 def spread(
