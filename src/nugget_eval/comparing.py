@@ -77,6 +77,24 @@ class Ranking(AsDict):
     KEYS = ("measure", "num_topics", "left_out", "alpha", ("runs", "rows"), "pairs")
 
 
+def tested_over_topics(differences: Array, how: Resampling) -> list[tuple[Measured, PValue]]:
+    """For each column of ``differences`` (topics × pairs): its mean with an interval, and its p-value.
+
+    Topics are what is drawn and flipped: the labels within one depend on each other. The lab's paired
+    tests differ in two ways: their intervals are of Student's t, and an answer that is missing is wrong
+    there; here only what both sides labelled counts.
+    """
+    n = len(differences)
+    p_values = sign_flip_p_values(differences, seed=how.seed)
+    draws = resampled_sums(differences, how)  # once for all pairs
+
+    def mean(place: int) -> Measured:
+        column, drawn = differences[:, [place]], draws[:, [place]]
+        return measured(column, lambda sums: sums[:, 0] / n, how, n=n, undefined="", draws=drawn)
+
+    return [(mean(place), p) for place, p in enumerate(p_values)]
+
+
 def compare_runs(
     first: RunScores, second: RunScores, measure: str, *, how: Resampling | None = None
 ) -> Comparison:
@@ -86,10 +104,8 @@ def compare_runs(
     common = [qid for qid in left if qid in right]
     if not common:
         raise _nothing_shared([first, second], measure)
-    how = how or Resampling()
-    differences = np.array([left[qid] - right[qid] for qid in common])
-    p = sign_flip_p_values(differences[:, None], seed=how.seed)[0]
-    return _comparison((first, second), measure, common, differences, p, how)
+    differences = np.array([[left[qid] - right[qid]] for qid in common])
+    return _comparisons([(first, second)], measure, common, differences, how or Resampling())[0]
 
 
 def rank_runs(
@@ -100,7 +116,6 @@ def rank_runs(
     how: Resampling | None = None,
 ) -> Ranking:
     """The ranking of runs by a measure on the topics that all of them have; see ``Ranking``."""
-    how = how or Resampling()
     values = {run.run_id: run.values(known_measure(measure)) for run in runs}
     if len(values) < len(runs):
         raise DataError(f"Runs need different names; got {listing(run.run_id for run in runs)}.")
@@ -108,7 +123,7 @@ def rank_runs(
     table = np.array([[values[run.run_id][qid] for qid in common] for run in runs])
     order = sorted(range(len(runs)), key=lambda place: (-table[place].mean(), place))
     pairs = list(combinations(order, 2))
-    comparisons = _pairs(runs, measure, common, table, pairs, how)
+    comparisons = _pairs(runs, measure, common, table, pairs, how or Resampling())
     is_different = {
         pair: found.p_adjusted is not None and found.p_adjusted <= alpha
         for pair, found in zip(pairs, comparisons, strict=True)
@@ -153,47 +168,39 @@ def _pairs(
     if not pairs:
         return []
     differences = np.stack([table[a] - table[b] for a, b in pairs], axis=1)
-    p_values = sign_flip_p_values(differences, seed=how.seed)
-    draws = resampled_sums(differences, how)  # once for all pairs
-    found = [
-        _comparison(
-            (runs[a], runs[b]), measure, common, differences[:, place], p, how, draws[:, [place]]
-        )
-        for place, ((a, b), p) in enumerate(zip(pairs, p_values, strict=True))
-    ]
-    adjusted = holm([p.value for p in p_values])
+    compared = [(runs[a], runs[b]) for a, b in pairs]
+    found = _comparisons(compared, measure, common, differences, how)
+    adjusted = holm([one.p.value for one in found])
     return [replace(one, p_adjusted=p) for one, p in zip(found, adjusted, strict=True)]
 
 
-def _comparison(
-    runs: tuple[RunScores, RunScores],
+def _comparisons(
+    pairs: Sequence[tuple[RunScores, RunScores]],
     measure: str,
     common: Sequence[str],
     differences: Floats,
-    p: PValue,
     how: Resampling,
-    draws: Floats | None = None,
-) -> Comparison:
-    first, second = runs
-    n = len(differences)
+) -> list[Comparison]:
+    """A comparison for each pair: its column of ``differences`` (topics × pairs), tested."""
     shared = set(common)
-    low, high = _bounds(first, second, measure, shared)
-    return Comparison(
-        first.run_id,
-        second.run_id,
-        measure,
-        measured(
-            differences[:, None], lambda sums: sums[:, 0] / n, how, n=n, undefined="", draws=draws
-        ),
-        p,
-        int((differences > NO_SIGN).sum()),
-        int((differences < -NO_SIGN).sum()),
-        int((np.abs(differences) <= NO_SIGN).sum()),
-        low,
-        high,
-        tuple(topic.qid for topic in first.topics if topic.qid not in shared),
-        tuple(topic.qid for topic in second.topics if topic.qid not in shared),
-    )
+    return [
+        Comparison(
+            first.run_id,
+            second.run_id,
+            measure,
+            mean,
+            p,
+            int((column > NO_SIGN).sum()),
+            int((column < -NO_SIGN).sum()),
+            int((abs(column) <= NO_SIGN).sum()),
+            *_bounds(first, second, measure, shared),
+            tuple(topic.qid for topic in first.topics if topic.qid not in shared),
+            tuple(topic.qid for topic in second.topics if topic.qid not in shared),
+        )
+        for (first, second), (mean, p), column in zip(
+            pairs, tested_over_topics(differences, how), differences.T, strict=True
+        )
+    ]
 
 
 def _bounds(

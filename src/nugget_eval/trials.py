@@ -20,10 +20,11 @@ from lm_eval.backends import opened_model
 from lm_eval.errors import DataError
 from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.stats.multiplicity import holm
-from lm_eval.stats.sign_flips import PValue, sign_flip_p_values
+from lm_eval.stats.sign_flips import PValue
 from lm_eval.usage import Usage
 from nugget_eval.agreement import Agreement, agreement
-from nugget_eval.bootstrap import Measured, Resampling, measured, np
+from nugget_eval.bootstrap import Measured, Resampling, np
+from nugget_eval.comparing import tested_over_topics
 from nugget_eval.config import Config
 from nugget_eval.evaluation import Evaluation, evaluating, judge_specs
 from nugget_eval.items import load_items
@@ -158,18 +159,18 @@ def _contrast(first: Trial, second: Trial, how: Resampling) -> Contrast:
             f"{first.name} and {second.name} have no nugget that both labelled, so they cannot be "
             "compared."
         )
-    values = np.array(list(differences.values()))
-    rows = np.stack([values, np.ones(len(values))], axis=1)
+    column = np.array(list(differences.values()))[:, None]
+    ((difference, p),) = tested_over_topics(column, how)
     return Contrast(
         first.name,
         second.name,
         agreed.measures["accuracy"],
         agreed.measures["kappa"],
         "accuracy" if first.agreement is not None else "mean label",
-        measured(rows, lambda sums: sums[:, 0] / sums[:, 1], how, n=len(values), undefined=""),
-        sign_flip_p_values(values[:, None], seed=how.seed)[0],
+        difference,
+        p,
         1.0,
-        len(values),
+        len(differences),
     )
 
 
