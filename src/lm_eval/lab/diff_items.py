@@ -56,7 +56,6 @@ class ItemDiff:
     largest_change: float = 0.0
     """Of a log-likelihood of the same continuation after the same prompt."""
     num_numbers: int = 0
-    is_sorted: bool = True
 
 
 def compare_items(

@@ -28,7 +28,7 @@ from lm_eval.lab.rankings import (
 from lm_eval.lab.words import sentences, title
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
-from lm_eval.reports.costs import count, duration
+from lm_eval.reports.costs import count, duration, tokens
 from lm_eval.reports.table import (
     bounds,
     interval,
@@ -169,7 +169,7 @@ def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
         bounds="" if row.bounds is None or not row.num_unread else bounds(*row.bounds),
         best="" if chances is None or len(block.rows) < 3 else chance(chances[0]),
         requests=count(int(usage["requests"])) if usage.get("requests") else "",
-        tokens=f"{count(tokens_in)} + {count(tokens_out)}" if tokens_in or tokens_out else "",
+        tokens=tokens(tokens_in, tokens_out),
         time=duration(float(usage["wall_s"]))
         if "wall_s" in usage and (usage.get("requests") or tokens_in)
         else "",

@@ -90,6 +90,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def tokens(tokens_in: int, tokens_out: int) -> str:
+    """``12,345 + 678``: tokens in and out; empty where none were counted."""
+    return f"{tokens_in:,} + {tokens_out:,}" if tokens_in or tokens_out else ""
+
+
 def duration(seconds: float) -> str:
     """A time as people read it: ``0.4 s``, ``12 s``, ``4 min 05 s``, ``2 h 10 min``."""
     if seconds < 9.95:

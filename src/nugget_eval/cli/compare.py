@@ -11,7 +11,7 @@ from lm_eval.cli.program import logging_from
 from lm_eval.errors import DataError, UsageError
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.costs import count, duration
+from lm_eval.reports.costs import count, duration, tokens
 from lm_eval.reports.table import interval, number, p_value, percent
 from lm_eval.reports.terminal import console, print_written, visible
 from nugget_eval.bootstrap import require_numpy
@@ -125,7 +125,7 @@ def trial_table(found: Sequence[Trial]) -> FittingTable:
                 interval=interval(agreed.measures["accuracy"].estimate) if agreed else "",
                 kappa=number(agreed.measures["kappa_linear"].value) if agreed else "",
                 replies=count(total),
-                tokens=f"{usage.tokens_in:,} + {usage.tokens_out:,}" if usage.tokens_in else "",
+                tokens=tokens(usage.tokens_in, usage.tokens_out),
                 time=duration(usage.wall_s),
                 cost=f"{trial.cost:.4f}" if trial.cost is not None else "",
             )

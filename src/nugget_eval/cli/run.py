@@ -10,7 +10,7 @@ from lm_eval.cli.program import logging_from
 from lm_eval.errors import LmEvalWarning
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.costs import amount, cost_digits, count, duration
+from lm_eval.reports.costs import amount, cost_digits, count, duration, tokens
 from lm_eval.reports.forecasts import print_forecasts
 from lm_eval.reports.secrets import hidden, secrets_in
 from lm_eval.reports.table import percent
@@ -122,7 +122,7 @@ def judge_table(done: Evaluation) -> FittingTable:
                 asked="" if counts.conforming is None else percent(counts.conforming, counts.total),
                 alarms=count(counts.alarms) if counts.alarms else "",
                 failed=count(counts.failed) if counts.failed else "",
-                tokens=f"{usage.tokens_in:,} + {usage.tokens_out:,}" if usage.tokens_in else "",
+                tokens=tokens(usage.tokens_in, usage.tokens_out),
                 time=duration(usage.wall_s),
                 cost=amount(cost, cost_digits(cost)) if cost is not None else "",
             )
