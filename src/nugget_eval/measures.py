@@ -37,7 +37,7 @@ NO_LABELS = "no label could be read"
 
 
 def known_measure(measure: str) -> str:
-    """``measure``, if there is such a one."""
+    """``measure`` itself; an error if it is not the name of a measure."""
     if measure not in MEASURES:
         raise UsageError(
             f"Unknown measure {measure!r}.{did_you_mean(measure, MEASURES)} "

@@ -232,7 +232,7 @@ def order_dict(judged: Judged) -> dict[str, Any] | None:
 
 
 def label_counts(labels: Iterable[Label | None]) -> dict[str, int]:
-    """How often each label stands there, missing ones last."""
+    """How often each label occurs, missing ones last."""
     counts = Counter(labels)
     return {**{label: counts[label] for label in LABELS}, "missing": counts[None]}
 

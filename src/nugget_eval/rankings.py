@@ -72,8 +72,8 @@ def run_agreement(
 def tau_ap(gold: Floats, judged: Floats) -> Floats:
     """Tau of average precision (Yilmaz and others) of each draw: mistakes near the top weigh more.
 
-    A tie in gold is half right; runs that the judge ties stand in every order, on average. Undefined
-    where either side ties all runs.
+    A tie in gold is half right; runs that the judge ties count as the average over their orders.
+    Undefined where either side ties all runs.
     """
     num_runs = gold.shape[1]
     judged = np.round(judged, 12)

@@ -42,7 +42,7 @@ def summary_table(runs: Sequence[RunScores], measures: Sequence[str] = MEASURES)
 
 
 def _with_notes_once(lines: Sequence[Cells]) -> list[Cells]:
-    """The lines of one run; what was said of an earlier measure is not said again."""
+    """The rows of one run, with each note on the first measure that it belongs to only."""
     said: set[str] = set()
     shown = []
     for line in lines:

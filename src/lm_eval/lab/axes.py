@@ -29,7 +29,7 @@ _ROOM_FOR_REASONS = 1024
 
 @dataclass(frozen=True)
 class Variant:
-    """A format and the run options that go with it; these are no fields of a format."""
+    """A format and the run options that go with it; these are not fields of a format."""
 
     format: PromptFormat
     options: Mapping[str, int] = field(default_factory=dict)

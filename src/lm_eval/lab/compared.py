@@ -44,7 +44,7 @@ class Row(AsDict):
     score_read: Estimate | None
     """Among the answers that could be read; None where none could, or where all count anyway."""
     bounds: tuple[float, float] | None
-    """The score if no unread answer were right, and if all were; None where the score is no share."""
+    """The score if no unread answer were right, and if all were; None where the score is not a share."""
     missing: int
     usage: Mapping[str, Any] | None
 
@@ -187,7 +187,7 @@ class Block(AsDict):
         return self.num_clusters or self.num_items
 
     def chances(self, label: str) -> tuple[float, float] | None:
-        """How often the row is best, and worst, when the items are drawn anew."""
+        """How often the row is best, and worst, when the items are resampled."""
         if self.spread is None:
             return None
         place = [row.label for row in self.rows].index(label)
@@ -213,7 +213,7 @@ class Ranking(AsDict):
 
 @dataclass(frozen=True)
 class Comparison(AsDict):
-    """All that was compared, task by task, and what has to be said about the choice of results."""
+    """Everything that was compared, task by task, with notes on which results were chosen."""
 
     blocks: tuple[Block, ...]
     rankings: tuple[Ranking, ...] = ()

@@ -1,4 +1,4 @@
-"""What a reader made of the collection of odd answers, as a screen."""
+"""How a reader read the collection of odd answers, as a screen."""
 
 from __future__ import annotations
 

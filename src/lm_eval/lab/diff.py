@@ -199,7 +199,7 @@ def _metric(run: StoredRun, name: str) -> tuple[str, str | None]:
 
 
 def _paired(items: ItemDiff) -> tuple[Paired | None, str]:
-    """The test on the items of both, or what it lacks: all else can be said without."""
+    """The test on the items of both runs, or what it lacks; the rest of the report does not need it."""
     first, second = items.paired
     if not first:
         return None, ""

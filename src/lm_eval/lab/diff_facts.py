@@ -245,7 +245,7 @@ def _changes(
 
 
 def _says_no(*values: Any) -> bool:
-    """Whether 0 or false stands there, which is more than nothing."""
+    """Whether a value is 0 or false: a setting that was made, unlike None."""
     return any(value is False or value == 0 for value in values)
 
 
@@ -261,7 +261,7 @@ def _inner(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
 
 
 def _mapping_changes(first: Any, second: Any) -> list[Change]:
-    """Changes key by key; what is no mapping on both sides (a text of the harness) as a whole."""
+    """Changes key by key; as a whole where one side is not a mapping (a text of the harness)."""
     ours, theirs = first or {}, second or {}
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         return _inner(ours, theirs)

@@ -280,7 +280,7 @@ def _prompt(sample: Mapping[str, Any]) -> Any:
 
 
 def _reading(sample: Mapping[str, Any]) -> Any:
-    """What was made of the reply: our reading, or what the filters left of it."""
+    """How the reply was read: our reading, or what the filters left of it."""
     reading = sample.get("reading")
     if isinstance(reading, Mapping):
         return reading.get("value"), reading.get("no_answer")

@@ -19,7 +19,7 @@ MOST_CHANGES = 4
 LONG_FIELD = 50
 SIGNIFICANT = 0.05
 Line = tuple[str, str]
-"""A topic (empty where the line before goes on) and what is said of it."""
+"""A topic (empty where the previous line continues) and the text about it."""
 
 
 def fact_lines(findings: Sequence[Finding], show: int) -> Iterator[Line]:
@@ -120,7 +120,7 @@ def _chance(found: Paired) -> str:
 
 
 def _adherence(found: ResultDiff) -> list[str]:
-    """Said where a difference is no larger than that in the answers read."""
+    """A remark where the difference is no larger than the difference in answers read."""
     if found.items is None or not found.items.counts["with_reading"] or not found.items.paired[0]:
         return []
     counts = found.items.counts
@@ -198,7 +198,7 @@ _PART_WORDS = {
 
 
 def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
-    """What in the settings stands behind each stage that matters."""
+    """Which settings explain each stage that matters."""
     changed = {fact.topic for fact in facts if fact.changes}
     keys = {change.key for fact in facts for change in fact.changes}
     said: list[str] = []

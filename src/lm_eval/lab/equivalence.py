@@ -104,7 +104,7 @@ def gold_is_a_shown_label(probe: Probe) -> bool:
 
 
 def fields_stay_apart(probe: Probe) -> bool:
-    """(7) No field's text stands inside another's, nor in the words around them."""
+    """(7) No field's text is part of another's, or of the words around them."""
     parsed = probe.parsed or []
     around = "".join(probe.pieces or [])
     for place, text in enumerate(probe.fields):
@@ -123,7 +123,7 @@ def reads_back(probe: Probe) -> bool:
 
 
 def is_not_cut_short(probe: Probe) -> bool:
-    """(2) No stop string of the format stands in the answer that it asks for."""
+    """(2) No stop string of the format occurs in the answer that it asks for."""
     until = probe.format.generation_kwargs.get("until") if probe.format.reads_text else None
     stops = until if isinstance(until, list | tuple) else [until] if until else []
     delimiter = "" if probe.format.gen_prefix else probe.format.target_delimiter
@@ -248,7 +248,7 @@ def _most_labels(probe: Probe) -> int:
 
 
 def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
-    """The labels of so many choices; none where the choices are labels; None if there are too few."""
+    """The labels of this many choices; none where the choices are labels; None if there are too few."""
     style = fmt.choice_labels
     if style is None or style == "choices":
         return ()

@@ -1,5 +1,5 @@
 """Long texts of models and prompts, cut to the part that matters. Text is data: everything goes through
-``visible``, and what is marked stands between « and ».
+``visible``, and the marked part is put between « and ».
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def quoted(text: str, limit: int = 90) -> str:
 
 
 def marked(text: str, span: tuple[int, int], around: int = AROUND) -> str:
-    """The text around a span, which stands between « and »."""
+    """The text around a span, with the span between « and »."""
     start, end = max(0, span[0]), min(len(text), span[1])
     inside = visible(text[start:end], 3 * around)
     return (

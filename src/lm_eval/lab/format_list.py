@@ -85,7 +85,7 @@ class FormatList(SampledFormats):
 
 
 def _dumped(data: Any) -> str:
-    """YAML with one line for each field, in which ``\\n`` and other marks are shown as such."""
+    """YAML with one line for each field, in which ``\\n`` and other marks are escaped."""
     import yaml
 
     class Dumper(yaml.SafeDumper):

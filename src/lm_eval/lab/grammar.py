@@ -34,12 +34,12 @@ _MOST_DRAWS = 5_000
 
 @dataclass(frozen=True)
 class SampledFormat:
-    """One format of a list, what stands in its slots, and the run options that belong to it."""
+    """One format of a list, what its slots hold, and the run options that belong to it."""
 
     format: PromptFormat
     slots: Mapping[str, str]
     options: Mapping[str, int] = field(default_factory=dict)
-    """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are no fields of a format."""
+    """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are not fields of a format."""
 
     @property
     def name(self) -> str:

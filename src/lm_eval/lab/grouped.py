@@ -21,7 +21,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Iterator[Measurement]:
-    """Each group of a run with a score of its own, where the measurements have all of its tasks."""
+    """Each group of a run that has a score, if the measurements include all of its tasks."""
     by_name = {one.name: one for one in found}
     for name, scores in results.get("groups", {}).items():
         leaves = tasks_below(results, name)

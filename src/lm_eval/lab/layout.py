@@ -1,6 +1,6 @@
 """A format taken apart into slots of layout, and put together again with other values in them.
 
-In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what stands in them, and a
+In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what they hold, and a
 function from slot values to a format. Slots that are equal in the format are one slot, so that they
 change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once; its gap
 stood between a word and a label.
@@ -77,7 +77,7 @@ _CHOICE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """A short name in a field of a format, what stands before it, and what separates it from a text."""
+    """A short name in a field of a format, the text before it, and what follows it."""
 
     field: str
     lead: str
@@ -105,9 +105,9 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
 
 
 def spaces(fmt: PromptFormat) -> dict[str, str]:
-    """The places between parts that show in the prompt, and what stands there.
+    """The places between parts that show in the prompt, and the text at each.
 
-    ``choices_lead`` is what begins ``choices_prefix`` where nothing else stands between question and
+    ``choices_lead`` is what begins ``choices_prefix`` where nothing else separates question and
     choices.
     """
     found = {}
@@ -129,7 +129,7 @@ def _before_choices(fmt: PromptFormat) -> dict[str, str]:
 
 
 def _split_lead(text: str) -> tuple[str, str]:
-    """What stands before the first word, and the rest."""
+    """The text before the first word, and the rest."""
     found = re.match(_LEAD, text)
     size = found.end() if found else 0
     return text[:size], text[size:]
@@ -143,7 +143,7 @@ class Layout:
 
     @cached_property
     def slots(self) -> dict[str, tuple[str, ...]]:
-        """Slot → the values it can take, the base's own first; values that look alike stand once."""
+        """Slot → the values it can take, the base's own first; lookalikes are listed once."""
         found = {name: _with_own(own, SEPARATORS) for name, own in self._separators.items()}
         if self._descriptors:
             found["casing"] = self._casings
@@ -180,7 +180,7 @@ class Layout:
 
     @cached_property
     def _space_of(self) -> dict[str, str]:
-        """Place → the slot that what stands there belongs to."""
+        """Place → the slot that the text there belongs to."""
         groups = _groups(self._spaces_varied)
         return _named(groups, "space", {"choice_delimiter": "choice_space"})
 
@@ -207,7 +207,7 @@ class Layout:
 
     @property
     def _has_labels(self) -> bool:
-        """Whether labels of its own stand beside the choices, not the choices themselves."""
+        """Whether choices are shown with labels, and not the choices alone."""
         is_shown = self.base.shows_labels and "{label}" in self.base.choice_format
         return is_shown and self.base.choice_labels != "choices"
 

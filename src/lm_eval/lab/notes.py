@@ -1,4 +1,4 @@
-"""What stands below the tables of a comparison: what columns mean, and the numbers behind the words."""
+"""The notes below the tables of a comparison: what columns mean, and the numbers behind the words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.intervals import Estimate
 
 SMALL_N = 300
-"""Below so many items the probability that one row is truly better is shown as well."""
+"""Below this many items the probability that one row is truly better is shown as well."""
 
 _FALSE = "so that on average at most 1 in 20 of those below 0.05 is luck"
 _METHODS = {
@@ -133,7 +133,7 @@ def _spread_note(block: Block) -> str:
 
 
 def _methods(found: Iterable[Estimate]) -> str:
-    """How those that are there are made; that clusters are few is said in a note of its own."""
+    """How the intervals were made; another note says that clusters are few."""
     made = [one.method.removesuffix(", few clusters") for one in found if one.low is not None]
     return " or ".join(dict.fromkeys(made)) or "none"
 

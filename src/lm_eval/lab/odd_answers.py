@@ -1,6 +1,6 @@
 """A reader over the project's collection of odd answers: what it reads as expected, otherwise, or not.
 
-The collection stands in ``lm_eval/formats/readers/odd_answers``: one table for each kind of answer, with
+The collection is in ``lm_eval/formats/readers/odd_answers``: one table for each kind of answer, with
 what a careful person would read, or why nothing can be read.
 """
 
@@ -25,7 +25,7 @@ Outcome = Literal["as expected", "otherwise", "not read"]
 
 @dataclass(frozen=True)
 class OddAnswer(AsDict):
-    """One row of the collection, and what the reader made of it."""
+    """One row of the collection, and how the reader read it."""
 
     table: str
     text: str

@@ -16,7 +16,7 @@ MANY_FORMATS = 4
 NAMED = 3
 """Differences or rows named in a sentence; the table has them all."""
 MANY_ITEMS = 1000
-"""From so many items on, a third digit of a score means something."""
+"""From this many items on, a third digit of a score means something."""
 
 
 def digits(block: Block) -> int:

@@ -1,4 +1,4 @@
-"""Answers to a question about power: with so many items and replies, this difference is found so often.
+"""Answers to a question about power: how often n items and replies find a given difference.
 
 In: how much scores vary, and what is asked. Out: rows, one for each difference or number of replies.
 """
@@ -71,7 +71,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Exact:
-    """What McNemar's exact test makes of a row, whose own numbers are by the usual formula."""
+    """The same row by McNemar's exact test; the row's own numbers come from the usual formula."""
 
     power: float
     """The chance that it finds the row's difference with the row's items."""
@@ -83,7 +83,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class PowerRow:
-    """One answer: with so many items and repeats, this difference is found with this chance."""
+    """One answer: with this many items and repeats, this difference is found with this chance."""
 
     label: str
     difference: float | None

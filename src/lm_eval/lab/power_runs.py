@@ -97,7 +97,7 @@ class _Replies:
 
 
 def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
-    """``t@mcqa − t@cloze``, with the model where there are several: a label stands for one pair."""
+    """``t@mcqa − t@cloze``, with the models where there are several: each label names one pair."""
     if a.model != b.model:
         return f"{a.name} ({a.model}) − {b.name} ({b.model})"
     return f"{a.name} − {b.name}{f' ({a.model})' if has_models else ''}"

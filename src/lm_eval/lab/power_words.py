@@ -88,7 +88,7 @@ def _several(assumptions: Sequence[Assumptions], question: Question, level: str)
 
 
 def _by_exact_test(one: Assumptions, row: PowerRow, chance: str) -> Iterator[str]:
-    """What the test that will be used makes of what the formula says."""
+    """The formula's answer, checked against the exact test that will be used."""
     exact = row.exact
     if exact is None or row.difference is None:
         return

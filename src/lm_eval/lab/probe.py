@@ -105,7 +105,7 @@ class Probe:
 
 
 def parse(text: str, pieces: Sequence[str]) -> list[str] | None:
-    """What stands between ``pieces`` in ``text``, if there is exactly one way to see it.
+    """The text between ``pieces`` in ``text``, if there is exactly one way to see it.
 
     From the left, each piece is taken where it first occurs; from the right, where it last does. Only
     where both agree is every border certain.

@@ -12,7 +12,7 @@ from lm_eval.reports.table import number, with_interval
 from lm_eval.reports.terminal import visible
 
 ALIKE = 0.1
-"""Rankings under different formats that agree so nearly as those under one differ by luck."""
+"""Rankings count as alike if they agree across formats almost as well as on two halves of the items."""
 _TIE = 1e-12
 
 

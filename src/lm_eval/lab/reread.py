@@ -26,7 +26,7 @@ from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
 
 NOT_READ = "not read: "
-"""What stands in front of a reason among rules."""
+"""The prefix of a reason among rules."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The replies of a task under a format, read again with another reader and scored by the same metric.
 
-What a reader needs beside the reply stands in the samples (``read_with``); for samples without it, the
+What a reader needs besides the reply is in the samples (``read_with``); for samples without it, the
 task is loaded by its name.
 """
 
@@ -109,7 +109,7 @@ class UnderFormat:
             raise damaged_sample(sample, "holds no reading that can be understood") from None
 
     def _again(self, asked: Asked, reply: ReplyRead) -> Reading:
-        """What the new reader makes of a reply."""
+        """The new reader's reading of a reply."""
         shown = asked.choices[: len(asked.labels)] if asked.labels else asked.choices
         reading = read(
             reply.text,

@@ -17,7 +17,7 @@ from lm_eval.lab.stored import StoredRun
 
 @dataclass(frozen=True)
 class Verdict(AsDict):
-    """What one reader made of a reply, and what that scores."""
+    """How one reader read a reply, and the score of that reading."""
 
     score: float
     answer: str | None

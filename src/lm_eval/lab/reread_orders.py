@@ -105,7 +105,7 @@ class InAllOrders(UnderFormat):
 
 
 def _order(stored: Mapping[str, Any], asked: Asked) -> Order:
-    """Which choice stands where; ValueError where that is no order of the doc's choices."""
+    """Position → choice; ValueError if that is not an order of the doc's choices."""
     order = tuple(int(place) for place in stored["order"])
     if sorted(order) != list(range(len(order))) or len(order) > len(asked.choices):
         raise ValueError(order)
@@ -129,7 +129,7 @@ def _replies(stored: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Reply
 
 
 def _reordered(asked: Asked, order: Order) -> Asked:
-    """What a reader needs to know of the doc where its choices stand in this order."""
+    """What a reader needs to know of the doc with its choices in this order."""
     whole = (*order, *range(len(order), len(asked.choices)))  # what the format cuts off stays
     return replace(
         asked,

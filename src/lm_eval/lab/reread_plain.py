@@ -1,4 +1,4 @@
-"""The replies of a task without a format, read again: the reader stands in the place of its filter.
+"""The replies of a task without a format, read again: the reader replaces its filter.
 
 What the reader leaves of a reply is scored by the task's own metrics, as in EleutherAI's harness.
 """
@@ -26,7 +26,7 @@ from lm_eval.scoring.harness_task import INVALID, HarnessScorer
 
 
 class Plain:
-    """The replies of a task without a format: the reader stands in the place of its filter."""
+    """The replies of a task without a format; the reader replaces its filter."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ def _unread_counts(block: Block) -> str:
 
 
 def score_words(block: Block) -> str:
-    """The usual format's score, with what another choice of format might have made of it."""
+    """The usual format's score, with the range that another choice of format might have given."""
     parts = block.components
     row = block.row(block.default)
     if parts is None or row.score.low is None or row.score.high is None or row.num_read == 0:

@@ -100,7 +100,7 @@ def comparison_markdown(comparison: Comparison, *, flips: int | None = None) -> 
 
 
 def _print_section(section: Section, console: Console, said: set[str]) -> None:
-    """``said``: notes that need not be said again."""
+    """Print one section, without the notes in ``said``, which were printed before."""
     console.print(Paragraph("", section.title, "bold"))
     console.print()
     console.print(Paragraph("", f"{HEADING}:"))

@@ -1,6 +1,6 @@
 """Other words for what a format asks: instructions and answer prompts of equal meaning.
 
-In: a format. Out: for its ``instruction`` and ``answer_prompt``, the texts that may stand there, the
+In: a format. Out: for its ``instruction`` and ``answer_prompt``, the texts that may be used there, the
 format's own first. Which texts fit follows from what the format does, not from its name.
 """
 
@@ -72,7 +72,7 @@ _ENDINGS = (
 
 
 def wordings(fmt: PromptFormat) -> dict[str, tuple[str, ...]]:
-    """Slot → texts, the format's own first; an empty text stands for none."""
+    """Slot → texts, the format's own first; an empty text means that there is none."""
     found = {"instruction": _with_own(fmt.instruction, _instructions(fmt))}
     prompts = _prompts(fmt)
     if fmt.answer_prompt is not None and prompts:
@@ -105,7 +105,7 @@ def _prompts(fmt: PromptFormat) -> tuple[str, ...]:
 
 
 def _wanted(fmt: PromptFormat) -> tuple[str, str]:
-    """The placeholder of an answer, and what has to stand in its place."""
+    """The placeholder of an answer, and what replaces it."""
     if fmt.answers == "order":
         names = "names each of {{ _choice_list_and }} once, separated by commas"
         return "[order]", f"[order] {names}"

@@ -1,6 +1,6 @@
 """A comparison in plain words: what is real, what may be luck, what was not read, what the score is.
 
-In: a ``Block``. Out: sentences for someone who has never run a test, each of which stands by itself and
+In: a ``Block``. Out: sentences for someone who has never run a test, each of which makes sense alone and
 begins with what it is about.
 """
 
@@ -211,7 +211,7 @@ def _chance(block: Block) -> str:
 
 
 def _chance_or_adherence(block: Block) -> str:
-    """The differences that, were they no luck, unread answers could explain."""
+    """Differences that may be luck, and that unread answers could explain if they are not."""
     pairs = _of(block, CHANCE_OR_ADHERENCE)
     if not pairs:
         return ""

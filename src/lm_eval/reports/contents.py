@@ -22,10 +22,10 @@ from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate
 
 NOT_AVAILABLE = "N/A"
-"""What stands for a standard error that does not exist, and for a group's version that is not given,
+"""Written for a standard error that does not exist, and for a group's version that is not given,
 as readers of these files expect."""
 UNVERSIONED = "Yaml"
-"""What stands for the version of a task whose YAML gives none."""
+"""Written as the version of a task whose YAML gives none."""
 
 _RUN_FIELDS = (
     *("batch_size", "batch_sizes", "device", "use_cache", "limit", "bootstrap_iters"),
@@ -270,7 +270,7 @@ def _run_config(run: RunInfo) -> dict[str, Any]:
 
 
 def _counts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model counted: a run that was resumed has counted less, so it stands with the costs."""
+    """What the model counted; listed with the costs, because a resumed run has counted less."""
     found = {name: facts[name] for name in COUNTS if name in facts}
     return {"model": found} if found else {}
 

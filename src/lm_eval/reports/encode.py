@@ -1,6 +1,6 @@
 """Anything a run produces → JSON text that every reader accepts, and the hashes over it.
 
-Strict JSON: a number that is NaN or infinite becomes ``null``, and the object it stands in says so
+Strict JSON: a number that is NaN or infinite becomes ``null``, and the outermost object says so
 under ``nonfinite`` (path → ``NaN``, ``Infinity`` or ``-Infinity``). Key order is kept as given.
 """
 
@@ -31,7 +31,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     """``value`` as JSON text that can be encoded as UTF-8; without ``indent``, on one line."""
     try:
         text = _dumps(value, indent)
-    except (ValueError, TypeError):  # not finite, or keys that are no strings
+    except (ValueError, TypeError):  # not finite, or keys that are not strings
         text = _dumps(_strict(value), indent)
     for char, escape in _LINE_BREAKS.items():  # many times faster than translate() on long texts
         text = text.replace(char, escape)

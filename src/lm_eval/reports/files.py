@@ -1,7 +1,7 @@
 """Where results are written: one results JSON, and one samples JSONL for each task × format.
 
-``ResultWriter`` finds out before the run whether it can write, and nothing half-written ever stands
-under a final name. What the results file holds is in ``contents.py``.
+``ResultWriter`` finds out before the run whether it can write, and a file gets its final name only once
+it is complete. What the results file holds is in ``contents.py``.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ResultWriter:
             self._files[name].append(sample, line)
 
     def samples_path(self, name: str) -> Path:
-        """Where the samples of the result ``name`` will stand."""
+        """The samples file of the result ``name``."""
         if name not in self._stems:
             self._stems[name] = unique_name(name, self._stems.values())
         return self.folder / f"samples_{self._stems[name]}_{self.time}.jsonl"
@@ -203,7 +203,7 @@ class _SamplesFile:
             self._file.close()
 
     def _in_order(self) -> Sequence[int]:
-        """The lines by doc; a range where they stand like that in the file."""
+        """The lines in the order of their docs; a range if the file already has that order."""
         return order_of(self._doc_ids)
 
     def _rewrite(self, ordered: Sequence[int]) -> None:

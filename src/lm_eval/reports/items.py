@@ -33,14 +33,14 @@ class ItemColumns:
     shots: list[str] = field(default_factory=list)
     """Digits of the hash of each doc's few-shot examples, empty where it has none."""
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
-    """Metric → value of each item; None where it has none. Metrics that are no numbers are left out."""
+    """Metric → value of each item; None where it has none. Metrics that are not numbers are left out."""
     read: list[float] | None = None
     """The share of each item's replies in which an answer could be read, 0 or 1 where it has one reply;
     None where nothing is read from text."""
     clusters: list[str] | None = None
     """What each item belongs to, where the task says so."""
     missing: int = 0
-    """Docs that got no answer: they stand in no column."""
+    """Docs that got no answer; the columns do not include them."""
 
     def __len__(self) -> int:
         return len(self.doc_ids)

@@ -198,7 +198,7 @@ def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:
 
 
 def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
-    """Prompt and answers in one order; those of the first stand in the sample itself."""
+    """Prompt and answers in one order; the sample itself holds those of the first order."""
     shown: dict[str, Any] = {"order": list(view.order), "picked": view.place}
     if isinstance(view.outcomes[0], TextOutcome):
         shown["no_answer"] = view.outcomes[0].reading.reason

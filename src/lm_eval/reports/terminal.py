@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPED_WIDTH = 100
-"""Columns where the output is no terminal, so that tables stay readable in a file."""
+"""The width of output that does not go to a terminal, so that tables stay readable in a file."""
 
 ELLIPSIS = "…"
 
@@ -99,7 +99,7 @@ def _console(stream: TextIO | None, *, stderr: bool) -> Console:
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:
-            """A reader that has seen enough, such as ``head``, is no failure."""
+            """A reader that stops early, such as ``head``, is not a failure."""
             raise BrokenPipeError
 
     _never_fail_on_encoding(stream)

@@ -158,7 +158,7 @@ def _set(part: Any, one: Field[Any], flag: str, value: Any) -> None:
 
 
 def _value(one: Field[Any], flag: str, given: Any) -> Any:
-    """A flag's text as the value it stands for; what cannot be read is left for the check."""
+    """The value that a flag's text means; text that cannot be read is left for the check."""
     kind = str(one.type)
     if kind.startswith("dict"):
         return parse_pairs(given, flag=f"--{flag}")
