@@ -34,7 +34,7 @@ _CODE = {label: place for place, label in enumerate(stats.ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
+class AlignedLabels:
     """The labels of two files side by side, a nugget of a topic and run at a time."""
 
     gold: tuple[Label | None, ...]
@@ -83,7 +83,7 @@ class RaterAgreement(AsDict):
     complete: int
 
 
-def align_labels(gold: Iterable[Labelled], judged: Iterable[Labelled]) -> Aligned:
+def align_labels(gold: Iterable[Labelled], judged: Iterable[Labelled]) -> AlignedLabels:
     """Put labels side by side by run or passage, topic and nugget; an error if nothing fits.
 
     A nugget of gold that was never judged stays in, without a label: it counts against coverage.
@@ -96,7 +96,7 @@ def align_labels(gold: Iterable[Labelled], judged: Iterable[Labelled]) -> Aligne
             f"{_examples(wanted)}; the other has {_examples(found)}. Check run ids, topic ids and that "
             "the texts of the nuggets are the same."
         )
-    return Aligned(
+    return AlignedLabels(
         tuple(wanted.values()),
         tuple(found.get(key) for key in wanted),
         tuple(qid for _, qid, _ in wanted),

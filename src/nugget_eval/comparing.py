@@ -23,7 +23,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(AsDict):
+class RunDifference(AsDict):
     """How much higher the first run scores than the second on the topics that both have."""
 
     first: str
@@ -58,7 +58,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(AsDict):
+class RunRanking(AsDict):
     """Runs from best to worst.
 
     Runs share a rank if no two of them differ significantly (Holm over all pairs, level ``alpha``).
@@ -68,7 +68,7 @@ class Ranking(AsDict):
 
     measure: str
     rows: tuple[Ranked, ...]
-    pairs: tuple[Comparison, ...]
+    pairs: tuple[RunDifference, ...]
     num_topics: int
     left_out: int
     """Topics that some run lacks, or where its score is undefined."""
@@ -77,7 +77,7 @@ class Ranking(AsDict):
     KEYS = ("measure", "num_topics", "left_out", "alpha", ("runs", "rows"), "pairs")
 
 
-def tested_over_topics(differences: Array, how: Resampling) -> list[tuple[Measured, PValue]]:
+def tested_over_topics(differences: Floats, how: Resampling) -> list[tuple[Measured, PValue]]:
     """For each column of ``differences`` (topics × pairs): its mean with an interval, and its p-value.
 
     Topics are what is drawn and flipped: the labels within one depend on each other. The lab's paired
@@ -97,7 +97,7 @@ def tested_over_topics(differences: Array, how: Resampling) -> list[tuple[Measur
 
 def compare_runs(
     first: RunScores, second: RunScores, measure: str, *, how: Resampling | None = None
-) -> Comparison:
+) -> RunDifference:
     """The paired difference ``first`` − ``second`` of a measure; an error if they share no topic."""
     known_measure(measure)
     left, right = first.values(measure), second.values(measure)
@@ -114,8 +114,8 @@ def rank_runs(
     *,
     alpha: float = ALPHA,
     how: Resampling | None = None,
-) -> Ranking:
-    """The ranking of runs by a measure on the topics that all of them have; see ``Ranking``."""
+) -> RunRanking:
+    """The ranking of runs by a measure on the topics that all of them have; see ``RunRanking``."""
     values = {run.run_id: run.values(known_measure(measure)) for run in runs}
     if len(values) < len(runs):
         raise DataError(f"Runs need different names; got {listing(run.run_id for run in runs)}.")
@@ -132,7 +132,7 @@ def rank_runs(
     rows = tuple(Ranked(ranks[i], runs[i].run_id, float(table[i].mean())) for i in order)
     everywhere = {topic.qid for run in runs for topic in run.topics}
     left_out = len(everywhere) - len(common)
-    return Ranking(measure, rows, tuple(comparisons), len(common), left_out, alpha)
+    return RunRanking(measure, rows, tuple(comparisons), len(common), left_out, alpha)
 
 
 def _common(
@@ -164,7 +164,7 @@ def _pairs(
     table: Floats,
     pairs: Sequence[tuple[int, int]],
     how: Resampling,
-) -> list[Comparison]:
+) -> list[RunDifference]:
     if not pairs:
         return []
     differences = np.stack([table[a] - table[b] for a, b in pairs], axis=1)
@@ -180,11 +180,11 @@ def _comparisons(
     common: Sequence[str],
     differences: Floats,
     how: Resampling,
-) -> list[Comparison]:
+) -> list[RunDifference]:
     """A comparison for each pair: its column of ``differences`` (topics × pairs), tested."""
     shared = set(common)
     return [
-        Comparison(
+        RunDifference(
             first.run_id,
             second.run_id,
             measure,

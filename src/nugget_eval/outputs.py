@@ -29,7 +29,7 @@ from nugget_eval.scores import RunScores
 
 
 @dataclass(frozen=True)
-class _Line:
+class _JsonLine:
     """A line of a JSONL file that is written here for the first time."""
 
     values: Mapping[str, Any]
@@ -47,7 +47,7 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
     for name, run in metrics_names(runs).items():
         write_records(folder / name, run.to_metrics())
         written.append(folder / name)
-    write_records(folder / REPLIES, (_Line(row) for row in reply_rows(done)))
+    write_records(folder / REPLIES, (_JsonLine(row) for row in reply_rows(done)))
     summary = json.dumps(summary_dict(done, runs), indent=2, ensure_ascii=False, default=str)
     write_whole(folder / SUMMARY, f"{_clean(summary)}\n")
     return [*written, folder / REPLIES, folder / SUMMARY]

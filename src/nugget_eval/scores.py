@@ -21,7 +21,7 @@ from nugget_eval.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_id
 
 
 @dataclass(frozen=True, slots=True)
-class Score(AsDict):
+class TopicScore(AsDict):
     """A score of one topic; ``value`` is None where it is undefined, and ``reason`` says why.
 
     ``low`` and ``high`` are the score with every missing label taken as ``not_support`` or ``support``.
@@ -52,7 +52,7 @@ class TopicScores(AsDict):
     """The scores of one topic, by measure."""
 
     qid: str
-    scores: Mapping[str, Score]
+    scores: Mapping[str, TopicScore]
 
     def to_metrics(self, measures: Sequence[str] = TREC_MEASURES) -> Metrics:
         """One line of a metrics file."""
@@ -233,12 +233,12 @@ def _topic_scores(qids: Sequence[str], tally: Tally) -> list[TopicScores]:
     ]
 
 
-def _scores(tally: Tally, topic: int, columns: Sequence[Sequence[Any]]) -> dict[str, Score]:
+def _scores(tally: Tally, topic: int, columns: Sequence[Sequence[Any]]) -> dict[str, TopicScore]:
     found = {}
     for place, (value, low, high, labelled, total) in enumerate(zip(*columns, strict=True)):
         reason = tally.reason(topic, place) if math.isnan(value) else ""
         bounds = (_known(low), _known(high))
-        found[MEASURES[place]] = Score(_known(value), *bounds, labelled, total, reason)
+        found[MEASURES[place]] = TopicScore(_known(value), *bounds, labelled, total, reason)
     return found
 
 

@@ -13,11 +13,11 @@ from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.table import bounds, interval, number, p_value, percent, with_interval
 from lm_eval.reports.terminal import visible
 from nugget_eval.agreement import Agreement, RaterAgreement
-from nugget_eval.comparing import Comparison, Ranking
+from nugget_eval.comparing import RunDifference, RunRanking
 from nugget_eval.measures import MEASURES, known_measure
 from nugget_eval.rankings import RunAgreement
 from nugget_eval.reading import LABELS
-from nugget_eval.scores import RunScores, Score
+from nugget_eval.scores import RunScores, TopicScore
 
 NAME_CHARS = 60
 _UNNAMED = "(unnamed)"
@@ -76,7 +76,7 @@ def topic_table(
     return FittingTable(columns, [lines], ("note",))
 
 
-def ranking_table(ranking: Ranking) -> FittingTable:
+def ranking_table(ranking: RunRanking) -> FittingTable:
     """A line for each run from best to worst, with its lead over the next and whether that is real."""
     columns = (
         Column("rank", "Rank", is_number=True, stays=True),
@@ -104,7 +104,7 @@ def ranking_table(ranking: Ranking) -> FittingTable:
     return FittingTable(columns, [lines])
 
 
-def comparison_table(comparisons: Sequence[Comparison]) -> FittingTable:
+def comparison_table(comparisons: Sequence[RunDifference]) -> FittingTable:
     """A line for each pair of runs: difference, interval, test, and wins, ties and losses by topic."""
     columns = (
         Column("name", "Runs", wraps=True, stays=True),
@@ -184,7 +184,7 @@ def _run_line(run: RunScores, measure: str) -> Cells:
     )
 
 
-def _topic_cell(score: Score) -> str:
+def _topic_cell(score: TopicScore) -> str:
     if score.value is None or score.labelled == score.total:
         return number(score.value)
     return f"{number(score.value)} ({bounds(score.low, score.high)})"

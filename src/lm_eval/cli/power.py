@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval.errors import UsageError, listing
-from lm_eval.lab.power import Plan, plan
+from lm_eval.lab.power import PowerPlan, plan
 from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
 from lm_eval.reports.cells import Cells
 from lm_eval.reports.columns import Column, FittingTable, Paragraph
@@ -145,7 +145,7 @@ def _what_to_give(named: dict[str, float]) -> str:
     )
 
 
-def _table(found: Plan) -> FittingTable:
+def _table(found: PowerPlan) -> FittingTable:
     variances = {one.label: one.variance for one in found.assumptions}
     has_repeats = any(row.repeats != 1 for row in found.rows)
     return FittingTable(
@@ -173,7 +173,7 @@ def _needs(exact: Exact) -> str:
     return "" if exact.difference is None else f"{exact.difference:.4f}"
 
 
-def _write(found: Plan, path: str) -> None:
+def _write(found: PowerPlan, path: str) -> None:
     try:
         write_whole(Path(path).expanduser(), json.dumps(found.to_dict(), indent=2) + "\n")
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval.as_dict import plain
 from lm_eval.errors import ComparisonError, MissingExtraError, listing
 from lm_eval.lab.chosen import check_names, chosen_names, format_name
-from lm_eval.lab.diff_facts import Finding, result_findings, run_findings
+from lm_eval.lab.diff_facts import FactDiff, result_findings, run_findings
 from lm_eval.lab.diff_items import COUNTED, STAGES, ItemDiff, compare_items
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.stored import StoredRun
@@ -41,7 +41,7 @@ class ResultDiff:
     scores: tuple[Estimate | None, Estimate | None]
     paired: Paired | None
     """On the items that both have; None where scores are not known item by item, or ``no_test``."""
-    findings: tuple[Finding, ...]
+    findings: tuple[FactDiff, ...]
     items: ItemDiff | None
     """None where one of the runs has no samples."""
     parts: Parts
@@ -81,7 +81,7 @@ class RunDiff:
     """Two runs."""
 
     runs: tuple[StoredRun, StoredRun]
-    findings: tuple[Finding, ...]
+    findings: tuple[FactDiff, ...]
     results: tuple[ResultDiff, ...]
     left_out: tuple[tuple[str, ...], tuple[str, ...]]
     """Results that one run has and the other has not."""

@@ -1,4 +1,4 @@
-"""What two results files say about how their runs were made, side by side: ``Finding``s by topic.
+"""What two results files say about how their runs were made, side by side: ``FactDiff``s by topic.
 
 Topics come in the order in which they explain a difference: model, arguments, settings, versions, task,
 format, reader.
@@ -55,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FactDiff:
     """One topic: what is the same in both runs, or what is not."""
 
     topic: str
@@ -79,12 +79,12 @@ class Finding:
         }
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
+def in_order(findings: Iterable[FactDiff]) -> list[FactDiff]:
     """The findings in the order in which they explain a difference."""
     return sorted(findings, key=lambda finding: TOPICS.index(finding.topic))
 
 
-def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
+def run_findings(a: StoredRun, b: StoredRun) -> list[FactDiff]:
     """What concerns the runs as a whole."""
     ours, theirs = a.results, b.results
     config_a, config_b = _config(ours), _config(theirs)
@@ -99,8 +99,8 @@ def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
     ]
     arguments = _mapping_changes(config_a.get("model_args"), config_b.get("model_args"))
     return [
-        Finding("model", tuple(model), same=a.model),
-        Finding(
+        FactDiff("model", tuple(model), same=a.model),
+        FactDiff(
             "arguments",
             tuple(arguments),
             same=_arguments_words(config_a.get("model_args")),
@@ -109,7 +109,7 @@ def run_findings(a: StoredRun, b: StoredRun) -> list[Finding]:
     ]
 
 
-def result_findings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[Finding]:
+def result_findings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[FactDiff]:
     """What concerns one result of each run: its settings, task, format and reader."""
     return [
         _settings(a, name_a, b, name_b),
@@ -118,7 +118,7 @@ def result_findings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> lis
     ]
 
 
-def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
+def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> FactDiff:
     """How questions were put, and what else was chosen for the run."""
     ours, theirs = a.results, b.results
     shots = (ours.get("n-shot", {}).get(name_a), theirs.get("n-shot", {}).get(name_b))
@@ -132,7 +132,7 @@ def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     found += _both_say((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
     known = "" if shots[0] is None else f"{counted(shots[0], 'shot')}, "
     words = f"{known}limit, seeds, chat template, generation"
-    return Finding("settings", tuple(found), same=words)
+    return FactDiff("settings", tuple(found), same=words)
 
 
 def _permuted(results: Mapping[str, Any], name: str) -> Any:
@@ -148,7 +148,7 @@ def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Finding:
+def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FactDiff:
     first, second = ours.get("environment"), theirs.get("environment")
     changes = _both_say(("lm_eval_version", "transformers_version", "git_hash"), ours, theirs)
     if isinstance(first, Mapping) and isinstance(second, Mapping):
@@ -157,10 +157,10 @@ def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Finding:
         packages = _mapping_changes(first.get("packages"), second.get("packages"))
         changes += [c for c in packages if f"{c.key}_version" not in known]
     same = f"lm_eval {ours.get('lm_eval_version')}"
-    return Finding("versions", tuple(changes), same=same)
+    return FactDiff("versions", tuple(changes), same=same)
 
 
-def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
+def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> FactDiff:
     """The task's own fingerprint where both have one, else its config; and its version."""
     first, second = a.results, b.results
     version = (first.get("versions", {}).get(name_a), second.get("versions", {}).get(name_b))
@@ -169,7 +169,7 @@ def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     if a.task_of(name_a) != b.task_of(name_b):
         changes.append(Change("task", a.task_of(name_a), b.task_of(name_b)))
     if prints[0] == prints[1] and prints[0] is not None:
-        return Finding("task", tuple(changes), same=f"fingerprint {prints[0]}")
+        return FactDiff("task", tuple(changes), same=f"fingerprint {prints[0]}")
     skipped = {*_NOT_TASK, *_READING}
     if a.format_of(name_a) is not None or b.format_of(name_b) is not None:
         skipped.update(_MADE_BY_FORMAT)
@@ -178,7 +178,7 @@ def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> Finding:
     changes += _changes(keys, ours, theirs)
     if None not in prints:
         changes.append(Change("fingerprint", *prints))
-    return Finding("task", tuple(changes), same="every key of its config")
+    return FactDiff("task", tuple(changes), same="every key of its config")
 
 
 def _fingerprint(results: Mapping[str, Any], name: str) -> str | None:
@@ -186,15 +186,15 @@ def _fingerprint(results: Mapping[str, Any], name: str) -> str | None:
     return None if found is None else str(found)
 
 
-def _format_and_reader(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[Finding]:
+def _format_and_reader(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[FactDiff]:
     ours = a.results.get("formats", {}).get(name_a)
     theirs = b.results.get("formats", {}).get(name_b)
     if ours is None and theirs is None:
         first, second = a.results["configs"].get(name_a, {}), b.results["configs"].get(name_b, {})
         changes = tuple(_changes(_READING, first, second))
         return [
-            Finding("format", same=PLAIN),
-            Finding("reader", changes, same="filters and metrics of the task"),
+            FactDiff("format", same=PLAIN),
+            FactDiff("reader", changes, same="filters and metrics of the task"),
         ]
     first, second = _format_data(ours), _format_data(theirs)
     keys = [key for key in dict.fromkeys([*first, *second]) if key != "summary"]
@@ -207,8 +207,8 @@ def _format_and_reader(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> 
     known = ours or theirs or {}
     same = f"{known.get('format')}, version {known.get('version')}, fingerprint {prints[0]}"
     return [
-        Finding("format", others, same=same),
-        Finding("reader", reading, same=first.get("scorer") or "none, choices are scored"),
+        FactDiff("format", others, same=same),
+        FactDiff("reader", reading, same=first.get("scorer") or "none, choices are scored"),
     ]
 
 

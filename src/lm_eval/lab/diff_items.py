@@ -134,7 +134,7 @@ def _ordered(samples: Iterable[Sample], filter_name: str | None) -> Iterator[Sam
 def _compared(
     first: Iterator[Sample], second: Iterator[Sample], metric_a: str, metric_b: str, show: int
 ) -> ItemDiff:
-    tally = _Tally(metric_a, metric_b, show)
+    tally = _DiffTally(metric_a, metric_b, show)
     one, other = next(first, None), next(second, None)
     while one is not None or other is not None:
         at_a = _doc_id(one) if one is not None else None
@@ -155,7 +155,7 @@ def _compared(
     return tally.done()
 
 
-class _Tally:
+class _DiffTally:
     """Counts pairs; of samples only the first examples are kept."""
 
     def __init__(self, metric_a: str, metric_b: str, show: int) -> None:

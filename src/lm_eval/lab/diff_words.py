@@ -8,7 +8,7 @@ from typing import Any
 
 from lm_eval.errors import listing
 from lm_eval.lab.diff import ResultDiff
-from lm_eval.lab.diff_facts import Finding, in_order
+from lm_eval.lab.diff_facts import FactDiff, in_order
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
 from lm_eval.reports.table import number, p_equals, percent, signed
@@ -22,7 +22,7 @@ Line = tuple[str, str]
 """A topic (empty where the previous line continues) and the text about it."""
 
 
-def fact_lines(findings: Sequence[Finding], show: int) -> Iterator[Line]:
+def fact_lines(findings: Sequence[FactDiff], show: int) -> Iterator[Line]:
     """One line for each topic of the settings."""
     for finding in findings:
         if not finding.changes:
@@ -91,7 +91,7 @@ def verdict_line(items: ItemDiff) -> str:
     )
 
 
-def conclusion(found: ResultDiff, run_facts: Sequence[Finding]) -> list[str]:
+def conclusion(found: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
     """What explains the difference, and what was found equal."""
     facts = in_order([*run_facts, *found.findings])
     said = [*_other_measure(found), _explanation(found, facts), *_rest(found)]
@@ -135,7 +135,7 @@ def _adherence(found: ResultDiff) -> list[str]:
     ]
 
 
-def _explanation(found: ResultDiff, facts: Sequence[Finding]) -> str:
+def _explanation(found: ResultDiff, facts: Sequence[FactDiff]) -> str:
     changed = [fact for fact in facts if fact.changes]
     names = listing([fact.topic for fact in changed]) if changed else ""
     if found.items is None:
@@ -197,7 +197,7 @@ _PART_WORDS = {
 }
 
 
-def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
+def _causes(items: ItemDiff, facts: Sequence[FactDiff]) -> str:
     """Which settings explain each stage that matters."""
     changed = {fact.topic for fact in facts if fact.changes}
     keys = {change.key for fact in facts for change in fact.changes}
@@ -225,7 +225,7 @@ def _causes(items: ItemDiff, facts: Sequence[Finding]) -> str:
     return "".join(f" {one}" for one in said)
 
 
-def _behind_answers(facts: Sequence[Finding]) -> str:
+def _behind_answers(facts: Sequence[FactDiff]) -> str:
     """How many docs were asked does not change an answer; everything else about a run may."""
     changed = {
         fact.topic for fact in facts if any(change.key != "limit" for change in fact.changes)

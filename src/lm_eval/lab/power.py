@@ -16,7 +16,7 @@ from lm_eval.lab.power_words import power_words
 
 
 @dataclass(frozen=True)
-class Plan:
+class PowerPlan:
     """The rows of a table, and what they say."""
 
     question: Question
@@ -34,8 +34,10 @@ class Plan:
         return found
 
 
-def plan(assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()) -> Plan:
+def plan(
+    assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()
+) -> PowerPlan:
     """The answers for each of the assumptions; ValueError for what cannot be asked."""
     rows = [row for one in assumptions for row in power_rows(one, question)]
     words = power_words(assumptions, rows, question)
-    return Plan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))
+    return PowerPlan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))

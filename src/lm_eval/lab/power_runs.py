@@ -37,7 +37,7 @@ def pairs_in_runs(
     made = [
         _assumptions(
             align([a, b], intersect=intersect),
-            [_Replies.of(replies[one.run], one) for one in (a, b)],
+            [_ReplyVariance.of(replies[one.run], one) for one in (a, b)],
             _label(a, b, has_models=has_models),
         )
         for a, b in pairs
@@ -70,7 +70,7 @@ def _nothing_to_pair(found: Sequence[Measurement]) -> str:
 
 
 @dataclass(frozen=True)
-class _Replies:
+class _ReplyVariance:
     """How the replies to one item vary, over the items of a measurement."""
 
     count: int = 1
@@ -78,7 +78,7 @@ class _Replies:
     """The mean over items of the variance of whether a reply is right."""
 
     @classmethod
-    def of(cls, run: StoredRun, one: Measurement) -> _Replies:
+    def of(cls, run: StoredRun, one: Measurement) -> _ReplyVariance:
         """From the samples, where the task was asked several times and its score is the share right."""
         asked = run.results["configs"].get(one.name, {}).get("repeats") or 1
         if asked < 2 or one.metric != "acc":
@@ -103,7 +103,7 @@ def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
     return f"{a.name} − {b.name}{f' ({a.model})' if has_models else ''}"
 
 
-def _assumptions(aligned: Aligned, replies: Sequence[_Replies], label: str) -> Assumptions:
+def _assumptions(aligned: Aligned, replies: Sequence[_ReplyVariance], label: str) -> Assumptions:
     found = paired(*aligned.scores, clusters=aligned.clusters)
     is_share = bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
     is_mcnemar = found.test == MCNEMAR

@@ -153,15 +153,15 @@ def reread(
     return rereads(run, name, reader, reader_words, show=show, include_path=include_path)[0]
 
 
-def _tallied(source: Rereading, show: int, on_item: Callable[[ReadAgain], None]) -> _Tally:
-    tally = _Tally(show)
+def _tallied(source: Rereading, show: int, on_item: Callable[[ReadAgain], None]) -> _RereadTally:
+    tally = _RereadTally(show)
     for item in source.items:
         tally.add(item)
         on_item(item)
     return tally
 
 
-class _Tally:
+class _RereadTally:
     """What is counted while answers come in."""
 
     def __init__(self, show: int) -> None:

@@ -36,7 +36,7 @@ FALLBACK_METRIC = "acc"
 
 
 @dataclass(frozen=True)
-class Asked:
+class StoredQuestion:
     """What a reader and a metric need to know of a doc."""
 
     answers: AnswerKind
@@ -101,14 +101,14 @@ class UnderFormat:
                 f"each doc has {most} replies, all of which are read; its score is their mean"
             )
 
-    def _known(self, sample: Mapping[str, Any]) -> tuple[list[ReplyRead], Asked]:
+    def _known(self, sample: Mapping[str, Any]) -> tuple[list[ReplyRead], StoredQuestion]:
         """What a sample says of its replies and of its doc."""
         try:
             return _replies(sample), self._asked(sample)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise damaged_sample(sample, "holds no reading that can be understood") from None
 
-    def _again(self, asked: Asked, reply: ReplyRead) -> Reading:
+    def _again(self, asked: StoredQuestion, reply: ReplyRead) -> Reading:
         """The new reader's reading of a reply."""
         shown = asked.choices[: len(asked.labels)] if asked.labels else asked.choices
         reading = read(
@@ -124,7 +124,7 @@ class UnderFormat:
     def _item(
         self,
         sample: Mapping[str, Any],
-        asked: Asked,
+        asked: StoredQuestion,
         reply: ReplyRead,
         after: Reading,
         part: str,
@@ -145,7 +145,7 @@ class UnderFormat:
             is_part=bool(part),
         )
 
-    def _verdict(self, asked: Asked, text: str, reading: Reading, stored: Any) -> Verdict:
+    def _verdict(self, asked: StoredQuestion, text: str, reading: Reading, stored: Any) -> Verdict:
         """With the stored score where there is one, as other code may have made it."""
         outcome = TextOutcome(text, reading, asked.gold, asked.answers, asked.choices)
         score = self._metric.value(outcome) if stored is None else stored
@@ -157,11 +157,11 @@ class UnderFormat:
             reading.reason,
         )
 
-    def _asked(self, sample: Mapping[str, Any]) -> Asked:
+    def _asked(self, sample: Mapping[str, Any]) -> StoredQuestion:
         given = sample.get("read_with") or self._from_task(sample)
         if not given["gold"]:
             raise ValueError(given)
-        return Asked(
+        return StoredQuestion(
             given.get("answers", "choice"),
             tuple(given.get("labels", ())),
             tuple(given.get("choices", ())),

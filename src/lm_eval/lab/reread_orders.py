@@ -10,8 +10,8 @@ from typing import Any
 from lm_eval.formats.readers import Reading
 from lm_eval.lab.reread_formats import (
     FALLBACK_METRIC,
-    Asked,
     ReplyRead,
+    StoredQuestion,
     UnderFormat,
     damaged_sample,
     stored_reading,
@@ -67,7 +67,7 @@ class InAllOrders(UnderFormat):
     def _in_order(
         self,
         sample: Mapping[str, Any],
-        asked: Asked,
+        asked: StoredQuestion,
         order: Order,
         replies: Sequence[ReplyRead],
         at: int,
@@ -90,7 +90,7 @@ class InAllOrders(UnderFormat):
 
     def _orders(
         self, sample: Mapping[str, Any]
-    ) -> tuple[Asked, list[tuple[Order, list[ReplyRead]]]]:
+    ) -> tuple[StoredQuestion, list[tuple[Order, list[ReplyRead]]]]:
         """The doc, and each of its orders with the replies to it."""
         own, asked = self._known(sample)
         width = len(asked.labels) or len(asked.choices)
@@ -104,7 +104,7 @@ class InAllOrders(UnderFormat):
             raise damaged_sample(sample, "holds no orders that can be understood") from None
 
 
-def _order(stored: Mapping[str, Any], asked: Asked) -> Order:
+def _order(stored: Mapping[str, Any], asked: StoredQuestion) -> Order:
     """Position → choice; ValueError if that is not an order of the doc's choices."""
     order = tuple(int(place) for place in stored["order"])
     if sorted(order) != list(range(len(order))) or len(order) > len(asked.choices):
@@ -128,7 +128,7 @@ def _replies(stored: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Reply
     ]
 
 
-def _reordered(asked: Asked, order: Order) -> Asked:
+def _reordered(asked: StoredQuestion, order: Order) -> StoredQuestion:
     """What a reader needs to know of the doc with its choices in this order."""
     whole = (*order, *range(len(order), len(asked.choices)))  # what the format cuts off stays
     return replace(
@@ -146,7 +146,7 @@ def _vote(reading: Reading, order: Order) -> int | None:
     return order[value]
 
 
-def _value(votes: Sequence[int | None], asked: Asked) -> float:
+def _value(votes: Sequence[int | None], asked: StoredQuestion) -> float:
     """What the choices with the most votes score: of those that tie, the share that is right."""
     places = most_voted(vote for vote in votes if vote is not None)
     return sum(place in asked.gold for place in places) / len(places) if places else 0.0

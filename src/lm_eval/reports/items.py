@@ -91,14 +91,14 @@ class RunItems:
     """Collects the columns of a run from its samples, in whatever order these come."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[str, str], _Table] = {}
+        self._tables: dict[tuple[str, str], _GrowingColumns] = {}
         self._shots = _ShotKeys()
 
     def add(self, name: str, sample: Mapping[str, Any]) -> None:
         """Take what comparing needs of one sample of the result ``name``."""
         key = (name, str(sample.get("filter", "none")))
         if key not in self._tables:
-            self._tables[key] = _Table(*key)
+            self._tables[key] = _GrowingColumns(*key)
         self._tables[key].add(sample, self._shots.key(sample.get("fewshot_docs") or ()))
 
     def columns(self) -> list[ItemColumns]:
@@ -118,7 +118,7 @@ def columns_of_samples(name: str, samples: Iterable[Mapping[str, Any]]) -> list[
     return items.columns()
 
 
-class _Table:
+class _GrowingColumns:
     """Columns on their way: a few numbers for each item, no objects."""
 
     def __init__(self, name: str, filter_name: str) -> None:

@@ -151,10 +151,10 @@ class _Display(Protocol):
 
 
 def _display(stream: TextIO) -> _Display:
-    return _Bar() if stream is sys.stderr and is_terminal(stream) else _Lines(stream)
+    return _Bar() if stream is sys.stderr and is_terminal(stream) else _LogLines(stream)
 
 
-class _Lines:
+class _LogLines:
     """One plain line at a time, for logs."""
 
     def __init__(self, stream: TextIO) -> None:

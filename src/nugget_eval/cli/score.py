@@ -12,7 +12,7 @@ from lm_eval.errors import DataError, OutputError
 from lm_eval.reports.columns import Paragraph
 from lm_eval.reports.terminal import console, print_written, visible
 from lm_eval.user_cache import write_whole
-from nugget_eval.agreement import Aligned, agreement, align_labels, rater_agreement
+from nugget_eval.agreement import AlignedLabels, agreement, align_labels, rater_agreement
 from nugget_eval.bootstrap import Resampling
 from nugget_eval.cli.commands import config_of
 from nugget_eval.comparing import rank_runs
@@ -98,7 +98,7 @@ def agree(args: argparse.Namespace) -> int:
     how = resampling(config, args.seed)
     gold = list(read_labelled(args.gold))
     found: dict[str, Any] = {}
-    aligned: dict[str, Aligned] = {}
+    aligned: dict[str, AlignedLabels] = {}
     out = console()
     for path in args.files:
         pairs = _aligned(gold, args.gold, path)
@@ -127,7 +127,7 @@ def agree(args: argparse.Namespace) -> int:
     return 0
 
 
-def _aligned(gold: Sequence[Labelled], gold_path: str, path: str) -> Aligned:
+def _aligned(gold: Sequence[Labelled], gold_path: str, path: str) -> AlignedLabels:
     """Labels side by side; passages are put together where gold is about whole topics."""
     items: list[Labelled] = list(read_labelled(path))
     if not gold or not items:
@@ -151,7 +151,7 @@ def _has_twice(items: Sequence[Labelled]) -> bool:
     return len(set(keys)) < len(keys)
 
 
-def _left_over(pairs: Aligned) -> list[str]:
+def _left_over(pairs: AlignedLabels) -> list[str]:
     lines = []
     if pairs.not_judged:
         lines.append(f"{pairs.not_judged:,} nuggets of gold were not judged.")
