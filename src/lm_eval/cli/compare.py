@@ -10,7 +10,7 @@ from lm_eval.cli.arguments import split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.errors import ComparisonError, OutputError, UsageError
 from lm_eval.lab.choosing import Choice, chosen
-from lm_eval.lab.compared import Comparison
+from lm_eval.lab.compared import ComparisonReport
 from lm_eval.lab.comparing import Options
 from lm_eval.lab.comparing import compare as compared
 from lm_eval.lab.stored import open_runs
@@ -69,7 +69,7 @@ def options_of(args: argparse.Namespace) -> Options:
     )
 
 
-def write(found: Comparison, path: Path, *, flips: int | None = None) -> Path:
+def write(found: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
     """Write the comparison as JSON or Markdown, by the file's suffix."""
     from lm_eval.lab.tables import comparison_markdown
     from lm_eval.reports.encode import to_json

@@ -1,7 +1,7 @@
-"""What a comparison says, as values: one ``Block`` for each set of rows asked about the same items.
+"""The results of comparing, as values: a ``Comparison`` for each set of rows on the same items.
 
-The rows of a block differ in one thing alone: the format (of one model) or the model (under one format).
-``lab.comparing`` makes these values, ``lab.words`` and ``lab.tables`` show them.
+The rows of a comparison differ in one thing: the format (of one model) or the model (under one format).
+``lab.comparing`` makes these values; ``lab.words`` and ``lab.tables`` show them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EQUAL = "no difference"
 
 
 @dataclass(frozen=True)
-class Row(AsDict):
+class ComparisonRow(AsDict):
     """One measurement: its score, what could be read of its answers, and what they cost."""
 
     label: str
@@ -108,15 +108,15 @@ class Pair(AsDict):
 
 
 @dataclass(frozen=True)
-class Block(AsDict):
-    """Rows that differ in one thing, on the same items, and what their differences amount to."""
+class Comparison(AsDict):
+    """One model's formats, or one format's models, on the same items, with pairwise tests."""
 
     task: str
     compares: str
     """``formats`` or ``models``."""
     within: str
     """What all rows share: the model's name, or the format's."""
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     default: str
     """The row that counts as the usual one: the first, unless another was named."""
     pairs: tuple[Pair, ...]
@@ -148,25 +148,25 @@ class Block(AsDict):
         *("rows", "pairs", "omnibus", "spread", "components"),
     )
 
-    def row(self, label: str) -> Row:
+    def row(self, label: str) -> ComparisonRow:
         """The row of that label."""
         return next(row for row in self.rows if row.label == label)
 
     @property
-    def best(self) -> Row:
+    def best(self) -> ComparisonRow:
         """The row with the best score; of several, the one that ``spread`` names, too."""
         return self._ends[0 if self.higher_is_better else 1]
 
     @property
-    def worst(self) -> Row:
+    def worst(self) -> ComparisonRow:
         """The row with the worst score; of several, the one that ``spread`` names, too."""
         return self._ends[1 if self.higher_is_better else 0]
 
     @property
-    def _ends(self) -> tuple[Row, Row]:
+    def _ends(self) -> tuple[ComparisonRow, ComparisonRow]:
         """The first of the highest, and the last of the lowest: two rows, even where all tie."""
 
-        def score(row: Row) -> float:
+        def score(row: ComparisonRow) -> float:
             return row.score.value
 
         return max(self.rows, key=score), min(reversed(self.rows), key=score)
@@ -212,10 +212,10 @@ class Ranking(AsDict):
 
 
 @dataclass(frozen=True)
-class Comparison(AsDict):
+class ComparisonReport(AsDict):
     """Everything that was compared, task by task, with notes on which results were chosen."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[Comparison, ...]
     rankings: tuple[Ranking, ...] = ()
     notes: tuple[str, ...] = ()
     resamples: int = 0

@@ -1,4 +1,4 @@
-"""Measurements → a ``Comparison``: the statistics of every set of rows that can be set side by side.
+"""Measurements → a ``ComparisonReport``: the statistics of every set of rows that can be compared.
 
 Rows that differ in one thing alone are paired item by item: the formats of one model, or the models
 under one format. Several models under several formats are ranked as well.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
-from lm_eval.lab.compared import Block, Comparison, Ranking, Row
+from lm_eval.lab.compared import Comparison, ComparisonReport, ComparisonRow, Ranking
 from lm_eval.lab.measured import Aligned, Measurement, align
 from lm_eval.lab.pairing import TIE, is_share, kept, pairs
 from lm_eval.stats.clusters import clustered_estimate
@@ -41,32 +41,36 @@ class Options:
     """Whether to list the items on which two rows differ."""
 
 
-def compare(measurements: Sequence[Measurement], options: Options | None = None) -> Comparison:
+def compare(
+    measurements: Sequence[Measurement], options: Options | None = None
+) -> ComparisonReport:
     """Everything that can be compared among these measurements, task by task.
 
     An error where that is nothing, where items or few-shot examples differ, and where a default is
     named that no task has.
     """
     options = options or Options()
-    blocks: list[Block] = []
+    comparisons: list[Comparison] = []
     rankings: list[Ranking] = []
     alone: list[Sequence[Measurement]] = []
     for task in dict.fromkeys(one.task for one in measurements):
         rows = [one for one in measurements if one.task == task]
-        found = _blocks(rows, options)
-        blocks += found
+        found = _comparisons(rows, options)
+        comparisons += found
         rankings += _rankings(rows, options)
         if not found:
             alone.append(rows)
-    if not blocks:
+    if not comparisons:
         raise ComparisonError(_nothing(alone))
     _check_default(options.default, measurements)
     notes = [_nothing([rows]) for rows in alone]
-    return Comparison(tuple(blocks), tuple(rankings), tuple(notes), options.resamples, options.seed)
+    return ComparisonReport(
+        tuple(comparisons), tuple(rankings), tuple(notes), options.resamples, options.seed
+    )
 
 
-def _blocks(rows: Sequence[Measurement], options: Options) -> list[Block]:
-    """The blocks of one task: the formats of each model, then the models under one format."""
+def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparison]:
+    """The comparisons of one task: the formats of each model, then the models under one format."""
     models = list(dict.fromkeys(one.model for one in rows))
     formats = list(dict.fromkeys(one.format for one in rows))
     of_models = [[one for one in rows if one.model == model] for model in models]
@@ -76,22 +80,22 @@ def _blocks(rows: Sequence[Measurement], options: Options) -> list[Block]:
     if len(shared) > 1:  # all of them would repeat what the ranking says: the default's will do
         usual = [same for same in shared if same[0].format == options.default]
         shared = usual or shared[:1]
-    return found + [_block(same, "models", options) for same in shared]
+    return found + [_comparison(same, "models", options) for same in shared]
 
 
-def compare_formats(rows: Sequence[Measurement], options: Options) -> Block:
+def compare_formats(rows: Sequence[Measurement], options: Options) -> Comparison:
     """The formats of one model, on the same items."""
-    return _block(rows, "formats", options)
+    return _comparison(rows, "formats", options)
 
 
-def _block(rows: Sequence[Measurement], compares: str, options: Options) -> Block:
+def _comparison(rows: Sequence[Measurement], compares: str, options: Options) -> Comparison:
     aligned = align(rows, intersect=options.intersect)
     is_formats = compares == "formats"
     labels = [one.format if is_formats else one.model for one in rows]
     default = options.default if options.default in labels else labels[0]
     by_default = (is_formats and options.default in labels) or len(rows) > ALL_PAIRS_UP_TO
     scores = aligned.scores
-    block = Block(
+    comparison = Comparison(
         task=rows[0].task,
         compares=compares,
         within=rows[0].model if is_formats else rows[0].format,
@@ -119,14 +123,14 @@ def _block(rows: Sequence[Measurement], compares: str, options: Options) -> Bloc
         left_out=aligned.left_out or None,
         members=rows[0].members,
     )
-    return _with_formats(block, aligned, options) if is_formats else block
+    return _with_formats(comparison, aligned, options) if is_formats else comparison
 
 
-def _with_formats(block: Block, aligned: Aligned, options: Options) -> Block:
-    """The block with what is said of formats alone: a model is not one of many alike."""
-    is_enough = block.num_units > 1
+def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) -> Comparison:
+    """The comparison with the statistics of formats alone: models are not drawn from many alike."""
+    is_enough = comparison.num_units > 1
     return replace(
-        block,
+        comparison,
         spread=spread(
             aligned.scores,
             clusters=aligned.clusters,
@@ -137,14 +141,14 @@ def _with_formats(block: Block, aligned: Aligned, options: Options) -> Block:
     )
 
 
-def _row(aligned: Aligned, place: int, label: str) -> Row:
+def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
     one, scores = aligned.measurements[place], aligned.scores[place]
     has_readings = one.is_read is not None
     num_read = _whole(float(aligned.shares_read[place].sum()))
     shares = is_share(aligned) and one.higher_is_better
     right = float(scores[aligned.is_read[place]].sum())
     n = len(scores)
-    return Row(
+    return ComparisonRow(
         label=label,
         model=one.model,
         format=one.format,

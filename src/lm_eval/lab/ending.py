@@ -20,7 +20,7 @@ from lm_eval.stats.numeric import LAB_PACKAGES, require
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lm_eval.lab.compared import Comparison
+    from lm_eval.lab.compared import ComparisonReport
 
 
 def print_formats(outcome: Outcome, console: Console) -> None:
@@ -46,7 +46,7 @@ def print_formats(outcome: Outcome, console: Console) -> None:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def compared_formats(outcome: Outcome) -> Comparison:
+def compared_formats(outcome: Outcome) -> ComparisonReport:
     """The comparison of every task of the run that was asked under several formats."""
     require(*LAB_PACKAGES)
     from lm_eval.lab.comparing import compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Block, Pair
+from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Comparison, Pair
 from lm_eval.lab.phrases import items, p_words
 from lm_eval.reports.table import number
 from lm_eval.reports.terminal import visible
@@ -22,22 +22,24 @@ _METHODS = {
 }
 
 
-def pair_notes(block: Block) -> Iterator[str]:
+def pair_notes(comparison: Comparison) -> Iterator[str]:
     """What the columns of the table of pairs mean."""
-    tests = " or ".join(dict.fromkeys(pair.result.test for pair in block.pairs))
-    num = len(block.pairs)
-    adjusted = f", adjusted for {num} comparisons by {_METHODS[block.method]}" if num > 1 else ""
+    tests = " or ".join(dict.fromkeys(pair.result.test for pair in comparison.pairs))
+    num = len(comparison.pairs)
+    adjusted = (
+        f", adjusted for {num} comparisons by {_METHODS[comparison.method]}" if num > 1 else ""
+    )
     yield (
         "Difference: of the two scores, with its own 95 % interval. p: how often luck alone makes one "
         f"as large where there is none ({tests}{adjusted}); below 0.05 it counts as real."
     )
-    if any(_leaves_out_0(pair) and not pair.is_significant for pair in block.pairs):
+    if any(_leaves_out_0(pair) and not pair.is_significant for pair in comparison.pairs):
         yield (
             "An interval may leave out 0 although p is 0.05 or more: p decides, the more cautious of "
             "the two."
         )
-    yield " ".join(_column_notes(block))
-    if not block.higher_is_better:
+    yield " ".join(_column_notes(comparison))
+    if not comparison.higher_is_better:
         yield "Less is better here: the first of two has the lower score, so differences are negative."
 
 
@@ -46,72 +48,77 @@ def _leaves_out_0(pair: Pair) -> bool:
     return found.low is not None and found.high is not None and found.low * found.high > 0
 
 
-def _column_notes(block: Block) -> Iterator[str]:
-    if block.num_items < SMALL_N and any(pair.probability is not None for pair in block.pairs):
+def _column_notes(comparison: Comparison) -> Iterator[str]:
+    if comparison.num_items < SMALL_N and any(
+        pair.probability is not None for pair in comparison.pairs
+    ):
         yield "Better: how probable it is that the first is truly better, as far as these items tell."
-    what = "right" if block.is_right_or_wrong else "better"
-    yield f"Flips: items {what} {block.under} the first alone – {block.under} the second alone."
-    if any(pair.both_read is not None for pair in block.pairs):
+    what = "right" if comparison.is_right_or_wrong else "better"
+    under = comparison.under
+    yield f"Flips: items {what} {under} the first alone – {under} the second alone."
+    if any(pair.both_read is not None for pair in comparison.pairs):
         yield (
             "If both read: the difference (and p) on the items whose answers were read "
-            f"{block.under} both."
+            f"{comparison.under} both."
         )
-    if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in block.pairs):
+    if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in comparison.pairs):
         yield (
             "Adherence: format adherence, not ability; the difference is no larger than the gap in "
             "answers read."
         )
-    if any(pair.result.smallest_detectable is not None for pair in block.pairs):
-        alone = ", were it the only comparison" if len(block.pairs) > 1 else ""
+    if any(pair.result.smallest_detectable is not None for pair in comparison.pairs):
+        alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
         yield f"Detects: a true difference so large is found in 4 of 5 such runs{alone}."
 
 
-def block_notes(block: Block) -> Iterator[str]:
+def comparison_notes(comparison: Comparison) -> Iterator[str]:
     """The rest of the numbers: spread, components, intervals, items that never flip."""
-    spread = block.spread
-    if spread is not None and spread.value > 0 and len(block.rows) > 2:
-        yield _spread_note(block)
-    if block.omnibus is not None:
-        found = block.omnibus
+    spread = comparison.spread
+    if spread is not None and spread.value > 0 and len(comparison.rows) > 2:
+        yield _spread_note(comparison)
+    if comparison.omnibus is not None:
+        found = comparison.omnibus
         yield (
             f"All together: {found.test} = {number(found.statistic, 2)} with {found.df} degrees of "
             f"freedom, {p_words(found.p)}."
         )
-    if block.steady is not None and block.num_items:
-        ones, zeros = block.steady
-        flip = block.num_items - ones - zeros
+    if comparison.steady is not None and comparison.num_items:
+        ones, zeros = comparison.steady
+        flip = comparison.num_items - ones - zeros
         one = ones == 1
         are = (
-            ("is" if one else "are") + " right" if block.higher_is_better else f"score{'s' * one} 1"
+            ("is" if one else "are") + " right"
+            if comparison.higher_is_better
+            else f"score{'s' * one} 1"
         )
         yield (
-            f"Of {items(block)}, {ones} {are} {block.under} all, {zeros} {block.under} none and {flip} "
-            f"depend{'s' if flip == 1 else ''} on the {block.compares[:-1]}."
+            f"Of {items(comparison)}, {ones} {are} {comparison.under} all, {zeros} {comparison.under} "
+            f"none and {flip} depend{'s' if flip == 1 else ''} on the {comparison.compares[:-1]}."
         )
-    if any(row.bounds is not None and row.num_unread for row in block.rows):
+    if any(row.bounds is not None and row.num_unread for row in comparison.rows):
         yield "Bounds: the score if all unread answers were wrong, and if all were right."
     yield (
-        f"Intervals of scores: {_methods(row.score for row in block.rows)}; of differences: "
-        f"{_methods(pair.result.difference for pair in block.pairs)}."
+        f"Intervals of scores: {_methods(row.score for row in comparison.rows)}; of differences: "
+        f"{_methods(pair.result.difference for pair in comparison.pairs)}."
     )
-    if block.num_clusters and block.num_clusters < FEW_CLUSTERS:
+    if comparison.num_clusters and comparison.num_clusters < FEW_CLUSTERS:
         yield (
-            f"{block.num_clusters} clusters are few: below {FEW_CLUSTERS}, intervals over clusters tend "
-            "to be too narrow."
+            f"{comparison.num_clusters} clusters are few: below {FEW_CLUSTERS}, intervals over "
+            "clusters tend to be too narrow."
         )
-    if block.left_out:
-        parts = ", ".join(f"{visible(name)} {num}" for name, num in block.left_out.items())
+    if comparison.left_out:
+        parts = ", ".join(f"{visible(name)} {num}" for name, num in comparison.left_out.items())
         yield (
-            f"Compared on the {block.num_items} items that all have; left out, because others lack "
+            f"Compared on the {comparison.num_items} items that all have; left out, because others lack "
             f"them: {parts}."
         )
-    missing = [f"{visible(row.label)} {row.missing}" for row in block.rows if row.missing]
+    missing = [f"{visible(row.label)} {row.missing}" for row in comparison.rows if row.missing]
     if missing:
         yield f"Docs without an answer, which count nowhere: {', '.join(missing)}."
 
 
-def _spread_note(block: Block) -> str:
-    spread = block.spread
+def _spread_note(comparison: Comparison) -> str:
+    spread = comparison.spread
     assert spread is not None
     how = spread.null_method
     if spread.null_permutations:
@@ -138,11 +145,11 @@ def _methods(found: Iterable[Estimate]) -> str:
     return " or ".join(dict.fromkeys(made)) or "none"
 
 
-def flip_notes(block: Block, limit: int) -> Iterator[str]:
+def flip_notes(comparison: Comparison, limit: int) -> Iterator[str]:
     """The docs on which two rows differ."""
-    what = "Right" if block.is_right_or_wrong else "Better"
-    under = block.under
-    for pair in block.pairs:
+    what = "Right" if comparison.is_right_or_wrong else "Better"
+    under = comparison.under
+    for pair in comparison.pairs:
         if pair.flips is None:
             continue
         first, second = visible(pair.first), visible(pair.second)

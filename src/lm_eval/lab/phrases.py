@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lm_eval.lab.compared import Block, Pair, Row
+from lm_eval.lab.compared import Comparison, ComparisonRow, Pair
 from lm_eval.reports.table import number, p_equals, percent
 from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
@@ -19,14 +19,14 @@ MANY_ITEMS = 1000
 """From this many items on, a third digit of a score means something."""
 
 
-def digits(block: Block) -> int:
+def digits(comparison: Comparison) -> int:
     """How many decimal places of a score the number of items is worth."""
-    return 2 if block.num_items < MANY_ITEMS else 3
+    return 2 if comparison.num_items < MANY_ITEMS else 3
 
 
-def size(block: Block, value: float) -> str:
+def size(comparison: Comparison, value: float) -> str:
     """A score or difference in as many digits as the number of items is worth."""
-    return number(value, digits(block))
+    return number(value, digits(comparison))
 
 
 def p_words(p: float) -> str:
@@ -39,28 +39,32 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def items(block: Block) -> str:
+def items(comparison: Comparison) -> str:
     """``32 items``, ``200 items in 40 clusters``."""
-    text = counted(block.num_items, "item")
-    return f"{text} in {counted(block.num_clusters, 'cluster')}" if block.num_clusters else text
+    text = counted(comparison.num_items, "item")
+    return (
+        f"{text} in {counted(comparison.num_clusters, 'cluster')}"
+        if comparison.num_clusters
+        else text
+    )
 
 
-def lead(block: Block, pair: Pair) -> str:
+def lead(comparison: Comparison, pair: Pair) -> str:
     """``mcqa is 0.25 better than cloze (between 0.10 and 0.38)``."""
     found = pair.result.difference
     first, second = visible(pair.first), visible(pair.second)
-    text = f"{first} is {size(block, abs(found.value))} better than {second}"
+    text = f"{first} is {size(comparison, abs(found.value))} better than {second}"
     if found.value == 0:
         text = f"{first} and {second} have the same score"
     if found.low is None or found.high is None:
         return text
     low, high = (found.low, found.high) if found.value >= 0 else (-found.high, -found.low)
-    return f"{text} (between {size(block, low)} and {size(block, high)})"
+    return f"{text} (between {size(comparison, low)} and {size(comparison, high)})"
 
 
-def ends(block: Block, found: Estimate) -> str:
+def ends(comparison: Comparison, found: Estimate) -> str:
     """``0.10 and 0.38``: an interval after *between*."""
-    return " and ".join(size(block, end) for end in (found.low, found.high) if end is not None)
+    return " and ".join(size(comparison, end) for end in (found.low, found.high) if end is not None)
 
 
 def clipped(found: Estimate) -> Estimate:
@@ -79,25 +83,25 @@ def fair_words(gap: float, shown: str) -> str:
     )
 
 
-def scored(block: Block, row: Row) -> str:
+def scored(comparison: Comparison, row: ComparisonRow) -> str:
     """``mcqa, 0.53``."""
-    return f"{visible(row.label)}, {size(block, row.score.value)}"
+    return f"{visible(row.label)}, {size(comparison, row.score.value)}"
 
 
-def read_share(row: Row) -> str:
+def read_share(row: ComparisonRow) -> str:
     """``64 %``, ``all`` or ``none`` of its answers could be read."""
     if row.num_read == 0:
         return "none"
     return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
 
 
-def read_in_both(block: Block, found: Paired) -> str:
+def read_in_both(comparison: Comparison, found: Paired) -> str:
     """``13 items read under both``."""
     num = "one item" if found.n == 1 else f"{found.n:,} items"
-    return f"{num} read {block.under} both"
+    return f"{num} read {comparison.under} both"
 
 
-def unread(row: Row) -> str:
+def unread(row: ComparisonRow) -> str:
     """``8 of 32 answers`` could not be read; ``25 % of the answers`` where items have several."""
     if isinstance(row.num_unread, int):
         return f"{row.num_unread:,} of {row.score.n:,} answers"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval.lab.compared import Block, Pair
+from lm_eval.lab.compared import Comparison, Pair
 from lm_eval.lab.comparing import Options, compare_formats
 from lm_eval.lab.measured import Measurement
 from lm_eval.stats.few_cells import QUANTILES
@@ -29,7 +29,7 @@ from lm_eval.stats.spread import Spread
 class FullSweep:
     """The result of a sweep that asked every format about every item."""
 
-    comparison: Block
+    comparison: Comparison
     """Each format against the base, which is its first row."""
     quantiles: Mapping[int, float]
     """Quantiles of the formats' scores, by percentage."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from lm_eval.lab.compared import (
     ADHERENCE,
     CHANCE_OR_ADHERENCE,
-    Block,
     Comparison,
+    ComparisonReport,
+    ComparisonRow,
     Pair,
     Ranking,
-    Row,
 )
-from lm_eval.lab.notes import SMALL_N, block_notes, flip_notes, pair_notes
+from lm_eval.lab.notes import SMALL_N, comparison_notes, flip_notes, pair_notes
 from lm_eval.lab.phrases import chance, digits, size
 from lm_eval.lab.pictures import scores_picture
 from lm_eval.lab.plots import ScoresPlot
@@ -59,35 +59,37 @@ class Section:
 
 
 def sections(
-    comparison: Comparison, *, flips: int | None = None, is_ending: bool = False
+    report: ComparisonReport, *, flips: int | None = None, is_ending: bool = False
 ) -> list[Section]:
     """The parts of the report, in order.
 
     ``flips`` is how many flipped items are listed at most. ``is_ending`` leaves out what the table of a
     run has just shown, and numbers for those who ask for them.
     """
-    found = [_block_section(block, flips, is_ending=is_ending) for block in comparison.blocks]
-    return found + [_ranking_section(ranking) for ranking in comparison.rankings]
+    found = [
+        _comparison_section(comparison, flips, is_ending=is_ending) for comparison in report.blocks
+    ]
+    return found + [_ranking_section(ranking) for ranking in report.rankings]
 
 
 def print_comparison(
-    comparison: Comparison, console: Console, *, flips: int | None = None, is_ending: bool = False
+    report: ComparisonReport, console: Console, *, flips: int | None = None, is_ending: bool = False
 ) -> None:
     """Print the whole report, or its end-of-run form."""
     said: set[str] = set()
-    for place, section in enumerate(sections(comparison, flips=flips, is_ending=is_ending)):
+    for place, section in enumerate(sections(report, flips=flips, is_ending=is_ending)):
         if place:
             console.print()
         _print_section(section, console, said)
-    for note in comparison.notes:
+    for note in report.notes:
         console.print()
         console.print(Paragraph("Note: ", visible(note)))
 
 
-def comparison_markdown(comparison: Comparison, *, flips: int | None = None) -> str:
+def comparison_markdown(report: ComparisonReport, *, flips: int | None = None) -> str:
     """The whole report as Markdown."""
     lines: list[str] = []
-    for section in sections(comparison, flips=flips):
+    for section in sections(report, flips=flips):
         lines += [f"## {markdown(section.title)}", "", f"**{HEADING}**", ""]
         lines += [f"- {markdown(sentence)}" for sentence in section.says]
         for table in section.tables:
@@ -95,7 +97,7 @@ def comparison_markdown(comparison: Comparison, *, flips: int | None = None) -> 
         for note in section.notes:
             lines += ["", markdown(note)]
         lines.append("")
-    lines += [f"> {markdown(visible(note))}\n" for note in comparison.notes]
+    lines += [f"> {markdown(visible(note))}\n" for note in report.notes]
     return "\n".join(lines)
 
 
@@ -123,21 +125,28 @@ def _print_section(section: Section, console: Console, said: set[str]) -> None:
 # One model's formats, or one format's models
 
 
-def _block_section(block: Block, flips: int | None, *, is_ending: bool) -> Section:
+def _comparison_section(comparison: Comparison, flips: int | None, *, is_ending: bool) -> Section:
     if is_ending:
-        return Section(title(block), sentences(block), [pair_table(block)], [*pair_notes(block)])
-    tables = [score_table(block), pair_table(block)]
-    notes = [*pair_notes(block), *block_notes(block)]
+        return Section(
+            title(comparison),
+            sentences(comparison),
+            [pair_table(comparison)],
+            [*pair_notes(comparison)],
+        )
+    tables = [score_table(comparison), pair_table(comparison)]
+    notes = [*pair_notes(comparison), *comparison_notes(comparison)]
     if flips is not None:
-        notes += flip_notes(block, flips)
-    return Section(title(block), sentences(block), tables, notes, scores_picture(block))
+        notes += flip_notes(comparison, flips)
+    return Section(
+        title(comparison), sentences(comparison), tables, notes, scores_picture(comparison)
+    )
 
 
-def score_table(block: Block) -> FittingTable:
+def score_table(comparison: Comparison) -> FittingTable:
     """A line for each row: score, interval, what was read, how often it is best, what it cost."""
-    metrics = {row.metric for row in block.rows}
+    metrics = {row.metric for row in comparison.rows}
     columns = (
-        Column("name", block.compares[:-1].capitalize(), wraps=True, stays=True),
+        Column("name", comparison.compares[:-1].capitalize(), wraps=True, stays=True),
         Column("metric", "Metric", wraps=True),
         Column("score", "Score" if len(metrics) > 1 else visible(metrics.pop()), is_number=True),
         Column("interval", "95 % interval", is_number=True, stays=True),
@@ -150,13 +159,13 @@ def score_table(block: Block) -> FittingTable:
         Column("time", "Time", is_number=True),
         Column("cost", "Cost", is_number=True),
     )
-    has_metrics = len({row.metric for row in block.rows}) > 1
-    lines = [_score_line(block, row, has_metrics=has_metrics) for row in block.rows]
+    has_metrics = len({row.metric for row in comparison.rows}) > 1
+    lines = [_score_line(comparison, row, has_metrics=has_metrics) for row in comparison.rows]
     return FittingTable(columns, [lines], ("requests", "tokens", "time", "cost", "metric"))
 
 
-def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
-    chances = block.chances(row.label)
+def _score_line(comparison: Comparison, row: ComparisonRow, *, has_metrics: bool) -> Cells:
+    chances = comparison.chances(row.label)
     usage = row.usage or {}
     tokens_in, tokens_out = int(usage.get("tokens_in", 0)), int(usage.get("tokens_out", 0))
     return Cells(
@@ -167,7 +176,7 @@ def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
         read="" if row.num_read is None else percent(row.num_read, row.score.n),
         score_read=_read_score(row),
         bounds="" if row.bounds is None or not row.num_unread else bounds(*row.bounds),
-        best="" if chances is None or len(block.rows) < 3 else chance(chances[0]),
+        best="" if chances is None or len(comparison.rows) < 3 else chance(chances[0]),
         requests=count(int(usage["requests"])) if usage.get("requests") else "",
         tokens=tokens(tokens_in, tokens_out),
         time=duration(float(usage["wall_s"]))
@@ -177,13 +186,13 @@ def _score_line(block: Block, row: Row, *, has_metrics: bool) -> Cells:
     )
 
 
-def _read_score(row: Row) -> str:
+def _read_score(row: ComparisonRow) -> str:
     return "" if row.num_read is None else value_of(row.score_read)
 
 
-def pair_table(block: Block) -> FittingTable:
+def pair_table(comparison: Comparison) -> FittingTable:
     """A line for each two rows: difference, interval, test, flips, and what to make of it."""
-    shows_probability = block.num_items < SMALL_N
+    shows_probability = comparison.num_items < SMALL_N
     columns = (
         Column("name", "Better − worse", wraps=True, stays=True),
         Column("difference", "Difference", is_number=True, stays=True),
@@ -194,22 +203,25 @@ def pair_table(block: Block) -> FittingTable:
         Column("detects", "Detects", is_number=True),
         Column("verdict", "Verdict", wraps=True, stays=True),
     )
-    lines = [_pair_line(block, pair, shows_probability=shows_probability) for pair in block.pairs]
+    lines = [
+        _pair_line(comparison, pair, shows_probability=shows_probability)
+        for pair in comparison.pairs
+    ]
     return FittingTable(columns, [lines], ("detects", "probability"), by_column=True)
 
 
-def _pair_line(block: Block, pair: Pair, *, shows_probability: bool) -> Cells:
+def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -> Cells:
     result = pair.result
     detectable = result.smallest_detectable
     known = pair.probability if shows_probability else None
     return Cells(
         name=f"{visible(pair.first)} − {visible(pair.second)}",
-        difference=with_interval(result.difference, digits(block)),
+        difference=with_interval(result.difference, digits(comparison)),
         p=p_value(pair.p_adjusted),
         probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
-        both_read=_both_read(block, pair),
-        detects="" if detectable is None else size(block, detectable),
+        both_read=_both_read(comparison, pair),
+        detects="" if detectable is None else size(comparison, detectable),
         verdict=_VERDICTS.get(pair.verdict, pair.verdict),
     )
 
@@ -219,10 +231,10 @@ _NEARLY_SURE = 1 - 1e-9
 _VERDICTS = {ADHERENCE: "adherence", CHANCE_OR_ADHERENCE: "luck or adherence"}
 
 
-def _both_read(block: Block, pair: Pair) -> str:
+def _both_read(comparison: Comparison, pair: Pair) -> str:
     if pair.both_read is None or pair.p_both_read is None:
         return ""
-    return f"{size(block, pair.both_read.difference.value)} ({p_value(pair.p_both_read)})"
+    return f"{size(comparison, pair.both_read.difference.value)} ({p_value(pair.p_both_read)})"
 
 
 def _ranking_section(ranking: Ranking) -> Section:

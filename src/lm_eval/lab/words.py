@@ -1,6 +1,6 @@
 """A comparison in plain words: what is real, what may be luck, what was not read, what the score is.
 
-In: a ``Block``. Out: sentences for someone who has never run a test, each of which makes sense alone and
+In: a ``Comparison``. Out: sentences for someone who has never run a test. Each makes sense alone and
 begins with what it is about.
 """
 
@@ -15,7 +15,7 @@ from lm_eval.lab.compared import (
     CHANCE,
     CHANCE_OR_ADHERENCE,
     REAL,
-    Block,
+    Comparison,
     Pair,
 )
 from lm_eval.lab.phrases import (
@@ -39,80 +39,78 @@ from lm_eval.stats.power import can_find, items_needed, variance_of_difference
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 
 
-def title(block: Block) -> str:
+def title(comparison: Comparison) -> str:
     """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
-    shared = "asked of" if block.compares == "formats" else "under the format"
-    tasks = f" of {len(block.members)} tasks" if block.members else ""
-    same = "item" if block.num_items == 1 else items(block)
+    shared = "asked of" if comparison.compares == "formats" else "under the format"
+    tasks = f" of {len(comparison.members)} tasks" if comparison.members else ""
+    same = "item" if comparison.num_items == 1 else items(comparison)
     return (
-        f"{visible(block.task)}: {len(block.rows)} {block.compares} on the same {same}{tasks}, "
-        f"{shared} {visible(block.within)}"
+        f"{visible(comparison.task)}: {len(comparison.rows)} {comparison.compares} on the same "
+        f"{same}{tasks}, {shared} {visible(comparison.within)}"
     )
 
 
-def sentences(block: Block) -> list[str]:
-    """What the block says, the most important first."""
-    if all(row.num_read == 0 for row in block.rows):
-        return [_all_unread(block)]
-    if any(any(pair.counts) for pair in block.pairs):
+def sentences(comparison: Comparison) -> list[str]:
+    """What the comparison says, the most important first."""
+    if all(row.num_read == 0 for row in comparison.rows):
+        return [_all_unread(comparison)]
+    if any(any(pair.counts) for pair in comparison.pairs):
         found = [
-            _overall(block),
-            _real(block),
-            _adherence(block),
-            _chance(block),
-            _chance_or_adherence(block),
-            _hidden(block),
+            _overall(comparison),
+            _real(comparison),
+            _adherence(comparison),
+            _chance(comparison),
+            _chance_or_adherence(comparison),
+            _hidden(comparison),
         ]
     else:
-        found = [_no_difference(block)]
-    found += [unread_words(block), score_words(block)]
+        found = [_no_difference(comparison)]
+    found += [unread_words(comparison), score_words(comparison)]
     return [sentence for sentence in found if sentence]
 
 
 # All differences together
 
 
-def _all_unread(block: Block) -> str:
+def _all_unread(comparison: Comparison) -> str:
     return (
-        f"Nothing was read: none of the answers {block.under} these {len(block.rows)} {block.compares} "
-        "was in a form that could be read, so that the scores say nothing about what the model knows. "
-        "Look at the replies in the samples file, and try a format that scores choices, such as @mcqa."
+        f"Nothing was read: none of the answers {comparison.under} these {len(comparison.rows)} "
+        f"{comparison.compares} was in a form that could be read, so that the scores say nothing "
+        "about what the model knows. Look at the replies in the samples file, and try a format that "
+        "scores choices, such as @mcqa."
     )
 
 
-def _no_difference(block: Block) -> str:
-    which = "both" if len(block.rows) == 2 else f"all {len(block.rows)}"
-    score = size(block, block.rows[0].score.value)
-    if block.num_items == 1:
-        return (
-            f"No difference: {which} {block.compares} got the same score on the one item, {score}."
-        )
-    return (
-        f"No difference: {which} {block.compares} got the same score on every one of the "
-        f"{items(block)}, {score} on average."
-    )
+def _no_difference(comparison: Comparison) -> str:
+    which = "both" if len(comparison.rows) == 2 else f"all {len(comparison.rows)}"
+    score = size(comparison, comparison.rows[0].score.value)
+    if comparison.num_items == 1:
+        where = f"the one item, {score}"
+    else:
+        where = f"every one of the {items(comparison)}, {score} on average"
+    return f"No difference: {which} {comparison.compares} got the same score on {where}."
 
 
-def _overall(block: Block) -> str:
+def _overall(comparison: Comparison) -> str:
     """Whether the formats differ at all: the spread against what luck alone would show."""
-    spread = block.spread
-    is_few = block.num_units < fewest_units(block)
-    if spread is None or len(block.rows) == 2 or (is_few and spread.p >= ALPHA):
+    spread = comparison.spread
+    is_few = comparison.num_units < fewest_units(comparison)
+    if spread is None or len(comparison.rows) == 2 or (is_few and spread.p >= ALPHA):
         return ""
     apart = (
-        f"the best ({scored(block, block.best)}) and the worst ({scored(block, block.worst)}) are "
-        f"{size(block, spread.value)} apart"
+        f"the best ({scored(comparison, comparison.best)}) and the worst "
+        f"({scored(comparison, comparison.worst)}) are {size(comparison, spread.value)} apart"
     )
     luck = (
-        f"{len(block.rows)} formats that make no difference at all would, on {items(block)}, be about "
-        f"{size(block, spread.null_mean)} apart by luck, and up to {size(block, spread.null_95)} in 19 "
-        "cases of 20"
+        f"{len(comparison.rows)} formats that make no difference at all would, on {items(comparison)}, "
+        f"be about {size(comparison, spread.null_mean)} apart by luck, and up to "
+        f"{size(comparison, spread.null_95)} in 19 cases of 20"
     )
-    has_pairs = any(pair.is_significant for pair in block.pairs)
+    has_pairs = any(pair.is_significant for pair in comparison.pairs)
     if spread.p < ALPHA:
         is_clear = has_pairs or is_few  # of few items, that is said by itself
         unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
-        return f"The format matters here: {apart}. {luck}.{_fair(block)}{unclear}"
+        return f"The format matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"
     if has_pairs:
         return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
     return (
@@ -121,50 +119,52 @@ def _overall(block: Block) -> str:
     )
 
 
-def _fair(block: Block) -> str:
+def _fair(comparison: Comparison) -> str:
     """The spread of ends that other items picked: with many formats, picking them flatters."""
-    half = block.spread.split_half if block.spread else None
-    if half is None or len(block.rows) < MANY_FORMATS:
+    half = comparison.spread.split_half if comparison.spread else None
+    if half is None or len(comparison.rows) < MANY_FORMATS:
         return ""
-    return " " + fair_words(half, size(block, abs(half)))
+    return " " + fair_words(half, size(comparison, abs(half)))
 
 
 # Difference by difference
 
 
-def _real(block: Block) -> str:
-    pairs = _of(block, REAL)
+def _real(comparison: Comparison) -> str:
+    pairs = _of(comparison, REAL)
     if not pairs:
         return ""
-    shown = "; ".join(f"{lead(block, pair)}{_though(block, pair)}" for pair in pairs[:NAMED])
+    shown = "; ".join(
+        f"{lead(comparison, pair)}{_though(comparison, pair)}" for pair in pairs[:NAMED]
+    )
     more = f"; and {len(pairs) - NAMED} more in the table" if len(pairs) > NAMED else ""
     noun = "difference" if len(pairs) == 1 else "differences"
-    return f"Real {noun} ({_level(block)}): {shown}{more}."
+    return f"Real {noun} ({_level(comparison)}): {shown}{more}."
 
 
-def _though(block: Block, pair: Pair) -> str:
+def _though(comparison: Comparison, pair: Pair) -> str:
     """Said where the better row has fewer answers read: unread ones cannot have made it better."""
     if pair.gap_read >= 0:
         return ""
-    first, second = (read_share(block.row(label)) for label in (pair.first, pair.second))
+    first, second = (read_share(comparison.row(label)) for label in (pair.first, pair.second))
     return f", although fewer of its answers could be read ({first} against {second})"
 
 
-def _level(block: Block) -> str:
+def _level(comparison: Comparison) -> str:
     """What makes a difference count as real."""
-    count = len(block.pairs)
+    count = len(comparison.pairs)
     if count == 1:
-        return f"too large for luck, {p_words(block.pairs[0].p_adjusted)}"
-    if block.method != "holm":
+        return f"too large for luck, {p_words(comparison.pairs[0].p_adjusted)}"
+    if comparison.method != "holm":
         return "too large for luck, though up to 1 in 20 of such findings may be luck after all"
     return f"too large for luck, with all {count} comparisons allowed for"
 
 
-def _adherence(block: Block) -> str:
-    pairs = _of(block, ADHERENCE)
+def _adherence(comparison: Comparison) -> str:
+    pairs = _of(comparison, ADHERENCE)
     if not pairs:
         return ""
-    shown = " ".join(_adherence_of(block, pair) for pair in pairs[:NAMED])
+    shown = " ".join(_adherence_of(comparison, pair) for pair in pairs[:NAMED])
     rest = len(pairs) - NAMED
     more = f" {rest} more {'is' if rest == 1 else 'are'} in the table." if rest > 0 else ""
     return (
@@ -174,11 +174,11 @@ def _adherence(block: Block) -> str:
     )
 
 
-def _adherence_of(block: Block, pair: Pair) -> str:
-    first, second = block.row(pair.first), block.row(pair.second)
+def _adherence_of(comparison: Comparison, pair: Pair) -> str:
+    first, second = comparison.row(pair.first), comparison.row(pair.second)
     text = (
-        f"{lead(block, pair)}, but {read_share(second)} of the answers {block.under} "
-        f"{visible(pair.second)} could be read, against {read_share(first)} {block.under} "
+        f"{lead(comparison, pair)}, but {read_share(second)} of the answers {comparison.under} "
+        f"{visible(pair.second)} could be read, against {read_share(first)} {comparison.under} "
         f"{visible(pair.first)}"
     )
     if pair.both_read is None or pair.p_both_read is None:
@@ -188,31 +188,31 @@ def _adherence_of(block: Block, pair: Pair) -> str:
     if pair.p_both_read < ALPHA:
         also = " and real, too" if apart > 0 else " and real the other way round"
     return (
-        f"{text}; on the {read_in_both(block, pair.both_read)}, the difference is "
-        f"{size(block, apart)} ({p_words(pair.p_both_read)}){also}."
+        f"{text}; on the {read_in_both(comparison, pair.both_read)}, the difference is "
+        f"{size(comparison, apart)} ({p_words(pair.p_both_read)}){also}."
     )
 
 
-def _chance(block: Block) -> str:
+def _chance(comparison: Comparison) -> str:
     """The differences that luck can explain, and how many items it would take."""
-    pairs = _of(block, CHANCE, CHANCE_OR_ADHERENCE)
+    pairs = _of(comparison, CHANCE, CHANCE_OR_ADHERENCE)
     if not pairs:
         return ""
-    fewest = fewest_units(block)
-    if block.num_units < fewest:
-        return _too_few(block, fewest)
-    if len(pairs) == len(block.pairs) > 1:
+    fewest = fewest_units(comparison)
+    if comparison.num_units < fewest:
+        return _too_few(comparison, fewest)
+    if len(pairs) == len(comparison.pairs) > 1:
         what = f"all {len(pairs)} differences"
     elif len(pairs) < NAMED:
-        what = "; ".join(f"{lead(block, pair)}, {p_words(pair.p_adjusted)}" for pair in pairs)
+        what = "; ".join(f"{lead(comparison, pair)}, {p_words(pair.p_adjusted)}" for pair in pairs)
     else:
         what = f"the other {len(pairs)} differences"
-    return f"May be luck: {what}. {_detectable(block, pairs)}".rstrip()
+    return f"May be luck: {what}. {_detectable(comparison, pairs)}".rstrip()
 
 
-def _chance_or_adherence(block: Block) -> str:
+def _chance_or_adherence(comparison: Comparison) -> str:
     """Differences that may be luck, and that unread answers could explain if they are not."""
-    pairs = _of(block, CHANCE_OR_ADHERENCE)
+    pairs = _of(comparison, CHANCE_OR_ADHERENCE)
     if not pairs:
         return ""
     names = [f"{visible(pair.first)} − {visible(pair.second)}" for pair in pairs[:NAMED]]
@@ -224,45 +224,48 @@ def _chance_or_adherence(block: Block) -> str:
     )
 
 
-def _too_few(block: Block, fewest: int) -> str:
-    unit = "clusters of items" if block.num_clusters else "items"
-    tests = "" if len(block.pairs) == 1 else f" for {len(block.pairs)} comparisons"
-    found = block.spread is not None and len(block.rows) > 2 and block.spread.p < ALPHA
-    text = (
-        f"Too few {unit} to tell{' which of them differ' if found else ''}: with {block.num_units}, no "
-        f"difference between two could be told from luck, however large; that takes at least "
-        f"{fewest}{tests}."
+def _too_few(comparison: Comparison, fewest: int) -> str:
+    unit = "clusters of items" if comparison.num_clusters else "items"
+    tests = "" if len(comparison.pairs) == 1 else f" for {len(comparison.pairs)} comparisons"
+    found = (
+        comparison.spread is not None and len(comparison.rows) > 2 and comparison.spread.p < ALPHA
     )
-    if not block.is_share or block.num_clusters:
+    text = (
+        f"Too few {unit} to tell{' which of them differ' if found else ''}: with "
+        f"{comparison.num_units}, no difference between two could be told from luck, however large; "
+        f"that takes at least {fewest}{tests}."
+    )
+    if not comparison.is_share or comparison.num_clusters:
         return text
     needed = round_up(items_needed(0.1, variance=variance_of_difference(0.5, 0.0)))
     return f"{text} To find a true difference of 0.10, plan {needed} items."
 
 
-def fewest_units(block: Block) -> int:
+def fewest_units(comparison: Comparison) -> int:
     """How many items (or clusters) it takes before any difference can have a p below the level.
 
     Holm multiplies the smallest p by the number of comparisons.
     """
-    tests = len(block.pairs) if block.method == "holm" else 1
+    tests = len(comparison.pairs) if comparison.method == "holm" else 1
     fewest = 1
     while not can_find(fewest, ALPHA / tests):
         fewest += 1
     return fewest
 
 
-def _detectable(block: Block, pairs: Sequence[Pair]) -> str:
+def _detectable(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     known = [pair.result.smallest_detectable for pair in pairs]
     found = [value for value in known if value is not None]
     if not found:
         return ""
     smallest = statistics.median(found)
+    alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
     text = (
-        f"With {items(block)}, a true difference has to be about {size(block, smallest)} to be found in "
-        f"4 of 5 such runs{', were it the only comparison' if len(block.pairs) > 1 else ''}"
+        f"With {items(comparison)}, a true difference has to be about {size(comparison, smallest)} to "
+        f"be found in 4 of 5 such runs{alone}"
     )
     target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
-    if not block.is_share or target is None:
+    if not comparison.is_share or target is None:
         return f"{text}."
     needed = statistics.median(_needed(pair, target) for pair in pairs if any(pair.counts))
     return f"{text}; one of {target:.2f} takes about {round_up(needed):,} items."
@@ -278,35 +281,35 @@ def _needed(pair: Pair, target: float) -> float:
     return items_needed(target, variance=variance)
 
 
-def _hidden(block: Block) -> str:
+def _hidden(comparison: Comparison) -> str:
     """Differences among the answers that were read, where all answers together show none."""
     pairs = [
         pair
-        for pair in _of(block, CHANCE, CHANCE_OR_ADHERENCE)
+        for pair in _of(comparison, CHANCE, CHANCE_OR_ADHERENCE)
         if pair.p_both_read is not None and pair.p_both_read < ALPHA
     ]
     if not pairs:
         return ""
-    shown = "; ".join(_hidden_of(block, pair) for pair in pairs[:NAMED])
+    shown = "; ".join(_hidden_of(comparison, pair) for pair in pairs[:NAMED])
     return (
         f"Hidden by unread answers: {shown}. The items whose answers were not read may have been the "
         "harder ones."
     )
 
 
-def _hidden_of(block: Block, pair: Pair) -> str:
+def _hidden_of(comparison: Comparison, pair: Pair) -> str:
     found = pair.both_read
     assert found is not None
     assert pair.p_both_read is not None
-    value = found.difference.value if block.higher_is_better else -found.difference.value
+    value = found.difference.value if comparison.higher_is_better else -found.difference.value
     better, worse = (pair.first, pair.second) if value > 0 else (pair.second, pair.first)
     return (
-        f"on the {read_in_both(block, found)}, {visible(better)} is {size(block, abs(value))} better "
-        f"than {visible(worse)} ({p_words(pair.p_both_read)})"
+        f"on the {read_in_both(comparison, found)}, {visible(better)} is "
+        f"{size(comparison, abs(value))} better than {visible(worse)} ({p_words(pair.p_both_read)})"
     )
 
 
-def _of(block: Block, *verdicts: str) -> list[Pair]:
+def _of(comparison: Comparison, *verdicts: str) -> list[Pair]:
     """The pairs with one of these verdicts, the largest difference first."""
-    found = [pair for pair in block.pairs if pair.verdict in verdicts]
+    found = [pair for pair in comparison.pairs if pair.verdict in verdicts]
     return sorted(found, key=lambda pair: -abs(pair.result.difference.value))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval.lab.compared import Comparison
+from lm_eval.lab.compared import ComparisonReport
 from lm_eval.lab.comparing import Options, compare
 from lm_eval.lab.measured import Measurement
 
@@ -186,6 +186,6 @@ CASES: dict[str, Callable[[], list[Measurement]]] = {
 }
 
 
-def comparison(case: str) -> Comparison:
+def comparison(case: str) -> ComparisonReport:
     """The comparison of a case."""
     return compare(CASES[case](), FAST)

@@ -11,17 +11,25 @@ import pytest
 from comparison_cases import CASES, FAST, clear, comparison, grid, models, right, row, two, unread
 
 from lm_eval.errors import ComparisonError, UsageError
-from lm_eval.lab.compared import ADHERENCE, CHANCE, CHANCE_OR_ADHERENCE, EQUAL, REAL, Block, Pair
+from lm_eval.lab.compared import (
+    ADHERENCE,
+    CHANCE,
+    CHANCE_OR_ADHERENCE,
+    EQUAL,
+    REAL,
+    Comparison,
+    Pair,
+)
 from lm_eval.lab.comparing import Options, compare
 from lm_eval.reports.encode import to_json
 from lm_eval.stats.paired import paired
 
 
-def block_of(case: str) -> Block:
+def block_of(case: str) -> Comparison:
     return comparison(case).blocks[0]
 
 
-def pair_of(block: Block, first: str, second: str) -> Pair:
+def pair_of(block: Comparison, first: str, second: str) -> Pair:
     return next(pair for pair in block.pairs if {pair.first, pair.second} == {first, second})
 
 

@@ -15,7 +15,7 @@ import pytest
 from comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 from rich.console import Console
 
-from lm_eval.lab.compared import Comparison
+from lm_eval.lab.compared import ComparisonReport
 from lm_eval.lab.comparing import compare
 from lm_eval.lab.phrases import chance, joined, p_words, round_up
 from lm_eval.lab.pictures import pictures
@@ -27,7 +27,9 @@ from lm_eval.lab.words import fewest_units, sentences
 GOLDEN = Path(__file__).parents[2] / "golden" / "comparisons"
 
 
-def printed(found: Comparison, *, width: int = 100, flips: int | None = None, ends: bool) -> str:
+def printed(
+    found: ComparisonReport, *, width: int = 100, flips: int | None = None, ends: bool
+) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
     print_comparison(found, console, flips=flips, is_ending=ends)
