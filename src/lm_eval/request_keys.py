@@ -1,7 +1,7 @@
-"""Under which key an answer is kept: a digest of all that decides it.
+"""The key of an answer in the cache: a digest of everything that decides the answer.
 
-In: a request, and what identifies the model. Out: 16 bytes, the same in every process; other bytes
-when the model, the prompt, a generation argument or the number of the repeat differs.
+In: a request, and the identity of the model. Out: 16 bytes, the same in every process; different bytes
+for another model, prompt, generation argument or repeat.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def canonical(value: Any) -> str:
 
 
 def digest_of(value: Any) -> str:
-    """Sixteen hex digits that stand for a value."""
+    """Sixteen hex digits that identify a value."""
     return blake2b(canonical(value).encode(), digest_size=8).hexdigest()
 
 

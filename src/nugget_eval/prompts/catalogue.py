@@ -1,7 +1,7 @@
 """Every prompt type, output format, domain and language by name; built-ins are YAML files.
 
-Files are read when they are first asked for. Strangers enter by decorator, by a folder of YAML files, or
-by entry point (groups ``nugget_eval.prompts``, ``nugget_eval.domains``, ``nugget_eval.languages``).
+Files are read on first use. Plug-ins are added by decorator, by a folder of YAML files, or by entry
+point (groups ``nugget_eval.prompts``, ``nugget_eval.domains``, ``nugget_eval.languages``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Prompt type × output format × domain × language × data → chat messages.
 
-The system message comes from the definitions alone; query, passage and nuggets stand in the user's
+The system message comes from the definitions alone; query, passage and nuggets are in the user's
 message, between marks, and no text of theirs is ever taken for a template.
 """
 
@@ -49,7 +49,7 @@ def compose_prompt(
 ) -> TemplatePrompt:
     """As ``build_template_prompt``, with the mark, the fingerprint and the examples left out.
 
-    ``retry_reason`` says why an earlier reply was of no use; it stands at the end of the prompt.
+    ``retry_reason`` says why an earlier reply could not be used; it ends the prompt.
     """
     how = nugget_format(prompt_type, format_type, domain=domain, language=language)
     data = _checked_data(query, passage, nuggets)
@@ -78,7 +78,7 @@ def build_template_prompt(
 ) -> list[dict[str, str]]:
     """The chat messages that ask a judge for one label per nugget: system, then user.
 
-    Query, passage and nuggets stand between lines with a mark that occurs nowhere in them and follows
+    Query, passage and nuggets are enclosed by lines with a mark that occurs nowhere in them and follows
     from ``seed`` and the data, so the same call gives the same prompt. ``examples`` come in between, as
     turns of user and assistant; one that shares text with the item is left out and logged.
     """

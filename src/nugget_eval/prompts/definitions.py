@@ -28,8 +28,8 @@ _PLACEHOLDER = re.compile(r"(^[ \t]*)?\{([a-z_]+)\}", re.MULTILINE)
 def fill(text: str, values: Mapping[str, Any]) -> str:
     """``text`` with every placeholder that ``values`` knows; other braces stay as they are.
 
-    A value of several lines that starts a line keeps that line's indentation. What stands in a value
-    is not looked at again.
+    A value of several lines that starts a line keeps that line's indentation. Placeholders
+    inside a value are not filled.
     """
 
     def filled(placeholder: re.Match[str]) -> str:
@@ -86,7 +86,7 @@ class OutputFormat(Definition):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Domain(Definition):
-    """What a judge has to mind in one field of knowledge. ``texts`` is language → a section."""
+    """Guidance for a judge in one field of knowledge. ``texts`` is language → a section."""
 
     texts: Texts
 
@@ -95,8 +95,8 @@ class Domain(Definition):
 class Language(Definition):
     """The words of one language around prompt types and output formats.
 
-    ``texts`` is prompt type → its parts, for types that do not bring their own; ``pieces`` stand in
-    several of them. ``output`` is said about every output format, ``formats`` about one.
+    ``texts`` is prompt type → its parts, for types that do not bring their own; ``pieces`` are
+    shared by several of them. ``output`` is said about every output format, ``formats`` about one.
     """
 
     texts: Mapping[str, Texts] = field(default_factory=dict)

@@ -77,20 +77,20 @@ def without_leaks(
 
 
 def _leak(example: Example, item: tuple[str, ...]) -> str | None:
-    """What of the example stands in the item; ``item`` is query, passage and nuggets as words."""
+    """Which part of the example occurs in the item; ``item`` is query, passage and nuggets as words."""
     query, passage, *nuggets = _example_words(example)
     item_query, item_passage = item[0], item[1]
-    if _stands_in(query, item) or _stands_in(item_query, [query]):
+    if _occurs_in(query, item) or _occurs_in(item_query, [query]):
         return "its query stands in the evaluated item"
-    if _stands_in(passage, item) or _stands_in(item_passage, [passage]):
+    if _occurs_in(passage, item) or _occurs_in(item_passage, [passage]):
         return "its passage stands in the evaluated item"
     for number, nugget in enumerate(nuggets, 1):
-        if _stands_in(nugget, item):
+        if _occurs_in(nugget, item):
             return f"its nugget {number} stands in the evaluated item"
     return None
 
 
-def _stands_in(words: str, texts: Sequence[str]) -> bool:
+def _occurs_in(words: str, texts: Sequence[str]) -> bool:
     return bool(words.strip()) and any(words in text for text in texts)
 
 

@@ -1,6 +1,6 @@
 """Data between marks: what a passage says cannot end the passage.
 
-In: the run's seed, query, passage and nuggets. Out: a mark that stands nowhere in them, the texts as
+In: the run's seed, query, passage and nuggets. Out: a mark that occurs nowhere in them, the texts as
 they go between the marks, and the way back (``cut_out``).
 """
 
@@ -41,10 +41,10 @@ class Data:
 
 
 def mark_for(data: Data, seed: object, *, shortest: int = SHORTEST_MARK) -> str:
-    """Hex digits that stand nowhere in the data; the same ones for the same seed and data.
+    """Hex digits that occur nowhere in the data; the same ones for the same seed and data.
 
     They depend on query and passage, not on the nuggets: batches of nuggets on one passage then begin
-    alike, which servers remember. A mark that does stand in the data is made longer.
+    alike, which servers remember. A mark that does occur in the data is made longer.
     """
     texts = [text.lower() for text in data.texts]
     digits = _digits(repr(seed), data.query, data.passage)

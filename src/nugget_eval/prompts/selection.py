@@ -80,7 +80,7 @@ class Selection:
 
 
 def complexity(nugget: str) -> Complexity:
-    """What is found in one nugget. A date is no number besides."""
+    """The complexity of one nugget. A date does not count as a number too."""
     text = nugget[:_LOOKED_AT]
     without_dates = _DATE.sub(" ", text)
     return Complexity(

@@ -1,6 +1,6 @@
-"""Reply of a judge → one label or None per nugget, with the rule, the place and the repairs.
+"""A judge's reply → one label or None per nugget, with the rule, the span and the repairs.
 
-Every possible answer is collected with its place (``structured``, ``markup``, ``lists``, ``prose``),
+Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``prose``),
 examples, drafts and quotations are set aside (``ranking``), numbers decide places (``placing``), and two
 answers that differ are refused. Time is linear in the length of the reply.
 """

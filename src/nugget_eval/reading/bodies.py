@@ -32,7 +32,7 @@ _REACH = 60
 
 
 def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
-    """The label an item's text gives, and whether more than the label stands there.
+    """The label in an item's text, and whether the text holds more than the label.
 
     ``support``, ``support - the passage says so``, ``Bees collect nectar: support``. None where both
     ends name different labels, or the explanation takes the label back (``support (only partly)``).

@@ -1,4 +1,4 @@
-"""What might be the answer: a candidate is a list of slots, each with its label, number and place."""
+"""Possible answers: a candidate is a list of slots, each with its label, number and span."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LabelWords:
-    """How labels may be spelled in this reply."""
+    """Recognises labels, in the spellings that this reply may use."""
 
     case_sensitive: bool = False
     plain_words: bool = False
@@ -59,7 +59,7 @@ class LabelWords:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place of an answer. ``label`` is None where what stands there is no label we know."""
+    """One entry of an answer. ``label`` is None where the entry is not a known label."""
 
     label: Label | None
     index: int | None = None
@@ -69,7 +69,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible answer: its slots in the order they stand, and how it was written.
+    """A possible answer: its slots in the order written, and how it was written.
 
     ``is_cut``: the reply ends inside it. ``excluded`` says why it cannot be the answer.
     """
@@ -117,8 +117,8 @@ def make(
 def cut_out(text: str, spans: Iterable[Span]) -> str:
     """``text`` of equal length without ``spans``, which are in order and apart.
 
-    What stood on both sides is on different lines now: the *no* before a tag that is taken out and
-    the *support* behind it are not one label.
+    Text before and after a span ends up on different lines: the *no* before a tag that is cut out and
+    the *support* after it are not one label.
     """
     pieces: list[str] = []
     at = 0
@@ -140,7 +140,7 @@ def key_of(name: str) -> str:
 
 
 def index_of(value: object) -> int | None:
-    """The number that a key or cell stands for: ``3``, ``"3"``, ``"Nugget 3"``, ``nugget_3``, ``#3``."""
+    """The number that a key or cell gives: ``3``, ``"3"``, ``"Nugget 3"``, ``nugget_3``, ``#3``."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

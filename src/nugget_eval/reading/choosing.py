@@ -1,4 +1,4 @@
-"""Ranked candidates → the reading: the best one, what numbered ones have in common, or a refusal."""
+"""Ranked candidates → the reading: the best, several numbered ones merged, or *ambiguous*."""
 
 from __future__ import annotations
 

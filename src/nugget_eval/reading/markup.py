@@ -178,7 +178,7 @@ def _closes(tag: _Tag, following: _Tag) -> bool:
 
 
 def _starts_anew(tag: _Tag, group: _Group, gap: str) -> bool:
-    """True where a new list begins: a wrapper opens, or prose stands between outermost elements."""
+    """True where a new list begins: a wrapper opens, or prose separates outermost elements."""
     if not group.slots:
         return False
     is_wrapper = tag.kind == "open" and tag.name in _WRAPPERS and group.depth == 0
@@ -210,7 +210,7 @@ def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: LabelWords)
 
 
 def _other(group: _Group, tag: _Tag, words: LabelWords) -> None:
-    """A tag that is no leaf: it may carry the label, or the number of what it holds."""
+    """A tag that is not a leaf: it may carry the label, or the number of what it holds."""
     if tag.kind == "close":
         group.depth = max(0, group.depth - 1)
         return

@@ -81,7 +81,7 @@ def _style(elements: list[tuple[str, str]]) -> str:
 
 
 def loose_objects(text: str, words: LabelWords) -> Iterator[Candidate]:
-    """Objects that are no valid JSON: single quotes, no quotes, trailing comma, cut off."""
+    """Objects that are not valid JSON: single quotes, no quotes, trailing comma, cut off."""
     for found in _OBJECT.finditer(text):
         if not STEM.search(found[1]):
             continue

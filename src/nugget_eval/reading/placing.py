@@ -11,7 +11,7 @@ from nugget_eval.reading.spellings import Label
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Labels in their places, and why some are missing."""
+    """One label or None per nugget, and why labels are missing."""
 
     labels: tuple[Label | None, ...]
     error_type: ErrorType | None = None

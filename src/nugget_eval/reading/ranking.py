@@ -1,7 +1,7 @@
 """Which candidate is the answer: not an example, a quotation or a draft; marked final before others.
 
 In: the candidates and the text around them. Out: the same candidates, each with ``excluded`` or a
-``rank``: 3 marked as final or in an answer element, 2 stands by itself, 1 inside a sentence.
+``rank``: 3 marked as final or in an answer element, 2 on lines of its own, 1 inside a sentence.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _AFTER = re.compile(
     r"|not\s+(?:correct|right|(?:the|my)\s+(?:final\s+)?answer))",
     re.IGNORECASE,
 )
-# An ellipsis stands for labels that are not there; what follows it has no certain place.
+# An ellipsis replaces labels; the position of what follows it is uncertain.
 _ELISION = re.compile(r"(?:^|[\s,;|\[>\"'])(?:\.{3}|…)(?=[\s,;|\]<\"']|\Z)", re.MULTILINE)
 _REVISION = re.compile(
     r"\b(?:wait|actually|however|correction|corrected|on\s+second\s+thought|let\s+me|re-?(?:check|evaluat|consider"
@@ -87,7 +87,7 @@ def _ranked(
 ) -> Candidate:
     if candidate.excluded:
         return candidate
-    # What stands before another candidate is about that one, unless both are in one enumeration.
+    # Words before the previous candidate are about that one, unless both are in one enumeration.
     floor = last.span[1] if last is not None else 0
     lead = _lead(text, candidate.span[0], _line_end(text, floor, candidate.span[0]) if last else 0)
     excluded = None if is_answer else _exclusion(text, candidate, lead)
@@ -172,7 +172,7 @@ def _last_sentence(line: str) -> str:
 
 
 def _stands_alone(text: str, span: Span) -> bool:
-    """True if nothing but marks stands on the lines of a candidate, or it follows a colon."""
+    """True if a candidate shares its lines with nothing but punctuation, or follows a colon."""
     before = text[max(0, span[0] - _REACH) : span[0]].rpartition("\n")[2].rstrip(" \t\"'`*")
     after = text[span[1] : span[1] + _REACH].partition("\n")[0].strip(" \t\"'`*.,;")
     is_led = not before.strip(_LEAD_END) or before.endswith((":", "=", "→", ">"))

@@ -44,7 +44,7 @@ def read_labels(
     case_sensitive: bool = False,
     plain_words: bool = False,
 ) -> LabelReading:
-    """The labels that ``response`` gives to ``expected_count`` nuggets.
+    """Read the labels that ``response`` gives to ``expected_count`` nuggets.
 
     ``format_type`` is the format that was asked for: of two answers that differ, the last one counts
     if it alone is in that format. ``case_sensitive`` takes lower-case labels only; ``plain_words``
@@ -63,10 +63,10 @@ def parse_labels_multi_format(
 ) -> LabelTuple:
     """``(labels, count, format_used, error_type)``: the labels of a reply in any format.
 
-    ``labels`` has one entry per nugget, or is None. A label that is missing is None in its place, but
-    only where places are certain: the reply numbers its labels, or lists one entry per nugget and some
-    of them are no labels. ``count`` is how many labels were found. ``error_type`` is None if all are
-    there; ``ErrorType`` explains the rest. Never raises.
+    ``labels`` has one entry per nugget, or is None. A missing label is None at its position, but only
+    where positions are certain: the reply numbers its labels, or lists one entry per nugget and some
+    entries are not labels. ``count`` is the number of labels found. ``error_type`` is None if none is
+    missing; ``ErrorType`` explains the other values. Never raises.
     """
     return read_labels(response, expected_count, case_sensitive=case_sensitive).as_tuple()
 
@@ -95,7 +95,7 @@ def strip_thinking_reasoning_blocks(text: str) -> str:
 def _checked(
     response: object, count: int, words: LabelWords, format_type: str | None
 ) -> LabelReading:
-    """The reading of anything: what is no reply, or too long, says so."""
+    """The reading of any object; one that is not a text, or too long, is an error with its reason."""
     if not count:
         return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
     if not isinstance(response, str) or not response.strip():
@@ -126,7 +126,7 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
 
 
 def _visible(response: str) -> tuple[str, list[int] | None]:
-    """The reply in plain characters without invisible ones, and where each stood if any is gone."""
+    """The reply in plain characters without invisible ones, and their old offsets if any is gone."""
     if response.isascii():
         return response, None
     if _INVISIBLE.search(response) is None:
@@ -136,14 +136,14 @@ def _visible(response: str) -> tuple[str, list[int] | None]:
 
 
 def _without_reasoning_fields(text: str) -> str:
-    """``text`` of equal length; ``decision="support"`` is reasoning wherever it stands."""
+    """``text`` of equal length without ``decision="support"`` and the like, which are reasoning."""
     if "=" not in text:
         return text
     return _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
 
 
 def _candidates(text: str, words: LabelWords) -> list[Candidate]:
-    """Every candidate; what stands in brackets or tags is not read again as lines."""
+    """Every candidate; text in brackets or tags is not read again as lines."""
     if not words.plain_words and STEM.search(text) is None:
         return []
     candidates = tagged(text, words)
@@ -166,7 +166,7 @@ def _ranked(text: str, words: LabelWords) -> list[Candidate]:
 
 
 def _separate(candidates: Sequence[Candidate]) -> Iterator[Span]:
-    """The places of candidates in order, without those inside another."""
+    """The spans of candidates in order, without those inside another."""
     at = 0
     for candidate in candidates:
         if candidate.span[0] >= at:
@@ -175,7 +175,7 @@ def _separate(candidates: Sequence[Candidate]) -> Iterator[Span]:
 
 
 def _menu_excluded(text: str, candidate: Candidate) -> Candidate:
-    """The labels with pipes between are in the prompt: no answer where no pipes were asked for."""
+    """Exclude the labels joined by pipes: they are in the prompt, so an echo unless asked for."""
     is_menu = candidate.format == "pipe" and text[slice(*candidate.span)].strip(" \t\"'`") == MENU
     return replace(candidate, excluded="menu") if is_menu else candidate
 
@@ -194,7 +194,7 @@ def _after_unclosed(text: str, open_at: int, words: LabelWords, count: int) -> l
 
 
 def _unescaped(text: str, words: LabelWords) -> list[Candidate]:
-    """Candidates of a reply with escaped tags or quotes; places are those of the whole."""
+    """Candidates of a reply with escaped tags or quotes; their span is the whole reply."""
     plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
     candidates = [replace(candidate, span=(0, len(text))) for candidate in _ranked(plain, words)]
     return [
@@ -227,7 +227,7 @@ def _nothing(
 
 
 def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
-    """Spans that count from the reply as it was given."""
+    """The reading with spans that count from the original reply."""
     if offsets is None:
         return reading
 

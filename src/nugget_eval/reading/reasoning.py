@@ -1,4 +1,4 @@
-"""What a judge wrote while reasoning: per nugget the quoted snippet, the rationale and its decision.
+"""A judge's written reasoning: per nugget the quoted snippet, the rationale and its decision.
 
 Only for checks and traces. A decision in the reasoning is never the answer.
 """
@@ -26,7 +26,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
 class Reasoned:
     """What the reasoning says about one nugget; a field that is not there is None.
 
-    ``number`` is the one the reply gives. ``decision`` is None also where it is no known label.
+    ``number`` is the one the reply gives. ``decision`` is None also where it is not a known label.
     """
 
     number: int | None
@@ -43,7 +43,7 @@ class Reasoned:
 def read_reasoning(response: str) -> tuple[Reasoned, ...]:
     """The reasoning about each nugget, in the order written; empty where there is none.
 
-    Reads the fields ``nugget=``, ``snippet=``, ``rationale=`` and ``decision=`` wherever they stand: a
+    Reads the fields ``nugget=``, ``snippet=``, ``rationale=`` and ``decision=`` wherever they occur: a
     small model forgets the tags around them. A new number or a field that comes again starts the next.
     """
     if not isinstance(response, str):

@@ -1,4 +1,4 @@
-"""What reading a reply gives: a label or None per nugget, and everything about how it was read."""
+"""The result of reading a reply: a label or None per nugget, and how each was read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ErrorType = Literal[
 ``count_mismatch``    more labels than nuggets, or a number that no nugget has
 ``format_error``      no answer was found
 ``ambiguous``         two answers, or two labels for one nugget, and nothing says which counts
-``unknown_label``     something else stands where a label should
+``unknown_label``     something that is not a label where a label should be
 ``incomplete_index``  a numbered answer with gaps
 ``refusal``           the model declined
 ``empty``             no text at all, or nothing but closed reasoning
@@ -59,11 +59,11 @@ LabelTuple = tuple["list[Label | None] | None", int, str, "str | None"]
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """The labels in a reply, one place per nugget, and how they were found.
+    """The labels in a reply, one entry per nugget, and how they were found.
 
     ``labels`` always has one entry per nugget; None is missing. ``error_type`` is None exactly if
-    none is missing; ``reason`` says the same in words. ``span`` is where the answer stands in the
-    reply, ``spans`` where each label stands if that is known. ``conforms`` tells whether the answer is
+    none is missing; ``reason`` says the same in words. ``span`` is the position of the answer in
+    the reply, ``spans`` that of each label if it is known. ``conforms`` tells whether the answer is
     in the format that was asked for (None if no particular one was). ``found`` counts the labels
     that the answer holds, also where they could not be placed. ``candidates`` are all the answers
     considered, each with its ``excluded`` or ``rank``.

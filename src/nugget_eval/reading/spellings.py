@@ -81,13 +81,13 @@ _PLAIN_WORDS: dict[str, Label] = {
     **dict.fromkeys(("no", "false", "none"), LABELS[2]),
 }
 _LONGEST = 80
-_EDGES = " \t\r\n\"'`*_()[]{}<>.,;:!"  # what may stand around a label and says nothing
+_EDGES = " \t\r\n\"'`*_()[]{}<>.,;:!"  # what may surround a label without meaning
 _LEADING_NEGATION = re.compile(r"[\s\"'`*_()\[\]{}<>]*[!¬~]")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN = re.compile(r"[\s_\-\u2010\u2011\u2013]+")
 _MARKS = re.compile(r"(?<=[✅✔❌✗⚠])\ufe0f?\s*(?=\w)")
 STEM = re.compile(r"upport|artial", re.IGNORECASE)
-"""Stands in every spelling, so that text without it holds no label. Found fast."""
+"""Part of every spelling: text without it holds no label."""
 
 
 def label_of(text: str, *, case_sensitive: bool = False, plain_words: bool = False) -> Label | None:

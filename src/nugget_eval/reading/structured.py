@@ -23,9 +23,9 @@ _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=Pairs)
 
 
 def decoded(text: str) -> Iterator[tuple[Any, Span]]:
-    """Every outermost JSON array or object in ``text``, with its place.
+    """Every outermost JSON array or object in ``text``, with its span.
 
-    Work is bounded by the length of the text: after too much in vain, the rest is not tried.
+    Work is bounded by the length of the text: after too many failed tries, the rest is skipped.
     """
     failed, budget = 0, _PARSED_PER_CHARACTER * len(text) + 1000
     opener = _OPENER.search(text)

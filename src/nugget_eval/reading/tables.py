@@ -47,7 +47,7 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) ->
             for name, label in zip(header, labels, strict=True)
         ]
     if known == 1 and len(labels) > 1 and labels[-1] is not None:
-        # The label of what stands before it.
+        # The label of the cells before it.
         return [Slot(labels[-1], index_of(line.cells[0]), line.span)]
     return [Slot(label, None, line.span) for label in labels]
 

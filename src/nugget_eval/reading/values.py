@@ -24,11 +24,11 @@ DEEPEST = 12
 
 
 class Pairs(list[tuple[str, Any]]):
-    """A JSON object as it is written: a key that stands twice is there twice."""
+    """A JSON object as written: a repeated key is kept twice."""
 
 
 def of_value(value: Any, span: Span, words: LabelWords, depth: int = 0) -> list[Candidate | None]:
-    """Candidates in a decoded value: itself, or what its fields hold; None is no candidate."""
+    """Candidates in a decoded value: itself, or those in its fields; None holds no label."""
     if depth > DEEPEST:
         return []
     if isinstance(value, Pairs):
@@ -86,7 +86,7 @@ def _split_number(text: str) -> tuple[int | None, str, str]:
 
 
 def _record(pairs: Pairs, words: LabelWords) -> Slot | None:
-    """``{"nugget": 1, "label": "support"}`` as a slot; None if it is no such record."""
+    """``{"nugget": 1, "label": "support"}`` as a slot; None if it is not such a record."""
     index, labels, finals, others = None, [], [], []
     for key, value in pairs:
         name = key_of(key)

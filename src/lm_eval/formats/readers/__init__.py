@@ -1,4 +1,4 @@
-"""Text → ``Reading``: what a model answered, by which rule, and where it stands in the reply.
+"""Text → ``Reading``: what a model answered, by which rule, and where in the reply.
 
 A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and ``read`` applies
 it to a reply. Readers never guess: what cannot be read says why.

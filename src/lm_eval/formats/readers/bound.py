@@ -1,6 +1,6 @@
 """A scorer spec (``choice``, ``{reader: after_last, phrase: …}``, a list) → ``BoundReader``.
 
-Everything that can be wrong with a spec is found here, before any model is asked.
+Every mistake in a spec is reported here, before any model is asked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BoundReader:
     def __call__(
         self, text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()
     ) -> Reading:
-        """What the reader makes of ``text``: an answer, or ``unreadable``, or ``ambiguous``."""
+        """The reading of ``text``: an answer, or ``unreadable``, or ``ambiguous``."""
         if self.alternatives:
             return first_settled(self.alternatives, text, labels=labels, choices=choices)
         function = READERS.get(self.name)
@@ -136,7 +136,7 @@ def _frozen(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """A reader's keyword parameters: what it wants of the question, and its options."""
+    """A reader's keyword parameters: the parts of the question it takes, and its options."""
     parameters = inspect.signature(function).parameters
     return {key: p for key, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
 

@@ -1,4 +1,4 @@
-"""A reading as the kind of answer that a format asks for: the place of a choice, a text, or an order."""
+"""Converts a reading to the kind of answer a format asks for: a choice's index, a text, or an order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def fitted(
 ) -> Reading:
     """The reading as an answer of this kind, whichever reader it comes from.
 
-    Where a choice is asked for, a text is the choice it names, or unreadable; where a text is, a place
-    is the text of that choice.
+    Where a choice is asked for, a text becomes the choice it names, or unreadable; where a text is asked
+    for, the index of a choice becomes that choice's text.
     """
     if not reading.is_answer:
         return reading

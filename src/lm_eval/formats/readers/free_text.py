@@ -168,7 +168,7 @@ def _group_number(compiled: re.Pattern[str], group: int | str | None) -> int:
 
 
 def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
-    """A reading of text as the place of the choice it names, by label or by text.
+    """A reading of text as the index of the choice it names, by label or by text.
 
     Unreadable if it names none: an answer that is not among the choices is not an answer to them.
     """

@@ -50,7 +50,7 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
 
 
 def stated(text: str, options: AnswerOptions) -> Reading:
-    """What ``choice_text`` reads in a folded text."""
+    """The reading of ``choice_text`` for folded text."""
     whole = options.whole_text(text)
     if whole.is_settled:
         return whole

@@ -11,7 +11,7 @@ from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, witho
 
 _SIGN = r"(?:(?<![\w)\]}.])[-+])?"
 _NUMBER = re.compile(
-    rf"""(?P<odd>√|\\sqrt\s?\{{?)?  # a root is no plain number
+    rf"""(?P<odd>√|\\sqrt\s?\{{?)?  # a root is not a plain number
     (?<![A-Za-z_])(?<![\d.])(?P<sign>{_SIGN})\s?[$€£¥₹]?(?<!\d\s)
     (?:
       \\[dt]?frac\{{(?P<top>-?\d{{1,300}})\}}\{{(?P<bottom>\d{{1,300}})\}}
@@ -52,7 +52,7 @@ def number(
 def numbers_in(text: str) -> list[str] | None:
     """Every number in ``text``, in plain form; None if one of them can be understood in two ways.
 
-    A range or a date (``40-42``, ``1969-07-20``) is no number.
+    A range or a date (``40-42``, ``1969-07-20``) is not a number.
     """
     values = [
         None if "-" in (match["digits"] or "") else _value(match)
@@ -127,7 +127,7 @@ def _ungrouped(digits: str) -> str | None:
 
 
 def _plain(sign: str, digits: str) -> str:
-    """Digits without zeros that say nothing, of any length."""
+    """Digits of any length without superfluous zeros."""
     whole, _, decimals = digits.partition(".")
     whole, decimals = whole.lstrip("0") or "0", decimals.rstrip("0")
     text = f"{whole}.{decimals}" if decimals else whole

@@ -1,7 +1,7 @@
-"""The labels and choice texts of one question, ready to be found at a place in a reply.
+"""The labels and choice texts of one question, compiled to be matched at a position in a reply.
 
-Every choice reader asks the same two questions of a place: does a label stand here, does a choice's
-text stand here? Both answers are a ``Reading``, and both say *ambiguous* rather than guess.
+Every choice reader asks the same two questions of a position: is there a label, is there a choice's
+text? Both answers are a ``Reading``, and both say *ambiguous* rather than guess.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lm_eval.formats.readers.text import (
     words,
 )
 
-# What may stand around a label: emphasis, quotes, brackets, LaTeX and HTML wrappers.
+# What may surround a label: emphasis, quotes, brackets, LaTeX and HTML wrappers.
 # The look-ahead makes a run of white space one step: a masked thinking block can be a long one.
 _OPEN = (
     r"(?=(?P<gap>\s+))(?P=gap)|[*_`\"'$(\[{:=~#>-]"
     r"|\\(?:boxed|fbox|text(?:bf|it|rm)?|math(?:rm|bf|it|sf))\s?\{|\\[(\[]"
     r"|<(?:b|i|u|em|strong|answer|final_answer|choice|option)>|<\|\w{1,20}\|>"
 )
-# Words that announce a label without changing what is said about it. "not" is no such word.
+# Words that announce a label without changing what is said about it, unlike "not".
 _FILLER = (
     r"(?:the|options?|choices?|answers?|letters?|labels?|number|both|either|neither|between|indeed"
     r"|definitely|clearly|certainly|therefore|thus|hence|most|likely|probably|maybe|perhaps|possibly|still|simply|just)\b"
@@ -118,10 +118,10 @@ class AnswerOptions:
     # ---------------------------------------------------------------------------------- labels
 
     def label_at(self, text: str, pos: int, *, is_start: bool = False) -> Reading:
-        """The label that stands at ``pos`` behind markup and filler words.
+        """The label at ``pos``, after markup and filler words.
 
-        ``is_start`` is for the start of a reply, where prose and numbered lists begin as well, so
-        that more must speak for a label.
+        ``is_start`` is for the start of a reply, where prose and numbered lists begin as well: a label
+        then needs more evidence.
         """
         lead = self.lead.match(text, pos)
         index = self._place(lead["label"]) if lead else None
@@ -165,15 +165,15 @@ class AnswerOptions:
         return only(same, span)
 
     def text_at(self, text: str, pos: int) -> Reading:
-        """The choice whose text stands at ``pos`` and fills the clause; the longest, if several."""
-        standing = self.texts_at(text, pos).items()
-        ended = {i: span for i, span in standing if _ends_clause(text, span[1])}
+        """The choice whose text is at ``pos`` and fills the clause; the longest, if several."""
+        at_pos = self.texts_at(text, pos).items()
+        ended = {i: span for i, span in at_pos if _ends_clause(text, span[1])}
         sizes = {i: len(key_of(self.choices[i])) for i in ended}
         best = [i for i, size in sizes.items() if size == max(sizes.values())]
         return only(best, ended[best[0]]) if best else NO_ANSWER
 
     def texts_at(self, text: str, pos: int) -> dict[int, tuple[int, int]]:
-        """The choices whose texts stand at ``pos``, and where each one does."""
+        """The choices whose texts are at ``pos``, with the span of each text."""
         here = text[pos : pos + self.window]
         starts = {i: words(here).starts_with(key_of(self.choices[i])) for i in self._near(here)}
         return {i: (pos + span[0], pos + span[1]) for i, span in starts.items() if span}
@@ -208,7 +208,7 @@ class AnswerOptions:
         return self.correction_at(text, reading.span[1]) or reading
 
     def correction_at(self, text: str, pos: int) -> Reading | None:
-        """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if it stands.
+        """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if nothing does.
 
         Ambiguous if the answer is withdrawn and nothing takes its place.
         """
@@ -306,7 +306,7 @@ class _LabelAt:
 
     @cached_property
     def _own_text(self) -> tuple[int, int] | None:
-        """Where the label's own text stands, if it follows."""
+        """The span of the label's own text, if that follows."""
         return self.options.texts_at(self.text, self._closed).get(self.place)
 
     def _own_end(self) -> int:
@@ -409,7 +409,7 @@ def _cores(labels: Sequence[str]) -> list[str]:
 
 
 def _unique(cores: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Labels that stand for one place only; a label shown twice names nothing."""
+    """Labels that occur once, with their index; a label shown twice names nothing."""
     for i, core in enumerate(cores):
         if core and cores.count(core) == 1:
             yield i, core

@@ -1,4 +1,4 @@
-"""What a reader gives back: an answer with its rule and place, or the reason there is none."""
+"""What a reader returns: an answer with its rule and span, or the reason there is none."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Reason = Literal["empty", "refused", "truncated", "ambiguous", "unreadable"]
 class Reading:
     """An answer found in a reply, or why there is none.
 
-    ``value`` is the place of the choice (int) where the reader reads choices, a list of places
-    where it reads an order, else the text. ``rule`` names what found it, ``span`` is where it
-    stands in the reply. Without an answer, ``value`` is None and ``reason`` says why.
+    ``value`` is the index of the choice for a reader of choices, a list of indices for a reader of
+    orders, else the text. ``rule`` names the rule that found it, ``span`` is its position in the
+    reply. Without an answer, ``value`` is None and ``reason`` says why.
     """
 
     value: Any
@@ -38,11 +38,11 @@ class Reading:
         return cls(None, reason=reason)
 
     def by(self, rule: str) -> Reading:
-        """The same answer under the name of ``rule``; what is unread stays as it is."""
+        """The same answer with ``rule`` as its rule; a reading without an answer is unchanged."""
         return replace(self, rule=rule) if self.is_answer else self
 
     def moved(self, offset: int) -> Reading:
-        """The same answer in a text that has ``offset`` more characters in front."""
+        """The same answer with its span moved ``offset`` characters to the right."""
         if self.span is None:
             return self
         return replace(self, span=(self.span[0] + offset, self.span[1] + offset))

@@ -1,4 +1,4 @@
-"""The whole way from a model's reply to a ``Reading``: thinking, prefix, readers, reason."""
+"""From a model's reply to a ``Reading``: thinking masked, prefix joined, readers tried in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(
     """The answer in a reply, by the first of ``readers`` that finds one, or why there is none.
 
     ``prefix`` is what the model continued (a ``gen_prefix``): it is read together with the reply,
-    but an answer must stand in the reply, and spans count from its start. ``finish`` is why the
+    but an answer must be in the reply, and spans count from its start. ``finish`` is why the
     model stopped (``stop``, ``length``, ``refused``).
     """
     masked, is_unclosed = _masked(text, prefix)
@@ -92,7 +92,7 @@ def _within_reply(reading: Reading, offset: int) -> Reading:
 
 
 def _reason(masked: str, reading: Reading, *, is_cut: bool, is_refused: bool) -> Reason:
-    """Why there is no answer. What the server or the tags say explains an empty reply as well."""
+    """Why there is no answer. The server's reason and an unclosed block also explain an empty reply."""
     visible = fold(masked)
     if is_refused:
         return "refused"

@@ -17,7 +17,7 @@ _PLAIN = {
     "、": ",",
     "【": "[",
     "】": "]",
-    # Invisible marks stand around answers in right-to-left and copied text.
+    # Invisible marks surround answers in right-to-left and copied text.
     **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff", " "),
     **dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", " "),
 }
@@ -26,7 +26,7 @@ _FOLDED_KINDS = ("<wide>", "<narrow>", "<font>", "<circle>", "<compat>", "<noBre
 
 
 class _Folding(dict[int, str]):
-    """Code point → the plain character it stands for; filled as characters are met."""
+    """Code point → its plain equivalent, filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -86,7 +86,7 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
     """A cue for ``phrase`` in any case, spacing and emphasis (``The **best answer** is``)."""
     words = [re.escape(word) for word in lowered(fold(phrase)).split()]
     if not words:
-        return re.compile(r"(?!)")  # an empty phrase stands nowhere
+        return re.compile(r"(?!)")  # an empty phrase occurs nowhere
     # Looking back from behind the first word lets the search begin with its letters.
     before = rf"(?<!\w{words[0]})" if phrase.strip()[0].isalnum() else ""
     after = r"(?!\w)" if phrase.strip()[-1].isalnum() else ""
@@ -100,7 +100,7 @@ def after_last(text: str, cue: re.Pattern[str]) -> int | None:
 
 
 def last_cue(text: str, cue: re.Pattern[str]) -> tuple[int, int] | None:
-    """Where the last ``cue`` that is followed by something stands, or None.
+    """The span of the last ``cue`` that is followed by something, or None.
 
     A cue with nothing behind it is where the model was cut off while it repeated itself.
     """
@@ -208,7 +208,7 @@ _WORD = re.compile(
     r"(?:(?<![\w)])-)?\d+(?:[.,]\d+)*(?![^\W_])"
     # scripts without spaces: every character is a word
     rf"|[{_CJK}]"
-    # accents may stand behind their letter
+    # accents may follow their letter
     rf"|[^\W_{_CJK}](?:[^\W_{_CJK}]|[\u0300-\u036f])*"
     # signs that carry meaning, as in "x < y"; emphasis, quotes and brackets do not
     r"|[^\w\s*$`\"'.,;:!?()\[\]{}–—…¡¿·-]"
@@ -234,7 +234,7 @@ def _is_article(text: str, match: re.Match[str], *, is_first: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlainWords:
-    """A text as plain words, each of which knows where it stands.
+    """A text as plain words, each with its span in the text.
 
     ``line`` holds the words with one space around each, so that a whole-word search is one
     ``str.find``: linear, whatever the text.
@@ -250,13 +250,13 @@ class PlainWords:
         return self.line[1:-1]
 
     def starts_with(self, key: str) -> tuple[int, int] | None:
-        """Where ``key`` stands in the text if the text begins with it."""
+        """The span of ``key`` in the text, if the text begins with it."""
         if not key or not self.line.startswith(f" {key} "):
             return None
         return self._span(0, len(key) + 1)
 
     def find_all(self, key: str) -> Iterator[tuple[int, int]]:
-        """Places of ``key`` in ``line``, as whole words."""
+        """Spans of ``key`` in ``line``, as whole words."""
         if not key:
             return
         needle, at = f" {key} ", -1
@@ -268,9 +268,9 @@ class PlainWords:
         last = bisect_right(self.starts, end - 1) - 1
         return self.spans[first][0], self.spans[last][1]
 
-    def span_of(self, place: tuple[int, int]) -> tuple[int, int]:
-        """Where a place in ``line`` stands in the text."""
-        return self._span(*place)
+    def span_of(self, in_line: tuple[int, int]) -> tuple[int, int]:
+        """The span in the text of a span in ``line``."""
+        return self._span(*in_line)
 
 
 @lru_cache(maxsize=4)  # as in ``fold``
