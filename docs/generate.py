@@ -142,19 +142,19 @@ def formats_table() -> str:
 
 
 FIELD_TEXT = {
-    "name": "What the format is called; a file without it is called after itself.",
+    "name": "The format's name; by default the file's name.",
     "summary": "One line for `lm-eval ls formats`. Changes no prompt and no fingerprint.",
     "version": "Raise it when you change a prompt or a reader: old scores no longer compare.",
     "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads.",
-    "answers": "What an answer is: one `choice`, a `text`, or an `order` of all choices.",
+    "answers": "The kind of answer: one `choice`, a `text`, or an `order` of all choices.",
     "instruction": "Text before the question, exactly as written: end it with `\\n`.",
     "question_prefix": "Directly before the question.",
     "strip_question": "Remove white space around the question.",
     "blank_marker": "A blank to fill, put after the question unless the question has it already.",
-    "blank_position": "`end` adds the marker; `inline` means that the question brings its own.",
+    "blank_position": "`end` adds the marker; `inline` means that the question contains one.",
     "question_choice_delimiter": "Between question and choices; `null` means `section_separator`.",
     "choices_prefix": "Directly before the first choice.",
-    "show_choices": "Whether labelled choices stand in the prompt.",
+    "show_choices": "Whether the prompt shows the labelled choices.",
     "choice_labels": "`letters`, `numbers`, `choices`, a list, or `null` (see "
     "[choice labels](#choice-labels)).",
     "choice_format": "One choice, from `{label}` and `{choice}`.",
@@ -164,7 +164,7 @@ FIELD_TEXT = {
     "section_separator": "Before the choices, `answer_instruction` and `answer_prompt`.",
     "answer_instruction": "Its own line before `answer_prompt`, such as “Think step by step.”",
     "answer_prompt": "Asks for the answer; the last line of the user's text.",
-    "gen_prefix": "The start of the answer, put into the model's mouth.",
+    "gen_prefix": "The start of the answer, prefilled for the model.",
     "target_format": "What a few-shot answer says, from `{label}` and `{answer}`.",
     "target_delimiter": "Between prompt and answer.",
     "fewshot_delimiter": "Between few-shot examples.",
@@ -226,7 +226,7 @@ SLOT_TEXT = {
     "space": "Between the parts of a prompt, and between choices.",
     "gap": "Between a choice's label and its text.",
     "casing": "How descriptors are written.",
-    "wrapper": "A label as it stands before its choice.",
+    "wrapper": "How a label is written before its choice.",
     "numbering": "The labels.",
 }
 
@@ -251,7 +251,7 @@ def _seen(text: str) -> str:
 
 def sweep_checks() -> str:
     rows = ((f"`{name}`", first_sentence(check.__doc__)) for name, check in CHECKS.items())
-    own = "It looks like none before it, neither as plain text nor in chat."
+    own = "It differs from every earlier one, both as plain text and in chat."
     numbered = ((name, re.sub(r"^\(\d\) ", "", text)) for name, text in rows)
     return table(("Reason", "A format is kept if"), [*numbered, ("`duplicate`", own)])
 
@@ -278,7 +278,7 @@ TEMPLATE_TEXT = {
     "blank_marker": "The blank.",
     "show_choices": "Whether the options are shown. If not, their texts are scored.",
     "choices_prefix": "Directly before the first option.",
-    "blank_position": "`end` adds the blank after the question; `inline`: the question has it.",
+    "blank_position": "`end` adds the blank after the question; `inline`: the question contains it.",
 }
 
 
@@ -500,7 +500,7 @@ def _described(model: type) -> dict[str, str]:
 
 
 DUMMY_TEXT = {
-    "reply": "a fixed text to generate; without it, replies follow from a hash",
+    "reply": "a fixed text to generate; without it, replies are computed from a hash",
     "seed": "another seed gives other answers",
 }
 
@@ -510,32 +510,32 @@ def dummy_arguments() -> str:
 
 
 API_TEXT = {
-    "model": "the model's name on the server; counts where `pretrained` is given too",
+    "model": "the model's name on the server; overrides `pretrained`",
     "pretrained": "the same",
     "base_url": "the full address of the endpoint, path included",
     "tokenizer": "a folder or a repository of the hub; by default the model's name",
     "tokenizer_backend": "where tokens come from: see [tokenizers](#tokenizers)",
     "truncate": "also cut prompts for generation that are sent as text to `max_length`",
     "num_concurrent": "requests in flight, or `auto`",
-    "max_retries": "sendings beyond the first",
-    "max_gen_toks": "the limit for generated tokens where a task gives none",
+    "max_retries": "attempts beyond the first",
+    "max_gen_toks": "the limit for generated tokens if a task sets none",
     "batch_size": "prompts in one request; `auto` is 1",
-    "seed": "sent along; repeats of a sampled request count up from it",
+    "seed": "sent with each request; repeats of a sampled request count up from it",
     "max_length": "prompt and answer together, in tokens",
     "add_bos_token": "put the prefix token before every prompt, once",
-    "custom_prefix_token_id": "the prefix token; by default BOS, else EOS. It also stands for an "
+    "custom_prefix_token_id": "the prefix token; by default BOS, else EOS. It also replaces an "
     "empty context",
-    "tokenized_requests": "send token ids, not text. Without meaning for chats and without a tokenizer",
-    "trust_remote_code": "let a tokenizer run code of its own",
+    "tokenized_requests": "send token ids, not text. No effect for chats or without a tokenizer",
+    "trust_remote_code": "let a tokenizer run its own code",
     "revision": "the version of a tokenizer on the hub",
     "use_fast_tokenizer": "read `tokenizer.json`; otherwise only `transformers` is tried",
     "verify_certificate": "whether the server's certificate is checked",
     "ca_cert_path": "a file with a certificate authority of your own",
-    "auth_token": "a bearer token where no key is in the environment",
+    "auth_token": "a bearer token if the environment has no key",
     "eos_string": "a text that ends generation, besides a task's own",
-    "timeout": "seconds for one attempt as a whole",
+    "timeout": "seconds for one whole attempt",
     "header": "the whole header of every request, as a mapping",
-    "top_logprobs": "how many likeliest tokens to ask for; by default all that the server tells",
+    "top_logprobs": "how many likeliest tokens to ask for; by default as many as the server returns",
 }
 
 
@@ -565,7 +565,7 @@ def file_types() -> str:
         endings = [ending for ending, of in SUFFIXES.items() if of == kind]
         options = ", ".join(code(option) for option in reader.options)
         rows.append((code(kind), ", ".join(map(code, endings)) or "–", options))
-    return table(("`dataset_path`", "File endings", "Options in `dataset_kwargs`"), rows)
+    return table(("`dataset_path`", "File extensions", "Options in `dataset_kwargs`"), rows)
 
 
 def metrics_table() -> str:
@@ -585,13 +585,13 @@ KEY_TEXT = {
     "filter_list": "Filters on replies, for a task without a format, as in EleutherAI's harness.",
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
     "cluster": "What a doc belongs to (a field, or Jinja), such as the passage that several questions "
-    "are about: standard errors then count clusters, not docs.",
+    "are about: standard errors are then over clusters, not docs.",
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
     "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",
     "dataset_kwargs": "`data_files` and options of the file type.",
     "custom_dataset": "`!function` that returns a mapping from split to rows.",
-    "training_split": "Where few-shot examples come from if nothing else is said.",
-    "validation_split": "Asked where there is no `test_split`.",
+    "training_split": "The default source of few-shot examples.",
+    "validation_split": "The split that is asked if there is no `test_split`.",
     "test_split": "The split that is asked.",
     "fewshot_split": "The split that few-shot examples are drawn from.",
     "process_docs": "`!function` that gets a split's rows and returns the rows to use.",
@@ -603,21 +603,21 @@ KEY_TEXT = {
     "use_prompt": "Not supported: a task that sets it is refused.",
     "unsafe_code": "Whether scoring executes what the model writes; it then needs "
     "`--confirm_run_unsafe_code`.",
-    "description": "Text once at the start of every prompt.",
-    "target_delimiter": "Between prompt and answer; a format brings its own.",
-    "fewshot_delimiter": "Between examples; a format brings its own.",
+    "description": "Text at the start of every prompt, before the examples.",
+    "target_delimiter": "Between prompt and answer; a format has its own.",
+    "fewshot_delimiter": "Between examples; a format has its own.",
     "fewshot_config": "`sampler` (`default` or `first_n`), `samples` (fixed examples), `split` and "
     "`process_docs`; for the examples only, `doc_to_*`, `gen_prefix` and the delimiters.",
-    "num_fewshot": "Examples before each question; `--num_fewshot` overrules it, except 0.",
+    "num_fewshot": "Examples before each question; `--num_fewshot` overrides it, except 0.",
     "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
     "normalization": "How scored choice texts are compared for the score: "
     "see [normalisations](formats.md#normalisations).",
-    "output_type": "Without a format: `multiple_choice`, `generate_until` (if nothing is said), "
+    "output_type": "Without a format: `multiple_choice`, `generate_until` (the default), "
     "`loglikelihood` or `loglikelihood_rolling`.",
-    "generation_kwargs": "Generation arguments; `--gen_kwargs` overrules them.",
+    "generation_kwargs": "Generation arguments; `--gen_kwargs` overrides them.",
     "repeats": "How many replies each doc gets. Under a format their mean is scored; without one the "
     "first, unless `filter_list` takes others.",
-    "gen_prefix": "Without a format: the start of the answer, put into the model's mouth.",
+    "gen_prefix": "Without a format: the start of the answer, prefilled for the model.",
     "metadata": "Anything; `version` goes into the results file.",
     "formats": "How to ask: see [formats](formats.md).",
     "template": "The older spelling: see [templates](templates.md).",
