@@ -50,6 +50,9 @@ if threading.current_thread() is threading.main_thread():
 # Tests of models share the machine; threads that spin while they wait slow each other down.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# Some virtual machines name instructions for half precision that end the process when they are used.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+
 Write = Callable[..., Path]
 
 
