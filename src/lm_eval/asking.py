@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.base import LM, peek
-from lm_eval.reports.progress import Progress
 from lm_eval.request_keys import RequestKeys
 from lm_eval.requests import (
     Answered,
@@ -31,6 +30,7 @@ from lm_eval.requests import (
     expected_instead,
 )
 from lm_eval.store import AnswerStore
+from lm_eval.text.progress import Progress
 from lm_eval.usage import Usage
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)

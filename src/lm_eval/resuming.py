@@ -21,10 +21,10 @@ from lm_eval.asking import AnswerCache
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.preparing import Prepared, RunOptions
-from lm_eval.reports.redact import redacted
 from lm_eval.request_keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
 from lm_eval.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
-from lm_eval.user_cache import cache_folder
+from lm_eval.text.files import cache_folder
+from lm_eval.text.secrets import redacted
 
 FORGOTTEN_AFTER_S = 30 * 24 * 3600
 """Age at which an unfinished run in the user's cache is given up."""

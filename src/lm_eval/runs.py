@@ -27,7 +27,6 @@ from lm_eval.prices import Prices, read_prices
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
 from lm_eval.reports.items import RunItems
 from lm_eval.reports.samples import written_sample
-from lm_eval.reports.secrets import hidden, hiding, secrets_in
 from lm_eval.resuming import (
     RunStore,
     model_identity,
@@ -38,6 +37,7 @@ from lm_eval.resuming import (
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.hiding import hidden, hiding, secrets_in
 
 PARTIAL_FILES = "partial files"
 SEEDS: Mapping[str, int | None] = {

@@ -17,15 +17,15 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.orders import parse_permutation
 from lm_eval.models.base import LM
 from lm_eval.preparing import RunOptions
-from lm_eval.reports.encode import task_hash
 from lm_eval.reports.prompts import write_out as print_prompts
-from lm_eval.reports.redact import is_secret_name
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import SEEDS, Outcome, Run, execute, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.encode import task_hash
+from lm_eval.text.secrets import is_secret_name
 
 REFUSED = {
     "cache_requests": "requests are built anew each time, as that takes less than reading them",

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lm_eval.errors import StoreError
-from lm_eval.reports.redact import HIDDEN, environment_secrets
 from lm_eval.requests import Answer, Reply, Score
+from lm_eval.text.secrets import HIDDEN, environment_secrets
 from lm_eval.usage import Usage
 
 APPLICATION_ID = 0x6C6D6576

@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.intervals import share_estimate
 from lm_eval.stats.numeric import Floats
+from lm_eval.text.as_dict import AsDict
 from nugget_eval import confusion as stats
 from nugget_eval.bootstrap import (
     Measured,

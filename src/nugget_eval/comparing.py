@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.sign_flips import NO_SIGN, PValue, sign_flip_p_values
+from lm_eval.text.as_dict import AsDict
 from nugget_eval.bootstrap import Measured, Resampling, measured, np, resampled_sums
 from nugget_eval.measures import known_measure
 from nugget_eval.scores import RunScores

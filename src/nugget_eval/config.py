@@ -56,7 +56,7 @@ class _Section:
 
     def __repr__(self) -> str:
         """The values, secrets hidden."""
-        from lm_eval.reports.redact import redacted
+        from lm_eval.text.secrets import redacted
 
         values = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         shown = (f"{name}={value!r}" for name, value in redacted(values).items())
@@ -242,7 +242,7 @@ class Config:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The whole config as nested mappings, secrets hidden."""
-        from lm_eval.reports.redact import redacted
+        from lm_eval.text.secrets import redacted
 
         found = {}
         for section in SECTIONS:

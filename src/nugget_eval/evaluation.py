@@ -20,9 +20,9 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.prices import Prices, read_prices
 from lm_eval.reports.forecasts import Forecast
-from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.request_keys import digest_of
 from lm_eval.resuming import RunStore, model_identity, opened_cache, opened_run_store
+from lm_eval.text.hiding import hiding, secrets_in
 from nugget_eval.agreement import (
     Agreement,
     RaterAgreement,

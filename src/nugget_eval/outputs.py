@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import lm_eval
-from lm_eval.as_dict import plain
-from lm_eval.reports.names import unique_name
-from lm_eval.reports.redact import redacted
-from lm_eval.user_cache import write_whole
+from lm_eval.text.as_dict import plain
+from lm_eval.text.files import write_whole
+from lm_eval.text.names import unique_name
+from lm_eval.text.secrets import redacted
 from nugget_eval.calls import JudgeCaller
 from nugget_eval.evaluation import Evaluation
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY

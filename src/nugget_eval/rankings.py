@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
+from lm_eval.text.as_dict import AsDict
 from nugget_eval.bootstrap import (
     Measured,
     Resampling,

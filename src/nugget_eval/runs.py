@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lm_eval.errors import DataError, OutputError, listing
-from lm_eval.user_cache import replacing
+from lm_eval.text.files import replacing
 from nugget_eval.reading import Label
 from nugget_eval.records import (
     Answer,

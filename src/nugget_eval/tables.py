@@ -1,17 +1,17 @@
 """Scores and agreement → tables for people.
 
 Names of runs and topics are data: they go through ``visible`` and are never read as markup. Print a
-table with a console of ``lm_eval.reports.terminal``, or take its ``markdown()``.
+table with a console of ``lm_eval.text.terminal``, or take its ``markdown()``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.table import bounds, interval, number, p_value, percent, with_interval
-from lm_eval.reports.terminal import visible
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable
+from lm_eval.text.terminal import visible
 from nugget_eval.agreement import Agreement, RaterAgreement
 from nugget_eval.comparing import RunDifference, RunRanking
 from nugget_eval.measures import MEASURES, known_measure

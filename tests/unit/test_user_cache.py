@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval.user_cache import replacing, write_whole
+from lm_eval.text.files import replacing, write_whole
 
 
 def test_a_file_and_its_folders_are_written(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lm_eval.lab.compared import ComparisonReport
 from lm_eval.lab.comparing import Options
 from lm_eval.lab.comparing import compare as compared
 from lm_eval.lab.stored import open_runs
-from lm_eval.user_cache import write_whole
+from lm_eval.text.files import write_whole
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 WRITTEN = (".json", ".md")
@@ -24,7 +24,7 @@ def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
     from lm_eval.lab.pictures import show_scores, write_plots
     from lm_eval.lab.tables import print_comparison
-    from lm_eval.reports.terminal import console, print_written
+    from lm_eval.text.terminal import console, print_written
 
     _check(args)
     measurements, notes = chosen(open_runs(args.runs), choice_of(args))
@@ -72,7 +72,7 @@ def options_of(args: argparse.Namespace) -> Options:
 def write(found: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
     """Write the comparison as JSON or Markdown, by the file's suffix."""
     from lm_eval.lab.tables import comparison_markdown
-    from lm_eval.reports.encode import to_json
+    from lm_eval.text.encode import to_json
 
     text = (
         comparison_markdown(found, flips=flips)

@@ -10,9 +10,9 @@ from lm_eval.errors import OutputError, UsageError
 from lm_eval.lab.chosen import one_run
 from lm_eval.lab.diff import diff_runs
 from lm_eval.lab.diff_report import print_diff
-from lm_eval.reports.encode import to_json
-from lm_eval.reports.terminal import console, print_written
-from lm_eval.user_cache import write_whole
+from lm_eval.text.encode import to_json
+from lm_eval.text.files import write_whole
+from lm_eval.text.terminal import console, print_written
 
 
 def diff(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import textwrap
 from collections.abc import Sequence
 
-from lm_eval.reports.terminal import visible
+from lm_eval.text.terminal import visible
 
 MANY_ROWS = 500
 LEAST_WIDTH = 20
@@ -71,7 +71,7 @@ def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from lm_eval.reports.terminal import console
+    from lm_eval.text.terminal import console
 
     screen = console()
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]

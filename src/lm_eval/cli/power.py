@@ -11,12 +11,12 @@ from pathlib import Path
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import PowerPlan, plan
 from lm_eval.lab.power_rows import Assumptions, Exact, PowerRow, Question
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.terminal import console, print_written, visible
 from lm_eval.stats.numeric import require
 from lm_eval.stats.power import total_variance, variance_of_difference
-from lm_eval.user_cache import write_whole
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.files import write_whole
+from lm_eval.text.terminal import console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
 MOST_COMPARISONS = 1_000_000

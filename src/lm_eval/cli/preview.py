@@ -20,8 +20,6 @@ from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
 from lm_eval.reordering import build_ordered
 from lm_eval.reports.prompts import prompt_lines
-from lm_eval.reports.secrets import hiding, secrets_in
-from lm_eval.reports.terminal import visible
 from lm_eval.requests import (
     DocRequests,
     PromptOptions,
@@ -33,6 +31,8 @@ from lm_eval.requests import (
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.hiding import hiding, secrets_in
+from lm_eval.text.terminal import visible
 from lm_eval.token_borders import (
     CHECKED_DOCS,
     Decode,

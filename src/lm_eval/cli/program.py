@@ -187,8 +187,8 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def _fail(name: str, message: str, *, code: int = 1) -> int:
-    from lm_eval.reports.redact import redacted_text
-    from lm_eval.reports.terminal import visible
+    from lm_eval.text.secrets import redacted_text
+    from lm_eval.text.terminal import visible
 
     print(f"{name}: error: {visible(redacted_text(message), keep=chr(10))}", file=sys.stderr)
     return code
@@ -199,8 +199,8 @@ def _warning_printer(name: str) -> Any:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        from lm_eval.reports.redact import redacted_text
-        from lm_eval.reports.terminal import visible
+        from lm_eval.text.secrets import redacted_text
+        from lm_eval.text.terminal import visible
 
         text = redacted_text(str(message))
         if text not in seen:

@@ -19,9 +19,9 @@ from lm_eval.lab.reader_spec import given_reader, reader_words
 from lm_eval.lab.reread import rereadable, rereads
 from lm_eval.lab.reread_items import ReadAgain
 from lm_eval.lab.reread_report import print_reread
-from lm_eval.reports.encode import to_json
-from lm_eval.reports.terminal import console, print_written
-from lm_eval.user_cache import replacing
+from lm_eval.text.encode import to_json
+from lm_eval.text.files import replacing
+from lm_eval.text.terminal import console, print_written
 
 Sink = Callable[[dict[str, Any]], None]
 Report = Callable[[], None]

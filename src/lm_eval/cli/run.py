@@ -21,18 +21,18 @@ from lm_eval.formats.orders import parse_permutation
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
-from lm_eval.reports.encode import to_json
 from lm_eval.reports.prompts import write_out
-from lm_eval.reports.redact import is_secret_name, redacted_text
-from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.reports.table import print_costs, print_results
-from lm_eval.reports.terminal import console, visible
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.runs import Outcome, Run, execute, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.encode import to_json
+from lm_eval.text.hiding import hiding, secrets_in
+from lm_eval.text.secrets import is_secret_name, redacted_text
+from lm_eval.text.terminal import console, visible
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,10 +17,10 @@ from lm_eval.lab.sweep_plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
-from lm_eval.reports.secrets import hiding, secrets_in
 from lm_eval.runs import Run
 from lm_eval.tasks.loader import split_selector
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.hiding import hiding, secrets_in
 from lm_eval.usage import Estimated, Usage
 
 
@@ -113,7 +113,7 @@ def swept(ready: Setup, run: Run) -> Sweep:
 def show(result: Sweep, plots: str | None) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
     from lm_eval.lab.sweep_tables import print_sweep
-    from lm_eval.reports.terminal import console
+    from lm_eval.text.terminal import console
 
     print_sweep(result, console())
     titles = {
@@ -137,7 +137,7 @@ def show(result: Sweep, plots: str | None) -> None:
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
     from lm_eval.reports.forecasts import print_forecasts
-    from lm_eval.reports.terminal import console
+    from lm_eval.text.terminal import console
 
     forecasts = []
     for prepared in ready:

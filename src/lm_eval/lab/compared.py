@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.intervals import Estimate
 from lm_eval.stats.paired import Paired
+from lm_eval.text.as_dict import AsDict
 
 if TYPE_CHECKING:
     from lm_eval.stats.components import Components

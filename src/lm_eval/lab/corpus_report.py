@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from lm_eval.lab.excerpts import quoted
 from lm_eval.lab.odd_answers import OddAnswer
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph
-from lm_eval.reports.terminal import visible
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

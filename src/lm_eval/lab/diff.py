@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.as_dict import plain
 from lm_eval.errors import ComparisonError, MissingExtraError, listing
 from lm_eval.lab.chosen import check_names, chosen_names, format_name
 from lm_eval.lab.diff_facts import FactDiff, result_findings, run_findings
@@ -20,6 +19,7 @@ from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
+from lm_eval.text.as_dict import plain
 
 Parts = dict[str, float]
 """``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → what of the difference is theirs."""

@@ -18,7 +18,7 @@ from lm_eval.formats.compile import compile_format
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reader_spec import reader_words
 from lm_eval.lab.stored import PLAIN, StoredRun
-from lm_eval.reports.redact import redacted
+from lm_eval.text.secrets import redacted
 
 TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")
 ABSENT = "not given"

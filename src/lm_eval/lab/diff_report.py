@@ -11,11 +11,11 @@ from lm_eval.lab.diff_facts import in_order
 from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread_report import difference_words
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import p_value, signed, value_of, with_interval
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,8 +12,8 @@ from lm_eval.lab.diff_facts import FactDiff, in_order
 from lm_eval.lab.diff_items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.excerpts import at_place, first_difference, quoted
 from lm_eval.reports.table import number, p_equals, percent, signed
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
+from lm_eval.text.terminal import visible
 
 MOST_CHANGES = 4
 LONG_FIELD = 50

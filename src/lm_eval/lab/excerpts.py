@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from lm_eval.reports.terminal import ELLIPSIS, visible
+from lm_eval.text.terminal import ELLIPSIS, visible
 
 AROUND = 36
 """Characters kept on either side of what is marked."""

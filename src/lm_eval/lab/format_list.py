@@ -18,7 +18,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
 from lm_eval.lab.grammar import DEFAULT_SEED, MOST_CHOICES, SampledFormat, SampledFormats
 from lm_eval.registry import FORMATS
-from lm_eval.user_cache import write_whole
+from lm_eval.text.files import write_whole
 
 _HEAD = {
     "layout": "{count} formats that ask what {base} asks, in the same words; only the layout differs.",

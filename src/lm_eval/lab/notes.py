@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Comparison, Pair
 from lm_eval.lab.phrases import items, p_words
 from lm_eval.reports.table import number
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.intervals import Estimate
+from lm_eval.text.terminal import visible
 
 SMALL_N = 300
 """Below this many items the probability that one row is truly better is shown as well."""

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import yaml
 
-from lm_eval.as_dict import AsDict
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 from lm_eval.lab.reread_items import in_words
 from lm_eval.scoring.answers import same_answer
+from lm_eval.text.as_dict import AsDict
 
 Outcome = Literal["as expected", "otherwise", "not read"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lm_eval.lab.compared import Comparison, ComparisonReport
 from lm_eval.lab.plots import Plot, ScoresPlot, flips_plot, save_all, scores_plot, spread_plot
 from lm_eval.lab.words import title
-from lm_eval.reports.names import unique_name
+from lm_eval.text.names import unique_name
 
 if TYPE_CHECKING:
     from rich.console import Console

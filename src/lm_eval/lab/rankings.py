@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from lm_eval.lab.compared import Ranking
 from lm_eval.lab.phrases import chance
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable
 from lm_eval.reports.table import number, with_interval
-from lm_eval.reports.terminal import visible
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable
+from lm_eval.text.terminal import visible
 
 ALIKE = 0.1
 """Rankings count as alike if they agree across formats almost as well as on two halves of the items."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from lm_eval.as_dict import AsDict
 from lm_eval.errors import ComparisonError, listing
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.chosen import chosen_names
@@ -24,6 +23,7 @@ from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
+from lm_eval.text.as_dict import AsDict
 
 NOT_READ = "not read: "
 """The prefix of a reason among rules."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from lm_eval.as_dict import AsDict
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.stored import StoredRun
+from lm_eval.text.as_dict import AsDict
 
 
 @dataclass(frozen=True)

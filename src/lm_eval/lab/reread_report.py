@@ -9,11 +9,11 @@ from lm_eval.lab.excerpts import marked, quoted
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread import NOT_READ, Reread, Side
 from lm_eval.lab.reread_items import ReadAgain, Verdict
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import NOTHING, interval, number, p_equals, percent, signed
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import Paired
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

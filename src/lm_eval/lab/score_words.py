@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lm_eval.lab.compared import Comparison
 from lm_eval.lab.phrases import NAMED, clipped, ends, items, joined, size, unread
-from lm_eval.reports.terminal import visible
+from lm_eval.text.terminal import visible
 
 WIDE = 0.8
 """An interval that covers so much of the scale says no more than that nothing is known."""

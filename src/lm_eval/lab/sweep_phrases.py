@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.reports.table import number, percent
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
+from lm_eval.text.terminal import visible
 
 
 def name_of(plan: Plan, row: int) -> str:

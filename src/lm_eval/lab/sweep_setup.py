@@ -26,11 +26,11 @@ from lm_eval.lab.sweep_request import check_items, parse_budget
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
 from lm_eval.preparing import doc_ids
-from lm_eval.reports.encode import to_json
-from lm_eval.reports.names import safe_model_name, safe_task_name
 from lm_eval.runs import Run
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.user_cache import cache_folder
+from lm_eval.text.encode import to_json
+from lm_eval.text.files import cache_folder
+from lm_eval.text.names import safe_model_name, safe_task_name
 
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]

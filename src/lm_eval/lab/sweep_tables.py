@@ -14,10 +14,10 @@ from lm_eval.lab.sweep import PartialSweep, Sweep
 from lm_eval.lab.sweep_search import Extreme, SearchResult
 from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.lab.sweep_words import sentences, title
-from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.table import interval, number
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

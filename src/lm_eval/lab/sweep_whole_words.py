@@ -12,8 +12,8 @@ from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.lab.sweep_phrases import between, ends, name_of, share, unread_words
 from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.reports.table import number
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.slots import SlotEffect
+from lm_eval.text.terminal import visible
 
 CLEAR_BEST = 0.5
 ALL_SHOWN = 10

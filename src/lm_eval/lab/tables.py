@@ -26,8 +26,6 @@ from lm_eval.lab.rankings import (
     ranking_title,
 )
 from lm_eval.lab.words import sentences, title
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.costs import count, duration, tokens
 from lm_eval.reports.table import (
     bounds,
@@ -38,7 +36,9 @@ from lm_eval.reports.table import (
     value_of,
     with_interval,
 )
-from lm_eval.reports.terminal import visible
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

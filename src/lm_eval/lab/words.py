@@ -32,9 +32,9 @@ from lm_eval.lab.phrases import (
     size,
 )
 from lm_eval.lab.score_words import score_words, unread_words
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.paired import MCNEMAR
 from lm_eval.stats.power import can_find, items_needed, variance_of_difference
+from lm_eval.text.terminal import visible
 
 _TARGETS = (0.1, 0.05, 0.02, 0.01)
 

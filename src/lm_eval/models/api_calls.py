@@ -18,8 +18,8 @@ from lm_eval.models.api_scoring import Ability, PromptSpan, Score, ServerScorer,
 from lm_eval.models.api_sending import Sender
 from lm_eval.models.api_settings import ServerModel
 from lm_eval.models.sampling import cut_at_stop
-from lm_eval.reports.redact import shown_address
 from lm_eval.requests import Reply
+from lm_eval.text.secrets import shown_address
 
 T = TypeVar("T")
 _SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)

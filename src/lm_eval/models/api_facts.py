@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lm_eval.models import api_settings as settings
 from lm_eval.models.api_tokens import ServerTokens
-from lm_eval.reports.redact import shown_address
+from lm_eval.text.secrets import shown_address
 
 _HOW_FAST = (
     *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),

@@ -16,7 +16,7 @@ from lm_eval.models.api_sending import decoded, encoded
 from lm_eval.models.api_settings import ServerModel, TokenizerSettings, server_root
 from lm_eval.models.api_tokenizer_files import load_files, load_tiktoken
 from lm_eval.models.api_tokenizers import RemoteTokenizer, Server, ServerTokenizer
-from lm_eval.reports.redact import shown_address
+from lm_eval.text.secrets import shown_address
 
 _ABSENT = (400, 404, 405, 415, 422, 500, 501)
 _AT_A_TIME = 16

@@ -20,7 +20,7 @@ from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestEr
 from lm_eval.models.api_replies import shown, tokens_used
 from lm_eval.models.api_settings import SendingSettings, ServerModel, full_address
 from lm_eval.models.api_tokenizers import INSTALL_EXTRA, valid_text
-from lm_eval.reports import redact
+from lm_eval.text import secrets as redact
 from lm_eval.usage import Usage
 
 if TYPE_CHECKING:

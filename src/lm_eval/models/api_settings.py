@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
-from lm_eval.reports.redact import is_header_name, is_secret_name, shown_address
+from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.api_replies import NextTokens

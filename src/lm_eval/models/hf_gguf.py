@@ -17,7 +17,7 @@ from typing import Any
 
 from lm_eval.models.hf_sources import ModelSource
 from lm_eval.models.local_options import file_digest
-from lm_eval.user_cache import cache_folder
+from lm_eval.text.files import cache_folder
 
 LARGEST_KEPT = 2**30
 """Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""

@@ -14,12 +14,12 @@ from typing import Any
 import lm_eval
 from lm_eval.prices import Prices
 from lm_eval.reports.costs import accounting
-from lm_eval.reports.encode import text_hash
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
-from lm_eval.reports.names import safe_model_name
-from lm_eval.reports.redact import redacted
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate
+from lm_eval.text.encode import text_hash
+from lm_eval.text.names import safe_model_name
+from lm_eval.text.secrets import redacted
 
 NOT_AVAILABLE = "N/A"
 """Written for a standard error that does not exist, and for a group's version that is not given,

@@ -19,7 +19,8 @@ from typing import IO, Any
 
 from lm_eval.errors import OutputError
 from lm_eval.reports.contents import RunInfo, results_dict
-from lm_eval.reports.encode import (
+from lm_eval.scoring.columns import order_of
+from lm_eval.text.encode import (
     doc_hash,
     prompt_hash,
     sample_hashes,
@@ -27,11 +28,10 @@ from lm_eval.reports.encode import (
     task_hash,
     to_json,
 )
-from lm_eval.reports.names import safe_model_name, safe_task_name, unique_name
-from lm_eval.reports.redact import HIDDEN, environment_secrets, redacted_text
-from lm_eval.reports.terminal import visible
-from lm_eval.scoring.columns import order_of
-from lm_eval.user_cache import PARTIAL, rename, sync, write_whole
+from lm_eval.text.files import PARTIAL, rename, sync, write_whole
+from lm_eval.text.names import safe_model_name, safe_task_name, unique_name
+from lm_eval.text.secrets import HIDDEN, environment_secrets, redacted_text
+from lm_eval.text.terminal import visible
 
 __all__ = [
     "ResultWriter",

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lm_eval.reports.encode import doc_hash, text_hash
 from lm_eval.scoring.columns import order_of
+from lm_eval.text.encode import doc_hash, text_hash
 
 KEY_DIGITS = 16
 """Hex digits of a hash that tell docs apart."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.table import number, with_interval
-from lm_eval.reports.terminal import visible
 from lm_eval.scoring.choice_order import ChoiceOrder, Shares
 from lm_eval.scoring.results import TaskResult
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lm_eval.formats.assemble import Chat, Context
-from lm_eval.reports.terminal import visible
+from lm_eval.text.terminal import visible
 
 RULE = "─" * 78
 

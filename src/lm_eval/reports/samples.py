@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.assemble import Context
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.reports.encode import doc_hash, prompt_hash, target_hash
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.harness_task import FilteredDoc
 from lm_eval.scoring.metrics import is_right
 from lm_eval.scoring.orders import InOrder
 from lm_eval.scoring.outcomes import TextOutcome
 from lm_eval.scoring.score import ScoredDoc
+from lm_eval.text.encode import doc_hash, prompt_hash, target_hash
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask

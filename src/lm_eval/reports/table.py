@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lm_eval.prices import Prices
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph, markdown
 from lm_eval.reports.costs import cost_table
-from lm_eval.reports.terminal import visible
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.intervals import Estimate
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -10,12 +10,12 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.clusters import cluster_codes
 from lm_eval.stats.intervals import Estimate, bare
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import ArrayLike, Floats, special
 from lm_eval.stats.student import check_confidence
+from lm_eval.text.as_dict import AsDict
 
 
 @dataclass(frozen=True, slots=True)

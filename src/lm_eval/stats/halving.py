@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lm_eval.as_dict import AsDict
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, mean_estimate
 from lm_eval.stats.numeric import ArrayLike, Floats
+from lm_eval.text.as_dict import AsDict
 
 Ask = Callable[[Sequence[int], Sequence[int]], ArrayLike]
 """Scores of some formats on some items, as an array formats × items."""

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.matrices import is_binary
 from lm_eval.stats.numeric import ArrayLike, Floats, np, special
+from lm_eval.text.as_dict import AsDict
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

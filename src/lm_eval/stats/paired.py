@@ -13,7 +13,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.clusters import (
     cluster_codes,
     cluster_sums,
@@ -32,6 +31,7 @@ from lm_eval.stats.sign_flips import (
     pair_sign_flip_p_values,
     sign_flip_p_values,
 )
+from lm_eval.text.as_dict import AsDict
 
 MCNEMAR = "exact McNemar"
 

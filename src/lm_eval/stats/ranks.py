@@ -11,13 +11,13 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.halves import DEFAULT_SPLITS, half_means
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, np
 from lm_eval.stats.resampling import resampled_sums
+from lm_eval.text.as_dict import AsDict
 
 DEFAULT_MARGIN = 0.02
 OUTER_SHARE = 0.2

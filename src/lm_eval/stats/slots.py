@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
+from lm_eval.text.as_dict import AsDict
 
 DEFAULT_PERMUTATIONS = 5000
 _TIE = 1e-12

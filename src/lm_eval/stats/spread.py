@@ -13,7 +13,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from lm_eval.as_dict import AsDict
 from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread, tops
 from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import is_share, score_matrix, unit_sums
@@ -21,6 +20,7 @@ from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints, special
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread_null import TIE, noise_floor
 from lm_eval.stats.student import t_quantile
+from lm_eval.text.as_dict import AsDict
 
 DEFAULT_RESAMPLES = 10_000
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning
-from lm_eval.user_cache import cache_folder
+from lm_eval.text.files import cache_folder
 
 FileKind = Literal["task", "group"]
 Stamp = tuple[int, int]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from lm_eval.errors import UsageError
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable
-from lm_eval.reports.terminal import console, visible
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable
+from lm_eval.text.terminal import console, visible
 from nugget_eval.calls import JudgeCaller
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from lm_eval.cli.program import logging_from
 from lm_eval.errors import LmEvalWarning
-from lm_eval.reports.cells import Cells
-from lm_eval.reports.columns import Column, FittingTable, Paragraph
 from lm_eval.reports.costs import amount, cost_digits, count, duration, tokens
 from lm_eval.reports.forecasts import print_forecasts
-from lm_eval.reports.secrets import hidden, secrets_in
 from lm_eval.reports.table import percent
-from lm_eval.reports.terminal import console, print_written, visible
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.hiding import hidden, secrets_in
+from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.bootstrap import require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config

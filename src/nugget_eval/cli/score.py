@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import DataError, OutputError
-from lm_eval.reports.columns import Paragraph
-from lm_eval.reports.terminal import console, print_written, visible
-from lm_eval.user_cache import write_whole
+from lm_eval.text.columns import Paragraph
+from lm_eval.text.files import write_whole
+from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.agreement import AlignedLabels, agreement, align_labels, rater_agreement
 from nugget_eval.bootstrap import Resampling
 from nugget_eval.cli.commands import config_of

@@ -21,8 +21,8 @@ from lm_eval.lab.compared import (
     Pair,
 )
 from lm_eval.lab.comparing import Options, compare
-from lm_eval.reports.encode import to_json
 from lm_eval.stats.paired import paired
+from lm_eval.text.encode import to_json
 
 
 def block_of(case: str) -> Comparison:

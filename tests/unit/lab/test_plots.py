@@ -18,9 +18,9 @@ from lm_eval.errors import OutputError, UsageError
 from lm_eval.lab.plots import Plot, flips_plot, scores_plot, spread_plot
 from lm_eval.lab.plots.spread import p_text
 from lm_eval.lab.plots.text import ticks
-from lm_eval.reports.terminal import visible
 from lm_eval.stats.intervals import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
+from lm_eval.text.terminal import visible
 
 LABELS = ["mcqa", "cloze", "cot"]
 ROWS = [

@@ -8,9 +8,9 @@ import pytest
 from report_cases import CLOZE, COT, COUNTED, GROUPS, PRICES, RESULTS, result
 
 from lm_eval.reports.contents import RunInfo, results_dict
-from lm_eval.reports.encode import text_hash, to_json
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.intervals import mean_estimate, share_estimate
+from lm_eval.text.encode import text_hash, to_json
 
 RUN = RunInfo(
     model="gguf",

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from lm_eval.reports import progress
-from lm_eval.reports.progress import Progress, State
+from lm_eval.text import progress
+from lm_eval.text.progress import Progress, State
 
 
 @pytest.fixture(autouse=True)

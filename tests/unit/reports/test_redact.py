@@ -2,7 +2,7 @@
 
 import pytest
 
-from lm_eval.reports.redact import environment_secrets, is_secret_name, redacted, redacted_text
+from lm_eval.text.secrets import environment_secrets, is_secret_name, redacted, redacted_text
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.reports import terminal
-from lm_eval.reports.terminal import console, err_console, visible
+from lm_eval.text import terminal
+from lm_eval.text.terminal import console, err_console, visible
 
 ANY_TEXT = st.text(st.characters(codec=None))
 ZERO_WIDTH = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\xad"

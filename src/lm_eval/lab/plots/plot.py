@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
-from lm_eval.reports.terminal import visible
+from lm_eval.text.terminal import visible
 
 SUFFIXES = (".svg", ".png")
 LABEL_CHARS = 40

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
-from lm_eval.reports.terminal import ELLIPSIS
+from lm_eval.text.terminal import ELLIPSIS
 
 
 @dataclass(frozen=True, slots=True)

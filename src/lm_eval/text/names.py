@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from lm_eval.reports.encode import text_hash
+from lm_eval.text.encode import text_hash
 
 # The characters that EleutherAI's harness replaces, and those that no file name can hold.
 _UNSAFE_IN_MODEL = re.compile(r'["<>:/|\\?*\[\]\x00-\x1f\x7f\ud800-\udfff]+')

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from lm_eval.reports.terminal import err_console, is_terminal, visible
+from lm_eval.text.terminal import err_console, is_terminal, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

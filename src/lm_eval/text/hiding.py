@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lm_eval.errors import LmEvalError, UsageError
-from lm_eval.reports.redact import (
+from lm_eval.text.secrets import (
     HIDDEN,
     is_header_name,
     is_searchable,

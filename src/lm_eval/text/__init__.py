@@ -1,0 +1,1 @@
+"""Text for people and files: the terminal, progress, secrets, JSON, names, and files written whole."""
