@@ -29,9 +29,9 @@ from lm_eval.requests import (
     RollingRequest,
     expected_instead,
 )
+from lm_eval.requests.usage import Usage
 from lm_eval.store import AnswerStore
 from lm_eval.text.progress import Progress
-from lm_eval.usage import Usage
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)
 

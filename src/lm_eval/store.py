@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import StoreError
 from lm_eval.requests import Answer, Reply, Score
+from lm_eval.requests.usage import Usage
 from lm_eval.text.secrets import HIDDEN, environment_secrets
-from lm_eval.usage import Usage
 
 APPLICATION_ID = 0x6C6D6576
 """Stands in the file's header: an SQLite file without it is somebody else's."""

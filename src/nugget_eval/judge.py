@@ -17,8 +17,8 @@ from lm_eval.errors import LmEvalWarning, RequestError
 from lm_eval.formats.assemble import Turn
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
+from lm_eval.requests.usage import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
-from lm_eval.usage import Estimated, Usage
 from nugget_eval.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.config import Config
 from nugget_eval.items import Item

@@ -17,11 +17,11 @@ from typing import Any
 
 from lm_eval.backends import opened_model
 from lm_eval.errors import DataError
+from lm_eval.requests.usage import Usage
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue
 from lm_eval.text.as_dict import AsDict, plain
 from lm_eval.text.hiding import hiding, secrets_in
-from lm_eval.usage import Usage
 from nugget_eval.agreement import Agreement, agreement
 from nugget_eval.bootstrap import Measured, Resampling, np
 from nugget_eval.comparing import tested_over_topics

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import lm_eval
 from lm_eval.errors import StoreError
 from lm_eval.requests import Reply
+from lm_eval.requests.usage import Usage
 from lm_eval.store import AnswerStore, StoreInUseError, decode, encode
-from lm_eval.usage import Usage
 
 COUNT = 300
 

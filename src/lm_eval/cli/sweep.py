@@ -17,11 +17,11 @@ from lm_eval.lab.sweep_plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.preparing import check_samples
 from lm_eval.reports.forecasts import Forecast
+from lm_eval.requests.usage import Estimated, Usage
 from lm_eval.runs import Run
 from lm_eval.tasks.loader import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.hiding import hiding, secrets_in
-from lm_eval.usage import Estimated, Usage
 
 
 def sweep(args: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from lm_eval.errors import (
     listing,
     nearest,
 )
-from lm_eval.formats.format_fields import FORMAT_FIELDS, check_format, checked_field
+from lm_eval.formats.fields import FORMAT_FIELDS, check_format, checked_field
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import FORMATS
 

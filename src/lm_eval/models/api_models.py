@@ -31,7 +31,7 @@ from lm_eval.requests import (
     Request,
     RollingRequest,
 )
-from lm_eval.usage import Estimated, Usage
+from lm_eval.requests.usage import Estimated, Usage
 
 if TYPE_CHECKING:
     from lm_eval.models.transport import Transport

@@ -20,8 +20,8 @@ from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestEr
 from lm_eval.models.api_replies import shown, tokens_used
 from lm_eval.models.api_settings import SendingSettings, ServerModel, full_address
 from lm_eval.models.api_tokenizers import INSTALL_EXTRA, valid_text
+from lm_eval.requests.usage import Usage
 from lm_eval.text import secrets as redact
-from lm_eval.usage import Usage
 
 if TYPE_CHECKING:
     from lm_eval.models.transport import Received, Transport

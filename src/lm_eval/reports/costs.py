@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from lm_eval.prices import Prices
+from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable
 from lm_eval.text.terminal import visible
-from lm_eval.usage import Usage
 
 TOTAL = "total"
 _MOVABLE = ("retries", "cached", "missing", "time")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from lm_eval.prices import Prices
 from lm_eval.reports.costs import TOTAL, amount, cost_digits, count
+from lm_eval.requests.usage import Estimated, Usage
 from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible
-from lm_eval.usage import Estimated, Usage
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
+from lm_eval.requests.usage import Usage
 from lm_eval.scoring.choice_order import ChoiceOrder
 from lm_eval.stats.intervals import Estimate
-from lm_eval.usage import Usage
 
 
 @dataclass

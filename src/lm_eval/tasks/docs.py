@@ -26,7 +26,7 @@ from lm_eval.errors import (
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
 from lm_eval.tasks.harness import media_of
-from lm_eval.tasks.overridable import HarnessMethods
+from lm_eval.tasks.methods import HarnessMethods
 
 Doc = Mapping[str, Any]
 

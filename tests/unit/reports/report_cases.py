@@ -5,9 +5,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lm_eval.prices import Prices
+from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.intervals import mean_estimate, pooled_estimate, share_estimate
-from lm_eval.usage import Usage
 
 
 def result(name="demo_mcq", right=31, n=60, **changes):
