@@ -163,7 +163,7 @@ def plain(url: str, sent: Sequence[bytes], connections: int) -> int:
 def engine(url: str, sent: Sequence[bytes], connections: int) -> int:
     import orjson
 
-    from lm_eval.models.transport import Transport, TransportOptions
+    from lm_eval.models.http.transport import Transport, TransportOptions
 
     transport = Transport(TransportOptions(num_concurrent=connections))
 

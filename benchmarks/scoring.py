@@ -95,8 +95,8 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 
 
 def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
-    from lm_eval.models.hf_forward import PlainScorer
-    from lm_eval.models.hf_scoring import TreeScorer
+    from lm_eval.models.hf.forward import PlainScorer
+    from lm_eval.models.hf.tree_scoring import TreeScorer
 
     model, spans = _prepare(folder, pairs)
     plain = PlainScorer(model, batch_size=1).score
@@ -111,7 +111,7 @@ def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, f
 
 
 def run_plain(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
-    from lm_eval.models.hf_forward import PlainScorer
+    from lm_eval.models.hf.forward import PlainScorer
 
     model, spans = _prepare(folder, pairs)
     scorer = PlainScorer(model, batch_size=args.batch)
@@ -121,7 +121,7 @@ def run_plain(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, 
 
 def run_peer(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
     from lm_eval.api.instance import Instance
-    from lm_eval.models.huggingface import HFLM
+    from lm_eval.models.hf.model import HFLM
 
     lm = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=args.batch)
     tokens = 0
@@ -147,7 +147,7 @@ def _prepare(folder: str, pairs: Pairs) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from lm_eval.models.token_tree import Span
+    from lm_eval.models.tree.tokens import Span
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -197,8 +197,8 @@ def spawn(python: str, options: Sequence[str], *, ours: bool) -> dict[str, float
 def default_model() -> str:
     """The folder of SmolLM2, converted where it is not yet."""
     sys.path.insert(0, str(SOURCE))
-    from lm_eval.models.embedded import default_weights
-    from lm_eval.models.hf_loading import LoadOptions, load
+    from lm_eval.models.gguf.embedded import default_weights
+    from lm_eval.models.hf.loading import LoadOptions, load
 
     return load(LoadOptions(str(default_weights()), device="cpu")).source.at
 

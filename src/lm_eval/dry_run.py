@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.backends import model_class, opened_model
 from lm_eval.evaluator import adapt, check_groups
 from lm_eval.models.base import LM
+from lm_eval.models.loading import model_class, opened_model
 from lm_eval.preparing import Prepared, prepare_all
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.requests import Request

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval.backends import model_parameters, name_of, opened_model, plain_arguments
 from lm_eval.config.yaml import PathLike
 from lm_eval.doc_scoring import SampleSink
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.evaluator import adapt, check_groups, group_results, run_all
 from lm_eval.models.base import LM
+from lm_eval.models.loading import model_parameters, name_of, opened_model, plain_arguments
 from lm_eval.preparing import Prepared, RunOptions, prepare_all
 from lm_eval.prices import Prices, read_prices
 from lm_eval.reports.files import ResultWriter, RunInfo, results_dict

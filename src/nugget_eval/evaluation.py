@@ -15,9 +15,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from lm_eval.backends import name_of, opened_model
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
+from lm_eval.models.loading import name_of, opened_model
 from lm_eval.prices import Prices, read_prices
 from lm_eval.reports.forecasts import Forecast
 from lm_eval.request_keys import digest_of

@@ -15,8 +15,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from lm_eval.backends import opened_model
 from lm_eval.errors import DataError
+from lm_eval.models.loading import opened_model
 from lm_eval.requests.usage import Usage
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue

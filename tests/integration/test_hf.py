@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm
 
 import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.formats.assemble import Chat, Message, Prompt  # noqa: E402
-from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import (  # noqa: E402
     GenerateRequest,
     LoglikelihoodRequest,
@@ -116,7 +116,7 @@ def test_the_greedy_continuation_is_flagged(load: Load, kind: str) -> None:
 
 
 def _span(ids: list[int], target: int) -> Any:
-    from lm_eval.models.spans import Span
+    from lm_eval.models.tree.spans import Span
 
     return Span(0, ids, [target])
 

@@ -11,14 +11,14 @@ import pytest
 
 import tiny_models
 from lm_eval.formats.assemble import Prompt
-from lm_eval.models.auto_batch import AutoBatch
-from lm_eval.models.hf_forward import PlainScorer
-from lm_eval.models.hf_generation import BatchGenerator, BatchJob, Endings
-from lm_eval.models.hf_positions import find_rope_switch
-from lm_eval.models.hf_scoring import TreeScorer
-from lm_eval.models.hf_tree import refusal
-from lm_eval.models.huggingface import HFLM
-from lm_eval.models.token_tree import Span
+from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.hf.forward import PlainScorer
+from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
+from lm_eval.models.hf.model import HFLM
+from lm_eval.models.hf.positions import find_rope_switch
+from lm_eval.models.hf.tree_forward import refusal
+from lm_eval.models.hf.tree_scoring import TreeScorer
+from lm_eval.models.tree.tokens import Span
 from lm_eval.requests import GenerateRequest
 from scored_spans import assert_scores, spans_of
 

@@ -16,7 +16,7 @@ import lm_eval  # noqa: E402
 import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.errors import LmEvalError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
-from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
 
 

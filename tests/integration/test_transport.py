@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import RequestError, UnreachableError, UsageError
-from lm_eval.models.transport import BrokenBody, Received, Transport, TransportOptions
+from lm_eval.models.http.transport import BrokenBody, Received, Transport, TransportOptions
 from servers.faulty import (
     HARMLESS,
     TRANSIENT,
@@ -722,7 +722,7 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing(tmp_path: Path, in_loop: bool) -
     program = textwrap.dedent(
         """
         import asyncio, json, sys
-        from lm_eval.models.transport import Transport, TransportOptions
+        from lm_eval.models.http.transport import Transport, TransportOptions
 
         transport = Transport(TransportOptions(num_concurrent=8, timeout_s=120))
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from toy_openai import ToyServer
 
-from lm_eval.models.gguf import GgufLM
-from lm_eval.models.gguf_engine import BatchEntry
+from lm_eval.models.gguf.engine import BatchEntry
+from lm_eval.models.gguf.model import GgufLM
 
 
 class GgufScored:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.backends import load_model
 from lm_eval.cli.arguments import parse_pairs, parse_seeds
 from lm_eval.cli.run import prompt_options
 from lm_eval.config.fields import shorten
@@ -18,6 +17,7 @@ from lm_eval.formats.compile import add_formats
 from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
+from lm_eval.models.loading import load_model
 from lm_eval.reordering import build_ordered
 from lm_eval.reports.prompts import prompt_lines
 from lm_eval.requests import (

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval.backends import opened_model
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.measured import Measurement, readings
 from lm_eval.lab.swept_task import SweptTask, one_warning_for_all
 from lm_eval.models.base import LM
+from lm_eval.models.loading import opened_model
 from lm_eval.preparing import prepare
 from lm_eval.reports.items import ItemColumns, RunItems
 from lm_eval.requests.usage import Usage

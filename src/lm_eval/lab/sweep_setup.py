@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lm_eval.backends import model_class
 from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.axes import AXES
@@ -25,6 +24,7 @@ from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.lab.sweep_request import check_items, parse_budget
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
+from lm_eval.models.loading import model_class
 from lm_eval.preparing import doc_ids
 from lm_eval.runs import Run
 from lm_eval.tasks.task import ConfigurableTask

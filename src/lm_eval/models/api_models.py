@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
-from lm_eval.models import api_settings as settings
-from lm_eval.models.api_calls import ServerCaller
-from lm_eval.models.api_estimating import estimated_for_server
-from lm_eval.models.api_facts import ServerFacts
-from lm_eval.models.api_loading import TokenizerLoader
-from lm_eval.models.api_replies import NextTokens
-from lm_eval.models.api_scoring import Ability, SpanGroup
-from lm_eval.models.api_sending import decoded, encoded
-from lm_eval.models.api_streams import Streams
+from lm_eval.models.api import settings
+from lm_eval.models.api.calls import ServerCaller
+from lm_eval.models.api.estimating import estimated_for_server
+from lm_eval.models.api.facts import ServerFacts
+from lm_eval.models.api.loading import TokenizerLoader
+from lm_eval.models.api.replies import NextTokens
+from lm_eval.models.api.scoring import Ability, SpanGroup
+from lm_eval.models.api.sending import decoded, encoded
+from lm_eval.models.api.streams import Streams
 from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
 from lm_eval.models.template_lm import EncodedPair
 from lm_eval.requests import (
@@ -34,7 +34,7 @@ from lm_eval.requests import (
 from lm_eval.requests.usage import Estimated, Usage
 
 if TYPE_CHECKING:
-    from lm_eval.models.transport import Transport
+    from lm_eval.models.http.transport import Transport
 
 T = TypeVar("T")
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)

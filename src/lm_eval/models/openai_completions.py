@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval.errors import ModelError
-from lm_eval.models.api_models import TemplateAPI
-from lm_eval.models.api_replies import (
+from lm_eval.models.api.replies import (
     NextTokens,
     chat_reply,
     choices_of,
@@ -17,6 +16,7 @@ from lm_eval.models.api_replies import (
     echoed_scores,
     next_tokens,
 )
+from lm_eval.models.api_models import TemplateAPI
 from lm_eval.registry import register_model
 
 _KEY = "OPENAI_API_KEY"

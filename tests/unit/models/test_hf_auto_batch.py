@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.errors import ModelError
-from lm_eval.models.auto_batch import AutoBatch, is_out_of_memory
+from lm_eval.models.hf.auto_batch import AutoBatch, is_out_of_memory
 
 
 class Device:

@@ -1,0 +1,1 @@
+"""The parts of ``TemplateAPI``: settings, tokens, plans of requests, replies."""

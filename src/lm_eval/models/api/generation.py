@@ -1,0 +1,150 @@
+"""Generation requests → jobs: the prompts of one HTTP request, with what is asked of the model.
+
+Prompts are batched where they go to one task with equal arguments and seed. Repeats of a sampled
+request have seeds of their own, or they would all be the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from lm_eval.errors import ModelError, UsageError
+from lm_eval.models.api.settings import GenerationSettings, ServerModel
+from lm_eval.models.base import GenerationOptions
+from lm_eval.models.sampling import repeat_number
+from lm_eval.requests import GenerateRequest
+
+_PROMPTS_AHEAD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationJob:
+    """One request: ``messages`` are the prompts, ``places`` where their replies belong."""
+
+    task: str
+    places: tuple[int, ...]
+    messages: list[Any]
+    options: GenerationOptions
+    seed: int
+    stops: tuple[str, ...]
+
+    def gen_kwargs(self) -> dict[str, Any]:
+        """The arguments under their usual names; a dict of its own for every sending."""
+        return {
+            "until": list(self.options.until),
+            "max_gen_toks": self.options.max_gen_toks,
+            "temperature": self.options.temperature,
+            **self.options.extra,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    place: int
+    request: GenerateRequest
+    options: GenerationOptions
+    seed: int
+    prompt: Any
+
+
+class GenerationJobs:
+    """Makes jobs for one stream of requests, a few prompts ahead of what is sent.
+
+    ``from_tokens``: prompts are tokenized, to send ids or to cut them.
+    """
+
+    def __init__(self, model: ServerModel, from_tokens: bool) -> None:
+        self._model = model
+        self._settings = GenerationSettings.of(model)
+        self._from_tokens = from_tokens
+        self._last: tuple[Mapping[str, Any], GenerationOptions, int] | None = None
+
+    def made(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
+        size = self._settings.batch_size
+        open_batches: dict[Any, list[_Asked]] = {}
+        for one in self._prompted(requests):
+            key = (one.request.task, one.seed, id(one.options))
+            batch = open_batches.setdefault(key, [])
+            batch.append(one)
+            if len(batch) == size:
+                yield self._job(open_batches.pop(key))
+        for batch in open_batches.values():
+            yield self._job(batch)
+
+    def _job(self, batch: list[_Asked]) -> GenerationJob:
+        first = batch[0]
+        eos = self._model.eos_string
+        return GenerationJob(
+            first.request.task,
+            tuple(one.place for one in batch),
+            [one.prompt for one in batch],
+            first.options,
+            first.seed,
+            (*first.options.until, eos) if eos else first.options.until,
+        )
+
+    def _prompted(self, requests: Iterable[GenerateRequest]) -> Iterator[_Asked]:
+        numbered = enumerate(requests)
+        model = self._model
+        if model.is_chat:
+            for place, request in numbered:
+                yield self._asked(place, request, model.messages(request.context))
+        elif not self._from_tokens:
+            for place, request in numbered:
+                yield self._asked(place, request, model.render(request.context))
+        else:
+            while ahead := list(islice(numbered, _PROMPTS_AHEAD)):
+                yield from self._tokenized(ahead)
+
+    def _tokenized(self, ahead: list[tuple[int, GenerateRequest]]) -> Iterator[_Asked]:
+        model = self._model
+        texts = [model.render(request.context) for _, request in ahead]
+        found = model.tok_encode(texts)
+        for (place, request), text, tokens in zip(ahead, texts, found, strict=True):
+            options, _ = self._options(request)
+            room = self._room(request, options)
+            cut = model.planner.cut_prompt(len(tokens), room)
+            if self._settings.tokenized_requests:
+                prompt: Any = tokens[cut:] or [model.prefix_token_id]
+            else:
+                prompt = model.tok_decode(tokens[cut:]) if cut else text
+            yield self._asked(place, request, prompt)
+
+    def _room(self, request: GenerateRequest, options: GenerationOptions) -> int:
+        room = self._settings.max_length - options.max_gen_toks
+        if room < 1:
+            raise UsageError(
+                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, but "
+                f"max_length is {self._settings.max_length}. Raise max_length in --model_args if the "
+                "model allows it, or lower max_gen_toks with --gen_kwargs."
+            )
+        return room
+
+    def _asked(self, place: int, request: GenerateRequest, prompt: Any) -> _Asked:
+        options, seed = self._options(request)
+        if options.temperature or self._model.always_samples:
+            seed += repeat_number(request)
+        return _Asked(place, request, options, seed, prompt)
+
+    def _options(self, request: GenerateRequest) -> tuple[GenerationOptions, int]:
+        """The arguments of a request; one object for all requests that share theirs."""
+        if request.media is not None:
+            raise ModelError(
+                f"Task {request.task!r} asks about images or audio, which "
+                f"{type(self._model).__name__} does not send."
+            )
+        if self._last is None or self._last[0] is not request.gen_kwargs:
+            options = GenerationOptions.from_kwargs(
+                request.gen_kwargs, max_gen_toks=self._settings.max_gen_toks
+            )
+            extra = dict(options.extra)
+            seed = extra.pop("seed", None)
+            seed = self._settings.seed if seed is None else int(seed)
+            options = GenerationOptions(
+                options.until, options.max_gen_toks, options.do_sample, options.temperature, extra
+            )
+            self._last = (request.gen_kwargs, options, seed)
+        return self._last[1], self._last[2]

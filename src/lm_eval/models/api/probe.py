@@ -1,0 +1,228 @@
+"""What a server can do for log-likelihoods, found out by a few requests before the first score.
+
+A few texts that differ in their last word are scored. The log-probs of what they have in common must
+be equal, and those of the first token that differs must not: so a server that ignores ``echo``, or
+whose log-probs are shifted by a token, is found whatever its model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from lm_eval.errors import ModelError, RequestError
+from lm_eval.models.api.replies import NextTokens
+from lm_eval.models.api.scoring import Ability
+
+# Many words could end this sentence, so no log-prob is close to 0; these four differ much in theirs.
+_START = "Of all the words that could end this sentence I choose"
+TEXTS = tuple(f"{_START} {word}" for word in ("green", "the", "seven", "quickly"))
+_TOP_SIZES = (100, 20, 5)
+_WIDEST = 1000
+"""Asked for where a label outside the likeliest could be scored in no other way."""
+_SAME = 0.2
+"""Half-precision servers give a token slightly different log-probs in different batches."""
+_UNREADABLE = (ModelError, KeyError, IndexError, TypeError, ValueError, AttributeError)
+_REFUSED = (400, 413, 415, 422, 500, 501)
+NO_ECHO = (
+    "Log-likelihoods need a completions endpoint that returns the log-probs of the prompt: vLLM, SGLang "
+    "or OpenAI's older models do; llama.cpp's server and `transformers serve` do not. Use such a server "
+    "or a local model (--model hf, --model gguf), or ask for text with a format such as @generate."
+)
+
+
+class Prober(Protocol):
+    """Who sends the probe's requests; each call is one request."""
+
+    where: str
+    sends_tokens: bool
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def only_text(self, token: int) -> str | None: ...
+
+    def echo(self, prompts: Sequence[Sequence[int]]) -> Any:
+        """The raw reply to prompts whose log-probs are wanted."""
+
+    def scores(
+        self, outputs: Any, prompts: Sequence[Sequence[int]], ctxlens: Sequence[int], lead: int
+    ) -> list[tuple[float, bool]]: ...
+
+    def top(self, prompt: Sequence[int], size: int) -> NextTokens | None: ...
+
+
+def probe(prober: Prober, *, top_logprobs: int | None, can_top: bool) -> Ability:
+    """What the server can do; an error where nothing could be scored.
+
+    ``top_logprobs`` is how many likeliest tokens to ask for; None: as many as the server gives.
+    """
+    found = _Probe(prober).run(top_logprobs, can_top)
+    if not found.echo and not found.top:
+        raise ModelError(found.why_no_echo)
+    return found
+
+
+@dataclass
+class _Probe:
+    prober: Prober
+
+    def run(self, top_logprobs: int | None, can_top: bool) -> Ability:
+        self.texts = self.prober.encode(TEXTS)
+        self.seam = _common(self.texts)
+        self.known: list[tuple[int, float]] = []
+        self.others: list[Any] | None = None
+        self.is_misplaced = True
+        ability = self._echo()
+        if can_top and top_logprobs != 0:
+            sizes: tuple[int, ...] = _TOP_SIZES if ability.echo else (_WIDEST, *_TOP_SIZES)
+            sizes = sizes if top_logprobs is None else (top_logprobs,)
+            ability = replace(ability, top=self._top(sizes, ability))
+        return ability
+
+    # -- log-probs of the prompt -----------------------------------------------------------------
+
+    def _echo(self) -> Ability:
+        try:
+            self.alone = self.prober.echo(self.texts[:1])
+        except RequestError as error:
+            if error.status not in _REFUSED:
+                raise
+            return self._without(f"it refused the request: {str(error).rstrip('.')}")
+        self.together = self._tried(self.texts)
+        problems = []
+        for lead in (0,) if self.prober.sends_tokens else (0, 1):
+            try:
+                alone = self._token_scores(self.alone, self.texts[:1], lead)
+                scores, has_batch = self._all_scores(lead)
+                problem = self._misfit(alone + scores)
+            except _UNREADABLE as error:
+                problem = str(error).rstrip(".") or type(error).__name__
+                self.is_misplaced = False
+            if problem is None:
+                return Ability(echo=True, batch=has_batch, lead=lead)
+            problems.append(problem)
+        if self.is_misplaced:  # whatever else such a server gives is not to be trusted
+            raise ModelError(self._without(problems[0]).why_no_echo)
+        return self._without(problems[0])
+
+    def _tried(self, prompts: list[list[int]]) -> Any:
+        """The reply to prompts that the server may refuse to take; None if it does."""
+        try:
+            return self.prober.echo(prompts)
+        except RequestError as error:
+            if error.status not in _REFUSED:
+                raise
+            return None
+
+    def _all_scores(self, lead: int) -> tuple[list[list[float]], bool]:
+        """The scores of all texts, and whether one request gave them."""
+        if self.together is not None:
+            try:
+                return self._token_scores(self.together, self.texts, lead), True
+            except _UNREADABLE:  # it answered the first prompt only, or took all as one
+                self.together = None
+        if self.others is None:
+            self.others = [self.prober.echo([text]) for text in self.texts[1:]]
+        replies = zip([self.alone, *self.others], self.texts, strict=True)
+        return [self._token_scores(reply, [text], lead)[0] for reply, text in replies], False
+
+    def _token_scores(self, outputs: Any, prompts: list[list[int]], lead: int) -> list[list[float]]:
+        """The log-prob of each token but the first, from the differences of sums."""
+        longest = max(map(len, prompts))
+        sums = []
+        for start in range(1, longest):
+            ctxlens = [min(start, len(prompt)) for prompt in prompts]
+            sums.append([score for score, _ in self.prober.scores(outputs, prompts, ctxlens, lead)])
+        sums.append([0.0] * len(prompts))
+        return [
+            [sums[at][n] - sums[at + 1][n] for at in range(len(prompt) - 1)]
+            for n, prompt in enumerate(prompts)
+        ]
+
+    def _misfit(self, scores: list[list[float]]) -> str | None:
+        """What is wrong with the scores of the first text, and then of all; None if nothing."""
+        seam = self.seam - 1  # scores begin with the second token
+        if not all(math.isfinite(number) and number <= 1e-6 for one in scores for number in one):
+            return "some of its log-probs are no logarithms of probabilities"
+        spreads = [_spread([one[at] for one in scores]) for at in range(seam + 1)]
+        if max(spreads[:seam]) > _SAME or spreads[seam] <= _SAME:
+            return (
+                "its log-probs do not stand at the tokens they belong to: texts that differ in their "
+                "last word only have other scores before that word, or equal ones at it. Some "
+                "servers are one token off when a prompt has no BOS token; add_bos_token=True may "
+                "help"
+            )
+        self.known = [
+            (text[self.seam], one[seam]) for text, one in zip(self.texts, scores[1:], strict=True)
+        ]
+        return None
+
+    def _without(self, problem: str) -> Ability:
+        return Ability(
+            echo=False,
+            why_no_echo=f"{self.prober.where} cannot score text (echo with logprobs): {problem}. "
+            f"{NO_ECHO}",
+        )
+
+    # -- likeliest next tokens -------------------------------------------------------------------
+
+    def _top(self, sizes: Sequence[int], ability: Ability) -> int:
+        """How many likeliest tokens the server tells, if they agree with what is known."""
+        for size in sizes:
+            try:
+                found = self.prober.top(self.texts[0][: self.seam], size)
+            except RequestError as error:
+                if error.status not in _REFUSED:
+                    raise
+                continue
+            except _UNREADABLE:
+                return 0
+            if found is None:
+                return 0
+            return size if self._agrees(found, ability) else 0
+        return 0
+
+    def _agrees(self, found: NextTokens, ability: Ability) -> bool:
+        total = sum(math.exp(score) for _, _, score in found.entries)
+        if total > 1.01 or found.entries[0][2] > math.log(0.999):
+            return False  # not the model's own probabilities, but what a sampler made of them
+        if not ability.echo:
+            return True
+        compared = [self._compare(found, token, score) for token, score in self.known]
+        if all(agrees is None for agrees in compared):
+            compared = [self._compare_best(found, ability)]
+        return all(agrees is not False for agrees in compared) and any(compared)
+
+    def _compare(self, found: NextTokens, token: int, score: float) -> bool | None:
+        told = found.find(token, self.prober.only_text(token))
+        return None if told is None else abs(told[0] - score) <= _SAME
+
+    def _compare_best(self, found: NextTokens, ability: Ability) -> bool | None:
+        """Score one of the tokens that were told; None if none of them is certain."""
+        for text, number, _ in found.entries:
+            tokens = self.prober.encode([text])[0] if number is None else [number]
+            if len(tokens) == 1 and found.find(tokens[0], self.prober.only_text(tokens[0])):
+                prompt = [*self.texts[0][: self.seam], tokens[0]]
+                outputs = self.prober.echo([prompt])
+                ((score, _),) = self.prober.scores(outputs, [prompt], [self.seam], ability.lead)
+                return self._compare(found, tokens[0], score)
+        return None
+
+
+def _spread(numbers: Sequence[float]) -> float:
+    return max(numbers) - min(numbers)
+
+
+def _common(texts: Sequence[Sequence[int]]) -> int:
+    """The place of the first token in which the texts differ; there must be two before it."""
+    places = enumerate(zip(*texts, strict=False))
+    seam = next((place for place, tokens in places if len(set(tokens)) > 1), 0)
+    if seam < 2:
+        raise ModelError(
+            "The tokenizer gives the probe's texts no tokens that they share and then differ in, so "
+            "the server's log-probs cannot be checked. Is it the tokenizer of this model? Name it "
+            "with tokenizer=…"
+        )
+    return seam

@@ -1,0 +1,291 @@
+"""Scoring plans: log-likelihood requests → what is sent, in as few requests as the server allows.
+
+Requests that share one context form a ``SpanGroup``. Where every continuation is one token, one request
+for the likeliest next tokens scores them all; what is not among those, and everything else, is sent as
+context and continuation together and read from the log-probs of the prompt (``echo``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Protocol
+
+from lm_eval.errors import ModelError
+from lm_eval.formats.assemble import Context
+from lm_eval.models.api.replies import NextTokens
+from lm_eval.requests import LoglikelihoodRequest, RollingRequest
+from lm_eval.requests import Score as Counted
+
+_DOCS_AHEAD = 64
+CHOICES_PER_REQUEST = 32
+Score = tuple[float, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """What a probe has found a server to do."""
+
+    echo: bool
+    why_no_echo: str = ""
+    top: int = 0
+    """How many likeliest tokens one request tells; 0: none, or not in agreement with ``echo``."""
+    batch: bool = False
+    lead: int = 0
+    """Tokens that the server puts before a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSpan:
+    """One text to score: ``tokens`` from ``ctxlen`` on. ``text`` is sent in their place, if given."""
+
+    place: int
+    tokens: list[int]
+    ctxlen: int
+    text: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.ctxlen == len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanGroup:
+    """Spans of one task with one context. ``context_text`` is sent in its place, if given."""
+
+    task: str
+    spans: tuple[PromptSpan, ...]
+    context_text: str | None = None
+    labels: tuple[str | None, ...] = ()
+    """The text of each span's only token; empty where a continuation has several tokens."""
+
+    @property
+    def context(self) -> list[int]:
+        first = self.spans[0]
+        return first.tokens[: first.ctxlen]
+
+    def prompts(self, ability: Ability) -> int:
+        """How many prompts it takes to score."""
+        return 1 if self.uses_top(ability) else sum(not span.is_empty for span in self.spans)
+
+    def uses_top(self, ability: Ability) -> bool:
+        return bool(self.labels and ability.top) and (len(self.spans) > 1 or not ability.echo)
+
+
+@dataclass
+class Planner:
+    """Turns requests into groups. ``window`` is how many tokens a request may hold."""
+
+    encode: Callable[[list[str]], list[list[int]]]
+    encode_bare: Callable[[list[str]], list[list[int]]]
+    """As ``encode``, but nothing is put before the text."""
+    decode: Callable[[list[int]], str] | None
+    """Where prompts are sent as text; None where token ids are."""
+    only_text: Callable[[int], str | None]
+    prefix: Callable[[], int]
+    window: int
+    truncated: int = 0
+    cut_tokens: int = 0
+    empty: int = 0
+    _known: dict[int, str | None] = field(default_factory=dict)
+
+    def groups(
+        self, requests: Iterable[LoglikelihoodRequest], render: Callable[[Context], str]
+    ) -> Iterator[SpanGroup]:
+        """The groups of the requests, in order; tokens are made for a few dozen docs at a time."""
+        runs = _by_context(enumerate(requests))
+        while ahead := list(islice(runs, _DOCS_AHEAD)):
+            yield from self._encoded(ahead, render)
+
+    def _encoded(
+        self,
+        runs: list[list[tuple[int, LoglikelihoodRequest]]],
+        render: Callable[[Context], str],
+    ) -> Iterator[SpanGroup]:
+        texts: list[str] = []
+        bare: list[str] = []
+        split: list[tuple[str, list[str]]] = []
+        for run in runs:
+            whole = render(run[0][1].context)
+            context = whole.rstrip()
+            endings = [whole[len(context) :] + request.continuation for _, request in run]
+            split.append((context, endings))
+            if context:
+                texts += [context, *(context + ending for ending in endings)]
+            else:
+                bare += endings
+        tokens = iter(self.encode(texts) if texts else [])
+        bare_tokens = iter(self.encode_bare(bare) if bare else [])
+        for run, (context, endings) in zip(runs, split, strict=True):
+            if context:
+                before = next(tokens)
+                wholes = [next(tokens) for _ in endings]
+                after = [whole[len(before) :] for whole in wholes]
+                has_seam = all(whole[: len(before)] == before for whole in wholes)
+            else:
+                before = [self.prefix()]
+                after = [_without(next(bare_tokens), before[0]) for _ in endings]
+                has_seam = True
+            group = self._group(run, before, after, context or None, endings)
+            # Where a token spans the seam, the next token after the context is not the continuation.
+            yield group if has_seam else replace(group, labels=())
+
+    def _group(
+        self,
+        run: Sequence[tuple[int, LoglikelihoodRequest]],
+        before: list[int],
+        after: list[list[int]],
+        context: str | None,
+        endings: list[str],
+    ) -> SpanGroup:
+        spans = []
+        for (place, request), tokens, ending in zip(run, after, endings, strict=True):
+            cut = self._cut(len(before) + len(tokens), len(tokens), request)
+            known = None if cut or context is None else context + ending
+            spans.append(self._span(place, before[cut:] + tokens, len(before) - cut, known))
+        is_single = all(len(tokens) == 1 for tokens in after)
+        labels = tuple(self._label(tokens[0]) for tokens in after) if is_single else ()
+        group = SpanGroup(run[0][1].task, tuple(spans), labels=labels)
+        if self.decode is None or not labels:
+            return group
+        is_whole = context is not None and len(group.context) == len(before)
+        return replace(group, context_text=context if is_whole else self.decode(group.context))
+
+    def _span(
+        self, place: int, tokens: list[int], ctxlen: int, text: str | None = None
+    ) -> PromptSpan:
+        if self.decode is None:
+            return PromptSpan(place, tokens, ctxlen)
+        return PromptSpan(place, tokens, ctxlen, self.decode(tokens) if text is None else text)
+
+    def span(self, place: int, before: list[int], after: list[int]) -> PromptSpan:
+        """A pair of token lists, cut to the window from the front."""
+        tokens = (before + after)[-self.window :]
+        return self._span(place, tokens, len(tokens) - len(after))
+
+    def cut_prompt(self, length: int, room: int) -> int:
+        """How many tokens a prompt loses to fit; counted."""
+        cut = max(0, length - room)
+        self.truncated += cut > 0
+        self.cut_tokens += cut
+        return cut
+
+    def _label(self, token: int) -> str | None:
+        if token not in self._known:
+            self._known[token] = self.only_text(token)
+        return self._known[token]
+
+    def _cut(self, length: int, ending: int, request: Any) -> int:
+        """How many tokens are cut from the front; a continuation is never cut."""
+        if not ending:
+            self.empty += 1
+            return 0
+        if ending >= self.window:
+            raise ModelError(
+                f"Task {request.task!r}, doc {request.doc_id}: a continuation of {ending} tokens "
+                f"leaves no room for a context in max_length {self.window + 1}. Raise max_length in "
+                "--model_args if the model allows it, or leave the doc out with --samples."
+            )
+        return self.cut_prompt(length, self.window)
+
+    def windows(self, requests: Iterable[RollingRequest]) -> Iterator[SpanGroup]:
+        """For each text, spans that score every token of it once, with as much before it as fits."""
+        numbered = enumerate(requests)
+        while ahead := list(islice(numbered, _DOCS_AHEAD)):
+            found = self.encode_bare([request.text for _, request in ahead])
+            for (place, request), tokens in zip(ahead, found, strict=True):
+                spans = list(self._windows(place, [self.prefix(), *tokens]))
+                yield SpanGroup(request.task, tuple(spans))
+
+    def _windows(self, place: int, tokens: list[int]) -> Iterator[PromptSpan]:
+        last = len(tokens) - 1
+        size = self.window - 1
+        if last == 0:
+            yield self._span(place, tokens, 1)
+        for scored in range(0, last, size):
+            end = min(scored + size, last)
+            sent = tokens[max(0, end - size) : end + 1]
+            yield self._span(place, sent, len(sent) - (end - scored))
+
+
+def _by_context(
+    numbered: Iterable[tuple[int, LoglikelihoodRequest]],
+) -> Iterator[list[tuple[int, LoglikelihoodRequest]]]:
+    run: list[tuple[int, LoglikelihoodRequest]] = []
+    for place, request in numbered:
+        if run and not (run[-1][1].context is request.context and run[-1][1].task == request.task):
+            yield run
+            run = []
+        run.append((place, request))
+    if run:
+        yield run
+
+
+def _without(tokens: list[int], prefix: int) -> list[int]:
+    return tokens[1:] if tokens[:1] == [prefix] else tokens
+
+
+def packed(
+    groups: Iterable[SpanGroup], ability: Ability, batch_size: int
+) -> Iterator[list[SpanGroup]]:
+    """Groups of one task whose prompts fill ``batch_size``; each at least one group."""
+    pack: list[SpanGroup] = []
+    size = 0
+    for group in groups:
+        prompts = group.prompts(ability)
+        if pack and (size + prompts > batch_size or group.task != pack[0].task):
+            yield pack
+            pack, size = [], 0
+        pack.append(group)
+        size += prompts
+    if pack:
+        yield pack
+
+
+class PromptSender(Protocol):
+    """Sends prompts to a server and reads its replies."""
+
+    async def echo(self, spans: Sequence[PromptSpan]) -> list[Score]: ...
+
+    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]: ...
+
+
+@dataclass(frozen=True)
+class ServerScorer:
+    """Scores packs of groups by what the server can do."""
+
+    asker: PromptSender
+    ability: Ability
+    batch_size: int
+
+    async def score(self, pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
+        """``(place, score)`` of every span of the pack."""
+        done: list[tuple[int, Score]] = []
+        left: list[PromptSpan] = []
+        by_top = [group for group in pack if group.uses_top(self.ability)]
+        for group, found in zip(by_top, await self._likeliest(by_top), strict=True):
+            for span, label in zip(group.spans, group.labels, strict=True):
+                score = found.find(span.tokens[-1], label) if found is not None else None
+                if score is None:
+                    left.append(span)
+                else:
+                    done.append((span.place, score))
+        left += [s for group in pack if not group.uses_top(self.ability) for s in group.spans]
+        done += [(span.place, (0.0, True)) for span in left if span.is_empty]
+        left = [span for span in left if not span.is_empty]
+        done += zip([span.place for span in left], await self._echoed(left), strict=True)
+        counts = {s.place: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
+        return [(place, Counted(*score, tokens=counts[place])) for place, score in done]
+
+    async def _likeliest(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]:
+        size = max(self.batch_size, 1) if self.ability.batch else 1
+        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
+        return [found for part in parts for found in await self.asker.top(part)]
+
+    async def _echoed(self, spans: list[PromptSpan]) -> list[Score]:
+        if spans and not self.ability.echo:
+            raise ModelError(self.ability.why_no_echo)
+        size = max(self.batch_size, CHOICES_PER_REQUEST) if self.ability.batch else 1
+        parts = [spans[at : at + size] for at in range(0, len(spans), size)]
+        return [score for part in parts for score in await self.asker.echo(part)]

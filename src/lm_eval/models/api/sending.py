@@ -1,0 +1,316 @@
+"""The sending of one request for a ``TemplateAPI``, by whichever of its methods does that.
+
+``Sender`` calls the engine's own ``amodel_call``, or the ``amodel_call`` or ``model_call`` that a
+subclass has put in its place, counts what it costs, and adds to errors what the user can do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import json
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
+from lm_eval.models.api.replies import shown, tokens_used
+from lm_eval.models.api.settings import SendingSettings, ServerModel, full_address
+from lm_eval.models.api.tokenizers import INSTALL_EXTRA, valid_text
+from lm_eval.requests.usage import Usage
+from lm_eval.text import secrets as redact
+
+if TYPE_CHECKING:
+    from lm_eval.models.http.transport import Received, Transport
+
+T = TypeVar("T")
+_COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
+_MOST_THREADS = 64
+_SHORTEST_KEY = 4
+"""Shorter values are searched for in no text, even of the server they were sent to."""
+
+
+def encoded(payload: Any) -> bytes:
+    """A request's body as JSON."""
+    orjson = _orjson()
+    try:
+        return orjson.dumps(payload)  # type: ignore[no-any-return]
+    except TypeError:  # half a surrogate pair, which is no character, or a number type of a package
+        return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
+
+
+def decoded(body: bytes) -> Any:
+    """A reply's JSON: an object or a list. Anything else counts as a broken reply."""
+    found = _orjson().loads(body)
+    if not isinstance(found, dict | list):
+        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(found)}")
+    return found
+
+
+def _orjson() -> Any:
+    try:
+        import orjson
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Models behind a server need orjson ({error}).", install=INSTALL_EXTRA
+        ) from error
+    return orjson
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise ModelError(f"A request cannot hold {type(value).__name__} {value!r}: use plain values.")
+
+
+class Sender:
+    """Sends for one model."""
+
+    def __init__(self, model: ServerModel) -> None:
+        self.usage: dict[str, Usage] = {}
+        self._model = model
+        self._transport: Transport | None = None
+        self._secrets: set[str] = set()
+        self._known_header: tuple[Any, dict[str, str]] | None = None
+        self._session: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._style = _style_of(model)
+
+    @property
+    def is_overridden(self) -> bool:
+        """Whether a subclass sends its requests itself."""
+        return self._style != "own"
+
+    @property
+    def settings(self) -> SendingSettings:
+        return SendingSettings.of(self._model)
+
+    # -- the connection --------------------------------------------------------------------------
+
+    @property
+    def transport(self) -> Transport:
+        if self._transport is None:
+            from lm_eval.models.http.transport import Transport, TransportOptions
+
+            settings = self.settings
+            options = TransportOptions(
+                num_concurrent=settings.num_concurrent,
+                max_retries=settings.max_retries,
+                timeout_s=settings.timeout,
+                verify_certificate=settings.verify_certificate,
+                ca_cert_path=settings.ca_cert_path,
+            )
+            self._transport = Transport(options, describe_secret=self.redact)
+        return self._transport
+
+    def header(self) -> dict[str, str]:
+        """What goes before every body. What a subclass says wrong about it is an error here."""
+        try:
+            found = self._model.header
+            found = found() if callable(found) else found
+            if self._known_header is not None and self._known_header[0] is found:
+                return self._known_header[1]
+            header = {str(name): str(value) for name, value in dict(found or {}).items()}
+        except LmEvalError:
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ModelError(str(error) or type(error).__name__) from error
+        self._secrets.update(redact.secrets_in_headers(header))
+        header.setdefault("Content-Type", "application/json")
+        self._known_header = (found, header)
+        return header
+
+    def redact(self, text: str) -> str:
+        """The text without keys."""
+        known = self._secrets | set(redact.secrets_in_address(self.settings.base_url))
+        for secret in sorted(known, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_KEY:
+                text = text.replace(secret, redact.HIDDEN)
+        return redact.redacted_text(text)
+
+    def ask_beside(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a request to another endpoint of the server; a refused key is explained."""
+        try:
+            return self.transport.run(coroutine)
+        except MissingExtraError:
+            coroutine.close()  # it never began
+            raise
+        except RequestError as error:
+            if error.status in (401, 403):
+                raise self.explained(error) from error.__cause__
+            raise
+
+    def check_endpoint(self) -> None:
+        """Send one small request. An error that other requests may not meet is of no interest."""
+        small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
+        try:
+            self.transport.run(self.ask(["a"], generate=True, gen_kwargs=small))
+        except ModelError as error:
+            if isinstance(error, RequestError) and error.stops_run:
+                raise
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result, for plain code: also for a ``model_call`` that runs in a thread."""
+        loop = self._loop
+        if loop is not None and loop.is_running():
+            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+        return self.transport.run(coroutine)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            if self._session is not None:
+                self._transport.run(self._session.close())
+            self._transport.close()
+        if self._threads is not None:
+            self._threads.shutdown()
+        self._session = self._threads = None
+
+    # -- one request -----------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        messages: list[Any],
+        *,
+        generate: bool,
+        gen_kwargs: Mapping[str, Any] | None = None,
+        ctxlens: list[int] | None = None,
+        **more: Any,
+    ) -> Any:
+        """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
+        counts, own = _COUNTS.get(None), Usage()
+        token = _COUNTS.set(own)
+        options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
+        try:
+            if self._style == "own":
+                outputs = await self._model.amodel_call(messages, **options, **more)
+            else:
+                outputs = await self._ask_subclass(messages, ctxlens, options)
+        except RequestError as error:
+            raise self.explained(error, messages) from error.__cause__
+        except LmEvalError:
+            raise
+        except Exception as error:
+            raise self._own_fault(error) from error
+        finally:
+            _COUNTS.reset(token)
+        own.requests = own.requests or 1  # where a subclass sends by itself
+        own.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
+        if counts is not None:
+            counts.add(own)
+        return outputs
+
+    async def _ask_subclass(
+        self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
+    ) -> Any:
+        if self._style == "async":
+            return await self._model.amodel_call(messages, **options)
+        if self._style == "harness":
+            session, slots = await self._opened_session(), asyncio.Semaphore(1)
+            return await self._model.amodel_call(
+                session, slots, messages, ctxlens=ctxlens, cache_keys=None, **options
+            )
+        self._loop = asyncio.get_running_loop()
+        if self._threads is None:
+            wanted = self.settings.num_concurrent
+            workers = _MOST_THREADS if wanted == "auto" else min(wanted, _MOST_THREADS)
+            self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
+        call = partial(self._model.model_call, messages, **options)
+        context = contextvars.copy_context()
+        return await self._loop.run_in_executor(self._threads, context.run, call)
+
+    async def _opened_session(self) -> Any:
+        if self._session is None:
+            import aiohttp
+
+            settings = self.settings
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=settings.timeout),
+                connector=aiohttp.TCPConnector(ssl=settings.verify_certificate, limit=0),
+            )
+        return self._session
+
+    def _own_fault(self, error: Exception) -> LmEvalError:
+        """An exception that is not ours: of a subclass's sending, or of its way to make requests."""
+        who = type(self._model).__name__
+        text = self.redact(f"{type(error).__name__}: {error}")
+        if self.is_overridden:
+            return RequestError(f"{who} could not get an answer: {text}")
+        return ModelError(f"{who} could not make a request (_create_payload): {text}")
+
+    def explained(self, error: RequestError, messages: Sequence[Any] = ()) -> RequestError:
+        """The error, with what its arguments have to do with it."""
+        hints = [
+            hint for hint in (self._path_hint(error), self._size_hint(error, messages)) if hint
+        ]
+        if error.status in (401, 403) and self._model.key_variable:
+            hints.append(self._key_hint(self._model.key_variable))
+        if hints:
+            error.args = (" ".join([str(error), *hints]),)
+        return error
+
+    def _path_hint(self, error: RequestError) -> str:
+        endpoint = self._model.endpoint
+        address = full_address(self.settings.base_url, endpoint) if endpoint else None
+        if address is None or error.status in (None, 401, 403, 429):
+            return ""
+        return f"base_url lacks the path of the endpoint: in full it would be {address}."
+
+    def _size_hint(self, error: RequestError, messages: Sequence[Any]) -> str:
+        if error.status not in (400, 413, 422, 500, 501) or self._model.is_chat:
+            return ""
+        if len(messages) > 1:
+            return (
+                f"This request held {len(messages)} prompts (batch_size={self.settings.batch_size}); "
+                "if the server takes one at a time, set batch_size=1."
+            )
+        if messages and isinstance(messages[0], list):
+            return "If the server takes no token ids as prompts, set tokenized_requests=False."
+        return ""
+
+    def _key_hint(self, variable: str) -> str:
+        if not self._model.api_key:
+            return f"No key was sent: set {variable} in the environment."
+        return f"The key comes from the environment variable {variable}."
+
+    # -- counting --------------------------------------------------------------------------------
+
+    @contextmanager
+    def counting(self, task: str) -> Iterator[None]:
+        """Count what is sent inside for this task."""
+        token = _COUNTS.set(self.usage.setdefault(task, Usage()))
+        try:
+            yield
+        finally:
+            _COUNTS.reset(token)
+
+    def count(self, received: Received[Any]) -> None:
+        counts = _COUNTS.get(None)
+        if counts is not None:
+            counts.requests += 1
+            counts.retries += received.attempts - 1
+
+    def count_failure(self, task: str, error: RequestError) -> None:
+        self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
+
+
+Style = Literal["own", "async", "harness", "plain"]
+
+
+def _style_of(model: ServerModel) -> Style:
+    """Which call of a model sends: the engine's own, or what a subclass has put in its place."""
+    if model.brings("amodel_call"):
+        names = [*inspect.signature(type(model).amodel_call).parameters]
+        return "harness" if "session" in names[1:3] else "async"
+    return "plain" if model.brings("model_call") else "own"
+
+
+def _tokens_in(messages: Sequence[Any]) -> int:
+    return sum(len(one) for one in messages if isinstance(one, list) and one[:1] and _is_id(one[0]))
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int)

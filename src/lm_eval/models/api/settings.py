@@ -1,0 +1,239 @@
+"""Arguments of models behind a server: checked values, and addresses that are safe to show."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.formats.assemble import Context
+from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
+
+if TYPE_CHECKING:
+    from lm_eval.models.api.replies import NextTokens
+    from lm_eval.models.api.scoring import Ability, Planner, Score
+    from lm_eval.models.http.transport import Transport
+
+T = TypeVar("T")
+S = TypeVar("S", bound="_Settings")
+LOCAL_ONLY = ("device", "max_batch_size")
+"""Flags for models in this process, which runs pass to every backend."""
+
+
+class _Settings:
+    """Some arguments of a model behind a server, checked."""
+
+    @classmethod
+    def of(cls: type[S], model: ServerModel) -> S:
+        """As they are now: a subclass or a user may change a model's attributes until it is used."""
+        return cls(**{name: getattr(model, name) for name in cls.__annotations__})
+
+
+@dataclass(frozen=True)
+class SendingSettings(_Settings):
+    """Where and how requests are sent."""
+
+    base_url: str
+    batch_size: int
+    num_concurrent: int | Literal["auto"]
+    timeout: float
+    max_retries: int
+    verify_certificate: bool
+    ca_cert_path: str | None
+    tokenized_requests: bool
+    top_logprobs: int | None
+
+
+@dataclass(frozen=True)
+class TokenizerSettings(_Settings):
+    """Which tokenizer there is, and where."""
+
+    model: str
+    base_url: str
+    tokenizer_backend: str | None
+    tokenizer_argument: str | None
+    tokenizer_files: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class GenerationSettings(_Settings):
+    """What is asked for where a task says nothing, and how long it may be."""
+
+    batch_size: int
+    max_length: int
+    max_gen_toks: int
+    seed: int
+    tokenized_requests: bool
+
+
+class ServerModel(Protocol):
+    """A model behind a server, as those see it who ask for it: what a subclass may say its own way.
+
+    Its arguments are the settings above.
+    """
+
+    endpoint: str
+    is_chat: bool
+    key_variable: str
+
+    @property
+    def api_key(self) -> str: ...
+    @property
+    def header(self) -> Any: ...
+    @property
+    def eos_string(self) -> str | None: ...
+    @property
+    def always_samples(self) -> bool: ...
+    @property
+    def ability(self) -> Ability: ...
+    @property
+    def transport(self) -> Transport: ...
+    @property
+    def tokenizer(self) -> object: ...
+    @property
+    def tokenizer_name(self) -> str: ...
+    @property
+    def prefix_token_id(self) -> int: ...
+    @property
+    def planner(self) -> Planner: ...
+    @property
+    def parse_generations(self) -> Callable[..., list[str]]: ...
+    @property
+    def parse_logprobs(self) -> Callable[..., list[Score]]: ...
+    @property
+    def parse_top_logprobs(self) -> Callable[..., list[NextTokens | None]]: ...
+
+    async def amodel_call(self, *call: Any, **kwargs: Any) -> Any: ...
+    def model_call(self, messages: Sequence[Any], **kwargs: Any) -> Any: ...
+    def brings(self, name: str) -> bool: ...
+    def messages(self, context: Context) -> list[dict[str, str]]: ...
+    def render(self, context: Context) -> str: ...
+    def generates_from_tokens(self) -> bool: ...
+    def tok_encode(self, string: str | list[str]) -> Any: ...
+    def tok_decode(self, tokens: Sequence[int]) -> str: ...
+    def only_text(self, token: int) -> str | None: ...
+    def check_endpoint(self) -> None: ...
+    def request_header(self) -> dict[str, str]: ...
+    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T: ...
+
+
+def count(owner: str, name: str, value: Any, *, least: int = 1) -> int:
+    """A whole number from ``least`` up; a string of digits counts as one."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{owner}: {name} must be a whole number from {least} up, not {value!r}.")
+    return value
+
+
+def seconds(owner: str, name: str, value: Any) -> float:
+    """A number of seconds above 0."""
+    try:
+        found = 0.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise UsageError(f"{owner}: {name} must be a number of seconds above 0, not {value!r}.")
+    return found
+
+
+def flag(owner: str, name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{owner}: {name} must be true or false, not {value!r}.")
+    return value
+
+
+def concurrency(owner: str, value: Any) -> int | Literal["auto"]:
+    """How many requests are in flight, or ``auto``."""
+    return "auto" if value == "auto" else count(owner, "num_concurrent", value)
+
+
+def prompts_per_request(owner: str, value: Any) -> int:
+    """``batch_size``; ``auto`` is 1, because nothing here can tell what a server holds."""
+    if value is None or (isinstance(value, str) and value.startswith("auto")):
+        return 1
+    return count(owner, "batch_size", value)
+
+
+def backend_name(owner: str, value: Any, valid: tuple[str | None, ...]) -> str | None:
+    """The tokenizer backend; ``none`` in any case means None."""
+    found = None if value is None or str(value).lower() == "none" else str(value)
+    if found not in valid:
+        names = [str(one) for one in valid]
+        raise UsageError(
+            f"{owner}: there is no tokenizer_backend {value!r}.{did_you_mean(str(value), names)} "
+            f"Valid: {listing(names)}."
+        )
+    return found
+
+
+def accepted_arguments(cls: type) -> list[str] | None:
+    """What a constructor takes, with those of its parents that ``**kwargs`` go to; None: anything."""
+    names: dict[str, None] = {}
+    for one in cls.__mro__:
+        made = vars(one).get("__init__")
+        if made is None:
+            continue
+        parameters = list(inspect.signature(made).parameters.values())[1:]
+        names.update({p.name: None for p in parameters if p.kind is not p.VAR_KEYWORD})
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return list(names)
+    return None
+
+
+def check_arguments(cls: type, model_args: Mapping[str, Any], name: str) -> None:
+    """Refuse an argument that no constructor takes."""
+    valid = accepted_arguments(cls)
+    if valid is None:
+        return
+    for argument in model_args:
+        if argument not in valid:
+            keys = " Keys come from the environment alone." if may_hold_secrets(argument) else ""
+            raise UsageError(
+                f"Model {name!r} has no argument {argument!r}.{did_you_mean(argument, valid)}{keys} "
+                f"Its arguments: {listing(valid, len(valid))}."
+            )
+
+
+def may_hold_secrets(name: str) -> bool:
+    """Whether an argument of this name is a secret, or headers with secrets in them."""
+    return is_secret_name(name) or is_header_name(name)
+
+
+# Addresses
+
+
+def check_address(owner: str, base_url: Any, example: str) -> str:
+    """The address of the endpoint; without one, or with another kind of text, an error."""
+    if not base_url:
+        raise UsageError(
+            f"{owner} needs base_url, the full address of the endpoint. Give it with "
+            f"`--model_args base_url={example}`."
+        )
+    parts = urlsplit(str(base_url))
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UsageError(
+            f"{owner}: base_url {shown_address(str(base_url))!r} is no http(s) address. "
+            f"Give it in full, as in base_url={example}."
+        )
+    return str(base_url)
+
+
+def server_root(base_url: str) -> str:
+    """Where a server keeps what stands beside its API: the address before ``/v1``, else the host."""
+    parts = urlsplit(base_url)
+    before, found, _ = parts.path.rpartition("/v1")
+    return urlunsplit((parts.scheme, parts.netloc, before if found else "", "", ""))
+
+
+def full_address(base_url: str, endpoint: str) -> str | None:
+    """What the address would be with its path; None where it has one."""
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/")
+    if path and not path.endswith("/v1"):
+        return None
+    path = f"{path.removesuffix('/v1')}{endpoint}"
+    return shown_address(urlunsplit((parts.scheme, parts.netloc, path, parts.query, "")))

@@ -1,0 +1,5 @@
+"""GGUF files as models: llama.cpp in this process. ``GgufLM`` is the backend."""
+
+from lm_eval.models.gguf.model import GgufLM
+
+__all__ = ["GgufLM"]

@@ -1,0 +1,225 @@
+"""Text from prompts, several sequences at a time.
+
+Each decode call carries one token of every running sequence, then as much of the waiting prompts as
+fits; where a text ends, the next prompt starts. What a prompt has in common with a sequence in the
+cache is shared, not evaluated again.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Literal
+
+from lm_eval.models.gguf.engine import MAX_SEQUENCES, BatchEntry, Engine
+from lm_eval.models.sampling import Sample
+from lm_eval.models.tree.tokens import common_length
+from lm_eval.requests import Reply
+
+_WORTH_SHARING = 8
+_WORTH_WAITING = 64
+_LOOK_AHEAD = 64
+_FEWEST_CELLS = 4096
+
+
+@dataclass(frozen=True)
+class Job:
+    """One prompt to continue. ``sample`` picks a token from logits; None means the likeliest."""
+
+    place: int
+    prompt: list[int]
+    until: tuple[str, ...]
+    max_gen_toks: int
+    sample: Sample | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many tokens the cache must hold for it at most."""
+        return len(self.prompt) + self.max_gen_toks
+
+
+class GrowingText:
+    """Text that grows by bytes and ends before the first stop string."""
+
+    def __init__(self, until: tuple[str, ...]) -> None:
+        self.text = ""
+        self._until = [stop for stop in until if stop]
+        self._longest = max(map(len, self._until), default=0)
+        # Tokens can end inside a character: the decoder holds such bytes back.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def add(self, piece: bytes, *, final: bool = False) -> bool:
+        """Add bytes; True if a stop string is complete, and the text then ends before it."""
+        start = max(0, len(self.text) - self._longest + 1)
+        self.text += self._decoder.decode(piece, final)
+        found = [self.text.find(stop, start) for stop in self._until]
+        ends = [end for end in found if end >= 0]
+        if ends:
+            self.text = self.text[: min(ends)]
+        return bool(ends)
+
+
+@dataclass(eq=False)
+class _Sequence:
+    """One sequence of the cache. ``tokens`` are those in it; ``waiting`` are to be evaluated."""
+
+    number: int
+    job: Job
+    cached: int
+    text: GrowingText
+    tokens: list[int]
+    waiting: list[int]
+    generated: int = 0
+    is_running: bool = True
+
+    @property
+    def cells(self) -> int:
+        """The cells it takes, or may come to take, beside those it shares."""
+        return (self.job.cells if self.is_running else len(self.tokens)) - self.cached
+
+
+class Generator:
+    """Generates on one engine, ``n_parallel`` texts at a time.
+
+    Cells are given out in order and none is freed while a text is running: so the tokens of each
+    sequence lie in the cache in their own order, and replies do not depend on their neighbours.
+    When cells or sequences run out, the running texts are finished and the cache is emptied.
+    """
+
+    def __init__(self, engine: Engine, n_parallel: int) -> None:
+        self._engine = engine
+        self._n_parallel = n_parallel
+        self._sequences: list[_Sequence] = []
+
+    def generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        """``(job, reply)`` as replies are complete."""
+        waiting = iter(jobs)
+        first = list(islice(waiting, _LOOK_AHEAD))
+        if not first:
+            return
+        self._start_over(first)
+        waiting = chain(first, waiting)
+        job = next(waiting, None)
+        while job is not None or self._running():
+            while job is not None and self._admit(job):
+                job = next(waiting, None)
+            yield from self._step()
+
+    def _running(self) -> list[_Sequence]:
+        return [sequence for sequence in self._sequences if sequence.is_running]
+
+    # -- admission ---------------------------------------------------------------------------
+
+    def _start_over(self, jobs: list[Job]) -> None:
+        """Empty the cache and make room for such jobs."""
+        largest = max(job.cells for job in jobs)
+        wanted = max(_FEWEST_CELLS, largest * min(self._n_parallel, len(jobs)))
+        self._engine.reserve(max(largest, min(wanted, self._engine.most_cells)))
+        self._engine.clear()
+        self._sequences = []
+
+    def _admit(self, job: Job) -> bool:
+        """Give the job a sequence; False if it has to wait."""
+        running = self._running()
+        if len(running) == self._n_parallel:
+            return False
+        if any(self._is_about_to_cache(sequence, job) for sequence in running):
+            return False
+        source, cached = self._best_source(job)
+        if not self._has_room(job.cells - cached):
+            if running:
+                return False
+            self._start_over([job])
+            source, cached = None, 0
+        self._place(job, source, cached)
+        return True
+
+    def _has_room(self, cells: int) -> bool:
+        taken = sum(sequence.cells for sequence in self._sequences)
+        return len(self._sequences) < MAX_SEQUENCES and taken + cells <= self._engine.cells
+
+    def _is_about_to_cache(self, sequence: _Sequence, job: Job) -> bool:
+        """Whether the sequence is evaluating a beginning that the job can soon take over."""
+        if not self._engine.shares_prefixes:
+            return False
+        common = common_length(sequence.job.prompt, job.prompt)
+        return common - len(sequence.tokens) >= _WORTH_WAITING
+
+    def _best_source(self, job: Job) -> tuple[_Sequence | None, int]:
+        """The sequence that has most of the prompt, and how much of it.
+
+        The prompt's last token is never taken over, because its logits are needed.
+        """
+        best, most = None, _WORTH_SHARING - 1
+        if self._engine.shares_prefixes:
+            prompt = job.prompt[:-1]
+            for sequence in self._sequences:
+                common = common_length(sequence.tokens, prompt)
+                if common > most:
+                    best, most = sequence, common
+        return best, most if best else 0
+
+    def _place(self, job: Job, source: _Sequence | None, cached: int) -> None:
+        number = len(self._sequences)
+        if source is not None:
+            self._engine.share(source.number, number, cached)
+        self._sequences.append(
+            _Sequence(
+                number,
+                job,
+                cached,
+                text=GrowingText(job.until),
+                tokens=job.prompt[:cached],
+                waiting=job.prompt[cached:],
+            )
+        )
+
+    # -- one decode call ---------------------------------------------------------------------
+
+    def _step(self) -> Iterator[tuple[Job, Reply]]:
+        entries, readers = self._fill_batch()
+        self._engine.decode(entries)
+        done = []
+        for index, sequence in readers:
+            if finish := self._advance(sequence, index):
+                sequence.is_running = False
+                done.append((sequence.job, Reply(sequence.text.text, finish=finish)))
+        yield from done
+
+    def _fill_batch(self) -> tuple[list[BatchEntry], list[tuple[int, _Sequence]]]:
+        """The tokens of the next call, and which sequence reads the logits of which of them."""
+        entries: list[BatchEntry] = []
+        readers: list[tuple[int, _Sequence]] = []
+        # Running sequences wait for one token, new ones for many: the shortest goes first.
+        for sequence in sorted(self._running(), key=lambda sequence: len(sequence.waiting)):
+            room = self._engine.n_batch - len(entries)
+            now, sequence.waiting = sequence.waiting[:room], sequence.waiting[room:]
+            if not now:
+                continue
+            for token in now:
+                entries.append(BatchEntry(token, len(sequence.tokens), [sequence.number], False))
+                sequence.tokens.append(token)
+            if not sequence.waiting:
+                last = entries[-1]
+                entries[-1] = BatchEntry(last.token, last.position, last.sequences, True)
+                readers.append((len(entries) - 1, sequence))
+        return entries, readers
+
+    def _advance(self, sequence: _Sequence, index: int) -> Literal["stop", "length"] | None:
+        """Choose the sequence's next token; say why if it ends there."""
+        job = sequence.job
+        if job.sample is None:
+            token = self._engine.likeliest(index)
+        else:
+            token = job.sample(self._engine.logits(index))
+        if self._engine.ends_generation(token):
+            sequence.text.add(b"", final=True)
+            return "stop"
+        sequence.generated += 1
+        is_last = sequence.generated == job.max_gen_toks
+        if sequence.text.add(self._engine.piece(token), final=is_last):
+            return "stop"
+        sequence.waiting = [token]
+        return "length" if is_last else None

@@ -1,0 +1,339 @@
+"""Any GGUF file as a model: llama.cpp runs in this process, on the CPU unless built otherwise.
+
+Requests become token spans (``gguf_scoring``) or prompts (``gguf_generation``). Without a ``path``
+the default weights (``embedded``) are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
+from lm_eval.formats.assemble import Context
+from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
+from lm_eval.models.chat_template import ChatTemplate
+from lm_eval.models.gguf.embedded import default_weights
+from lm_eval.models.gguf.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
+from lm_eval.models.gguf.generation import Generator, Job
+from lm_eval.models.gguf.scoring import Scorer
+from lm_eval.models.local_options import check_each, file_digest, is_auto, positive, read_seed
+from lm_eval.models.sampling import request_sampler
+from lm_eval.models.tree.spans import (
+    Span,
+    check_continuation,
+    continuation_span,
+    rolling_spans,
+    sum_by_place,
+)
+from lm_eval.requests import (
+    Answer,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Request,
+    RollingRequest,
+    Score,
+)
+
+_LARGEST_DEFAULT_WINDOW = 8192
+_SMALLEST_BATCH = 32
+_DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
+_SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
+_positive = partial(positive, model="gguf")
+_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
+
+
+class GgufLM(StreamingLM):
+    """A GGUF model. Arguments, all optional:
+
+    ``path``           the file; without it, the small default model
+    ``n_ctx``          the window in tokens; by default the model's own, at most 8192
+    ``n_threads``      by default all cores this process may use
+    ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 252
+    ``n_parallel``     how many texts are generated at a time
+    ``kv_budget``      bytes for the keys and values of texts in work, by default 1 GiB; a single text
+                       takes what it needs
+    ``add_bos_token``  by default what the file says; never a second BOS
+    ``max_gen_toks``   the limit for generated tokens where a task gives none
+    ``seed``           for sampling
+
+    Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        n_ctx: int | None = None,
+        n_threads: int | None = None,
+        batch_size: int | str | None = None,
+        n_parallel: int = 8,
+        add_bos_token: bool | None = None,
+        max_gen_toks: int = 256,
+        seed: int = 1234,
+        kv_budget: int | None = None,
+    ) -> None:
+        self._engine: Engine | None = None
+        self.max_gen_toks = _positive("max_gen_toks", max_gen_toks) or 256
+        window = _positive("n_ctx", n_ctx)
+        self.seed = read_seed(seed, model="gguf")
+        self._engine = Engine(
+            Path(path).expanduser() if path is not None else default_weights(),
+            n_threads=_positive("n_threads", n_threads) or available_cores(),
+            n_batch=_tokens_per_call(batch_size),
+            kv_budget=_positive("kv_budget", kv_budget, unit="bytes"),
+        )
+        trained = self._engine.n_ctx_train or _LARGEST_DEFAULT_WINDOW
+        self.n_ctx = window or min(trained, _LARGEST_DEFAULT_WINDOW)
+        self.n_parallel = min(_positive("n_parallel", n_parallel) or 1, MAX_SEQUENCES)
+        self.add_bos_token = self._engine.adds_bos if add_bos_token is None else add_bos_token
+        self.truncated = 0
+        self.empty_continuations = 0
+        self._run = 0
+        self._digest: str | None = None
+        self._last: tuple[Context, str] | None = None
+        self._template = self._read_template()
+        self.capabilities = Capabilities(chat_template=self._template is not None)
+
+    @property
+    def engine(self) -> Engine:
+        """The loaded model; an error once it is closed."""
+        if self._engine is None:
+            raise ModelError("This model was closed. Make a new GgufLM to go on.")
+        return self._engine
+
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        check_each(model_args, _CHECKS)
+
+    # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the file's chat template."""
+        return self._template.source if self._template else None
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self.engine.path.name
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know."""
+        notes = []
+        if self.truncated:
+            notes.append(
+                f"{self.truncated} requests were longer than the window of {self.n_ctx} tokens and "
+                "lost their beginning. Raise n_ctx in --model_args if the model allows it."
+            )
+        if self.n_ctx > (self.engine.n_ctx_train or self.n_ctx):
+            notes.append(
+                f"n_ctx={self.n_ctx} is more than the {self.engine.n_ctx_train} tokens that "
+                f"{self.engine.path.name} was made for. Longer texts may get poor scores."
+            )
+        if self.empty_continuations:
+            notes.append(
+                f"{self.empty_continuations} continuations have no token of their own and scored 0."
+            )
+        return notes
+
+    def describe(self) -> dict[str, Any]:
+        engine = self.engine
+        if self._digest is None:
+            self._digest = file_digest(engine.path)
+        return {
+            "model": "gguf",
+            "file": engine.path.name,
+            "size_bytes": engine.path.stat().st_size,
+            "digest": self._digest,
+            "description": engine.description,
+            "n_params": engine.n_params,
+            "n_ctx": self.n_ctx,
+            "n_ctx_train": engine.n_ctx_train,
+            "n_threads": engine.n_threads,
+            "n_batch": engine.n_batch,
+            "n_ubatch": engine.n_ubatch,
+            "n_parallel": self.n_parallel,
+            "kv_budget": engine.kv_budget,
+            "add_bos_token": self.add_bos_token,
+            "max_gen_toks": self.max_gen_toks,
+            "seed": self.seed,
+            "cyllama": engine.version,
+            "chat_template_sha256": self._template.sha256 if self._template else None,
+            "truncated_requests": self.truncated,
+            "empty_continuations": self.empty_continuations,
+        }
+
+    def identity(self) -> dict[str, Any]:
+        facts = self.describe()
+        names = ("digest", "n_ctx", "add_bos_token", "max_gen_toks", "seed", "cyllama")
+        return {name: facts[name] for name in names}
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _read_template(self) -> ChatTemplate | None:
+        source = self.engine.metadata_value("tokenizer.chat_template")
+        if not source:
+            return None
+        names = {"bos_token": self.engine.bos, "eos_token": self.engine.eos}
+        tokens = {name: self.engine.token_text(token) for name, token in names.items()}
+        return ChatTemplate(source, model=self.engine.path.name, tokens=tokens)
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        if self._template is None:
+            raise ModelError(
+                f"{self.engine.path.name} has no chat template (tokenizer.chat_template in its "
+                "metadata). Run without --apply_chat_template, or use an instruction-tuned file."
+            )
+        if add_generation_prompt:
+            return self._template.render(chat_history)
+        return self._template.render_open(chat_history)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+        first, requests = peek(requests)
+        if first is None:
+            return
+        self._run += 1
+        run = self._run
+        answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
+            LoglikelihoodRequest.kind: self._stream_scores,
+            RollingRequest.kind: self._stream_texts,
+            GenerateRequest.kind: self._stream_replies,
+        }
+        for answer in answers[first.kind](requests):
+            yield answer
+            if self._run != run:
+                raise ModelError(
+                    "Two streams of one GgufLM were read in turns, but its cache serves one. Read "
+                    "one to its end before starting the next, or make two models."
+                )
+
+    def _stream_scores(
+        self, requests: Iterable[LoglikelihoodRequest]
+    ) -> Iterator[tuple[int, Answer]]:
+        spans = (self._span(place, request) for place, request in enumerate(requests))
+        for span in Scorer(self.engine).score(spans):
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
+
+    def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
+        context, continuation = self.encode_pair(self._text(request.context), request.continuation)
+        check_continuation(request, len(continuation), window=self.n_ctx, argument="n_ctx")
+        self.empty_continuations += not continuation
+        span, is_cut = continuation_span(place, context, continuation, window=self.n_ctx)
+        self.truncated += is_cut
+        return span
+
+    def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
+        spans_of = (
+            (place, list(rolling_spans(place, self.prefix_token, tokens, window=self.n_ctx)))
+            for place, tokens in enumerate(self.engine.tokenize(r.text) for r in requests)
+        )
+        yield from sum_by_place(spans_of, Scorer(self.engine).score)
+
+    def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
+        jobs = (self._job(place, request) for place, request in enumerate(requests))
+        for job, reply in Generator(self.engine, self.n_parallel).generate(jobs):
+            yield job.place, reply
+
+    def _job(self, place: int, request: GenerateRequest) -> Job:
+        options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
+        room = self.n_ctx - options.max_gen_toks
+        if room < 1:
+            raise UsageError(
+                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
+                f"but the window is {self.n_ctx}. Lower max_gen_toks with --gen_kwargs, or "
+                "raise n_ctx in --model_args."
+            )
+        _check_options(request, options)
+        prompt = self.encode(self._text(request.context)) or [self.prefix_token]
+        self.truncated += len(prompt) > room
+        return Job(
+            place,
+            prompt[-room:],
+            until=options.until,
+            max_gen_toks=options.max_gen_toks,
+            sample=request_sampler(request, options, self.seed),
+        )
+
+    # -- text to tokens ----------------------------------------------------------------------
+
+    @property
+    def prefix_token(self) -> int:
+        """What stands before a text that has no context: BOS, else EOS."""
+        for token in (self.engine.bos, self.engine.eos):
+            if token is not None:
+                return token
+        raise ModelError(
+            f"{self.engine.path.name} names neither a BOS nor an EOS token, so nothing can stand "
+            "before a text without context. Use a format or task with a non-empty prompt."
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, with BOS if this model adds one and the text does not have it."""
+        tokens = self.engine.tokenize(text)
+        bos = self.engine.bos
+        if self.add_bos_token and bos is not None and tokens[:1] != [bos]:
+            return [bos, *tokens]
+        return tokens
+
+    @property
+    def encoder(self) -> Callable[[str], list[int]]:
+        return self.encode
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        """The text that tokens stand for."""
+        return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
+
+    def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        """``(context, continuation)`` in tokens; the continuation is what follows the context's
+        length in the tokens of both together. White space between the two belongs to it."""
+        stripped = context.rstrip()
+        continuation = context[len(stripped) :] + continuation
+        if not stripped:
+            tokens = self.engine.tokenize(continuation)
+            prefix = self.prefix_token
+            return [prefix], tokens[1:] if tokens[:1] == [prefix] else tokens
+        start = self.encode(stripped)
+        return start, self.encode(stripped + continuation)[len(start) :]
+
+    def _text(self, context: Context) -> str:
+        """The context as text; the requests of one doc come one after the other and share it."""
+        if self._last is None or self._last[0] is not context:
+            self._last = (context, self.render(context))
+        return self._last[1]
+
+
+def _tokens_per_call(batch_size: int | str | None) -> int:
+    # Below 32, which people write who mean texts, llama.cpp only gets slower; results are the same.
+    if is_auto(batch_size):
+        return _DEFAULT_BATCH
+    return max(_SMALLEST_BATCH, _positive("batch_size", batch_size) or _DEFAULT_BATCH)
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "batch_size": _tokens_per_call,
+    "seed": partial(read_seed, model="gguf"),
+    "kv_budget": partial(_positive, "kv_budget", unit="bytes"),
+    **{
+        name: partial(_positive, name)
+        for name in ("n_ctx", "n_threads", "n_parallel", "max_gen_toks")
+    },
+}
+
+
+def _check_options(request: GenerateRequest, options: GenerationOptions) -> None:
+    for name in options.extra:
+        if name not in _SAMPLING_OPTIONS:
+            raise UsageError(
+                f"Model 'gguf' has no generation argument {name!r} (task {request.task!r})."
+                f"{did_you_mean(name, _GENERATION_OPTIONS)} "
+                f"Valid: {listing(_GENERATION_OPTIONS)}."
+            )

@@ -1,0 +1,1 @@
+"""Models of ``transformers``; the documented address is ``lm_eval.models.huggingface``."""

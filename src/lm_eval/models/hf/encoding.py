@@ -1,0 +1,122 @@
+"""Requests to ``hf`` as tokens: spans to score, and prompts to continue.
+
+Many are encoded at a time. What does not fit the model's window loses its beginning, and is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from lm_eval.errors import UsageError
+from lm_eval.formats.assemble import Context
+from lm_eval.models.base import GenerationOptions
+from lm_eval.models.borders import Border
+from lm_eval.models.hf.generation import BatchJob, Endings
+from lm_eval.models.hf.options import PENALTIES, check_options
+from lm_eval.models.hf.tokens import Tokens
+from lm_eval.models.sampling import request_sampler
+from lm_eval.models.tree.spans import (
+    Span,
+    check_continuation,
+    chunks,
+    continuation_span,
+    rolling_spans,
+)
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
+
+_ENCODED_TOGETHER = 256
+
+
+class Encoding:
+    """Encodes the requests to one model. ``is_pair``: an encoder reads the context, apart."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        endings: Endings,
+        *,
+        render: Callable[[Context], str],
+        window: int,
+        is_pair: bool,
+        max_gen_toks: int,
+        seed: int,
+    ) -> None:
+        self._tokens = tokens
+        self._endings = endings
+        self._render = render
+        self._window = window
+        self._is_pair = is_pair
+        self._max_gen_toks = max_gen_toks
+        self._seed = seed
+        self._last: tuple[Context, str] | None = None
+        self.truncated = 0
+        """Requests that lost their beginning."""
+        self.empty_continuations = 0
+        """Continuations that are no token of their own."""
+
+    def spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
+        """What scores each continuation."""
+        encode = self._tokens.separate if self._is_pair else self._tokens.borders
+        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
+            pairs = [(self._text(request.context), request.continuation) for _, request in some]
+            for (place, request), border in zip(some, encode(pairs), strict=True):
+                yield self._span(place, request, border)
+
+    def _span(self, place: int, request: LoglikelihoodRequest, border: Border) -> Span:
+        context, continuation = list(border.context), list(border.scored)
+        check_continuation(request, len(continuation), window=self._window, argument="max_length")
+        self.empty_continuations += not continuation
+        if self._is_pair:  # two windows: one for the encoder, one for the decoder
+            self.truncated += len(context) > self._window
+            return Span(place, (context[-self._window :] + continuation)[:-1], continuation)
+        span, is_cut = continuation_span(place, context, continuation, window=self._window)
+        self.truncated += is_cut
+        return span
+
+    def texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, list[Span]]]:
+        """Each text's place and its spans, as many as it needs windows."""
+        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
+            texts = self._tokens.tokenize([request.text for _, request in some])
+            for (place, _), text in zip(some, texts, strict=True):
+                yield (
+                    place,
+                    list(rolling_spans(place, self._tokens.prefix, text, window=self._window)),
+                )
+
+    def jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[BatchJob]:
+        """Each prompt to continue, and where to stop."""
+        for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
+            prompts = self._tokens.encode([self._text(request.context) for _, request in some])
+            for (place, request), prompt in zip(some, prompts, strict=True):
+                yield self._job(place, request, prompt or [self._tokens.prefix])
+
+    def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> BatchJob:
+        options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self._max_gen_toks)
+        check_options(request, options)
+        room = self._window
+        if not self._is_pair:
+            room -= options.max_gen_toks
+        if room < 1:
+            raise UsageError(
+                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
+                f"but the window is {self._window}. Lower max_gen_toks with --gen_kwargs, or "
+                "raise max_length in --model_args."
+            )
+        self.truncated += len(prompt) > room
+        return BatchJob(
+            place,
+            prompt[-room:],
+            until=self._endings.stops(options.until),
+            max_gen_toks=options.max_gen_toks,
+            stop_tokens=self._endings.stop_tokens(options.until),
+            sample=request_sampler(request, options, self._seed),
+            penalties=tuple(
+                (name, options.extra[name]) for name in PENALTIES if name in options.extra
+            ),
+        )
+
+    def _text(self, context: Context) -> str:
+        """The context as text; the requests of one doc come one after the other and share it."""
+        if self._last is None or self._last[0] is not context:
+            self._last = (context, self._render(context))
+        return self._last[1]

@@ -1,0 +1,252 @@
+"""Log-probs of token spans by plain forward passes: no cache, nothing shared but equal inputs.
+
+What everything cleverer is measured against, and what it falls back to. Rows are padded on the right,
+where no earlier token of a causal model can see the padding. Some models see it all the same: the first
+padded rows are compared with passes of their own, and on a difference texts go one at a time.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from lm_eval.errors import ModelError
+from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.hf.positions import find_rope_switch, forget_lengths
+from lm_eval.models.tree.spans import Span, chunks
+
+_LOOK_AHEAD = 512
+"""Spans that are sorted by length together; answers wait for no more than these."""
+_PASSES_COMPARED = 4
+_TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
+_COARSE_TOLERANCE = 0.15
+
+
+class PlainScorer:
+    """Scores spans on a causal model of ``transformers``, a batch of distinct inputs at a time."""
+
+    def __init__(self, model: Any, *, device: Any = "cpu", batch_size: int | AutoBatch = 1) -> None:
+        self.model = model
+        self.device = device
+        self.batch = batch_size if isinstance(batch_size, AutoBatch) else AutoBatch(batch_size)
+        self.tokens_run = 0
+        """Tokens that went through the model, padding included."""
+        self._takes_positions = takes(model, "logits_to_keep")
+        self._switch = find_rope_switch(model.config)
+        self._compared = 0
+        self._passes = 0
+        self._largest_error = 0.0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results may want to know."""
+        if not self._largest_error:
+            return []
+        return [
+            "Texts went through the model one at a time, which is slower: beside longer ones, the score "
+            f"of one was off by {self._largest_error:.2g}."
+        ]
+
+    def score(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """The spans with their scores, as they are ready."""
+        for some in chunks(spans, _LOOK_AHEAD):
+            groups: dict[tuple[int, ...], list[Span]] = {}
+            for span in some:
+                if span.targets:
+                    groups.setdefault(tuple(span.inputs), []).append(span)
+                else:
+                    yield span
+            for part in self._apart(list(groups.values())):
+                for _, done in self.batch.passes(part, _length, self._run):
+                    yield from done
+
+    def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
+        """The groups in lists whose texts do not change each other's scores."""
+        if self._switch is None:
+            yield groups
+            return
+        for part in self._switch.apart(groups, _length):
+            if self._switch.grows:
+                forget_lengths(self.model)
+            yield part
+
+    def _run(self, groups: Sequence[list[Span]]) -> list[Span]:
+        """Score spans that are grouped by their inputs, in one pass; the longest inputs come first."""
+        if not self._largest_error:
+            scores = self._scores(groups)
+            if not self._sees_padding(groups, scores):
+                return _fill(scores)
+        return [span for group in groups for span in _fill(self._scores([group]))]
+
+    def _scores(self, groups: Sequence[list[Span]]) -> list[SpanScores]:
+        import torch
+
+        rows = [group[0].inputs for group in groups]
+        first = min(span.first_read for group in groups for span in group)
+        with torch.inference_mode():
+            logits = self._logits(padded(rows, self.device), first)
+            return [
+                (span, score_rows(span.targets, logits[row, span.first_read - first :]))
+                for row, group in enumerate(groups)
+                for span in group
+            ]
+
+    def _sees_padding(self, groups: Sequence[list[Span]], scores: Sequence[SpanScores]) -> bool:
+        """Whether scores of padded rows are not those they have alone.
+
+        Some rows of the first passes are tried, and again whenever texts get longer: padding may count
+        from a length on.
+        """
+        longest = _length(groups[0])
+        short = [group for group in groups if _length(group) < longest]
+        if not short or (longest <= self._compared and self._passes >= _PASSES_COMPARED):
+            return False
+        self._compared = max(longest, self._compared)
+        self._passes += 1
+        found = {id(span): tokens for span, tokens in scores}
+        tried = {id(short[at]): short[at] for at in (0, len(short) // 2, -1)}
+        errors = [
+            score_error(self.model, _total(found[id(span)]), _total(alone), len(alone))
+            for group in tried.values()
+            for span, alone in self._scores([group])
+        ]
+        self._largest_error = max(errors)
+        return self._largest_error > 0
+
+    def _logits(self, ids: Any, first: int) -> Any:
+        """The logits of all rows from place ``first`` on."""
+        import torch
+
+        self.tokens_run += ids.numel()
+        if not self._takes_positions:
+            logits = self.model(input_ids=ids, use_cache=False).logits
+            return logits[
+                :, first - ids.shape[1] :
+            ]  # an adapter's own tokens stand before the text's
+        places = torch.arange(first, ids.shape[1], device=ids.device)
+        return self.model(input_ids=ids, use_cache=False, logits_to_keep=places).logits
+
+
+class PairScorer:
+    """Scores spans on an encoder-decoder model: the encoder reads the context, all but the targets."""
+
+    def __init__(self, model: Any, *, device: Any = "cpu", batch_size: int | AutoBatch = 1) -> None:
+        self.model = model
+        self.device = device
+        self.batch = batch_size if isinstance(batch_size, AutoBatch) else AutoBatch(batch_size)
+        self.tokens_run = 0
+        self.notes: list[str] = []
+
+    def score(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """The spans with their scores, as they are ready."""
+        for some in chunks(spans, _LOOK_AHEAD):
+            yield from (span for span in some if not span.targets)
+            asked = [span for span in some if span.targets]
+            for _, done in self.batch.passes(asked, _pair_length, self._run):
+                yield from done
+
+    def _run(self, spans: Sequence[Span]) -> list[Span]:
+        import torch
+
+        contexts = [span.inputs[: span.first_read + 1] for span in spans]
+        targets = [span.targets for span in spans]
+        with torch.inference_mode():
+            ids, labels = padded(contexts, self.device), padded(targets, self.device)
+            self.tokens_run += ids.numel() + labels.numel()
+            logits = self.model(
+                input_ids=ids, attention_mask=mask(contexts, self.device), labels=labels
+            ).logits
+            scores = [
+                (span, score_rows(span.targets, logits[row])) for row, span in enumerate(spans)
+            ]
+        return _fill(scores)
+
+
+TokenScores = list[tuple[float, bool]]
+"""For each target: its log-prob, and whether it is the likeliest."""
+SpanScores = tuple[Span, TokenScores]
+
+
+def score_rows(tokens: Sequence[int], logits: Any) -> TokenScores:
+    """The scores of tokens from the logits before each of them, the first rows of ``logits``."""
+    import torch
+
+    logits = logits[: len(tokens)].float()
+    targets = torch.tensor(tokens, device=logits.device)
+    chosen = logits.gather(1, targets[:, None])[:, 0] - logits.logsumexp(1)
+    if not bool(torch.isfinite(chosen).all()):
+        raise ModelError(
+            "The model's log-probs are not numbers (NaN or infinite). With dtype=float16 values "
+            "overflow in some models: use dtype=bfloat16 or dtype=float32 in --model_args. "
+            "Otherwise its weights are damaged."
+        )
+    tops = (logits.argmax(1) == targets).tolist()
+    return list(zip(chosen.tolist(), tops, strict=True))
+
+
+def _fill(scores: Sequence[SpanScores]) -> list[Span]:
+    """The spans with their scores: only once all are known, because a pass may be repeated."""
+    for span, tokens in scores:
+        for logprob, is_top in tokens:
+            span.add(logprob, is_top)
+    return [span for span, _ in scores]
+
+
+def tolerance(model: Any) -> float:
+    """How far a log-prob may be from that of an ordinary pass: as far as rounding goes."""
+    return _TOLERANCES.get(str(model.dtype), _COARSE_TOLERANCE)
+
+
+def score_error(model: Any, found: float, expected: float, tokens: int) -> float:
+    """By how much a score of some tokens is off; 0 if by no more than rounding explains."""
+    if found == expected:
+        return 0.0
+    error = abs(found - expected)
+    if error <= tolerance(model) * max(1.0, tokens**0.5):
+        return 0.0
+    return math.inf if math.isnan(error) else error
+
+
+def padded(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -> Any:
+    """Rows of tokens as one tensor; short ones are filled with token 0."""
+    import torch
+
+    longest = max(map(len, rows))
+    fill = [[0] * (longest - len(row)) for row in rows]
+    if on_left:
+        return torch.tensor(
+            [[*more, *row] for row, more in zip(rows, fill, strict=True)], device=device
+        )
+    return torch.tensor(
+        [[*row, *more] for row, more in zip(rows, fill, strict=True)], device=device
+    )
+
+
+def mask(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -> Any:
+    """Which places of ``padded`` hold tokens of the rows."""
+    return padded([[1] * len(row) for row in rows], device, on_left=on_left)
+
+
+def takes(model: Any, argument: str) -> bool:
+    """Whether a model's forward pass has an argument."""
+    return argument in inspect.signature(model.forward).parameters
+
+
+def virtual_tokens(model: Any) -> int:
+    """How many tokens of its own an adapter puts before each text (prompt and prefix tuning)."""
+    adapter: Any = getattr(model, "active_peft_config", None)
+    return int(adapter.num_virtual_tokens) if getattr(adapter, "is_prompt_learning", False) else 0
+
+
+def _total(scores: TokenScores) -> float:
+    return sum(logprob for logprob, _ in scores)
+
+
+def _length(group: list[Span]) -> int:
+    return len(group[0].inputs)
+
+
+def _pair_length(span: Span) -> int:
+    return len(span.inputs) + 1

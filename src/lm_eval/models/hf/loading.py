@@ -1,0 +1,314 @@
+"""Models and tokenizers of ``transformers``, loaded, with errors that say what to do.
+
+Nothing is loaded halfway: weights that are missing are an error, not random numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lm_eval.errors import MissingExtraError, ModelError, listing
+from lm_eval.models.hf.explained import explained, first_line
+from lm_eval.models.hf.forward import virtual_tokens
+from lm_eval.models.hf.gguf import converted, if_converted
+from lm_eval.models.hf.objects import (
+    check_model,
+    is_object,
+    named_tokenizer,
+    own_settings,
+    source_of_model,
+    source_of_tokenizer,
+)
+from lm_eval.models.hf.options import read_backend, read_device, read_device_map, read_dtype
+from lm_eval.models.hf.sources import ADAPTER_FOLDER, TOKENIZER_FOLDER, ModelSource, find_source
+
+INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """What to load, as the arguments of ``hf`` say it."""
+
+    pretrained: Any
+    revision: str | None = None
+    tokenizer: Any = None
+    dtype: Any = "auto"
+    device: Any = None
+    device_map: Any = None
+    backend: str = "default"
+    trust_remote_code: bool = False
+    peft: str | None = None
+    attn_implementation: str | None = None
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with its tokenizer, on its device."""
+
+    model: Any
+    tokenizer: Any
+    config: Any
+    backend: str
+    device: Any
+    source: ModelSource
+    tokenizer_source: ModelSource
+    adapter: ModelSource | None = None
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the model knows."""
+        return int(self.model.get_input_embeddings().weight.shape[0])
+
+
+def load(wanted: LoadOptions) -> LoadedModel:
+    """Everything that is wanted; whatever can be checked without the weights is checked first."""
+    import_torch()
+    if is_object(wanted.pretrained):
+        return _adopt(wanted)
+    dtype = read_dtype(wanted.dtype)
+    device_map = read_device_map(wanted.device_map)
+    device = read_device(wanted.device) if device_map is None else None
+    trusts = wanted.trust_remote_code
+    source = find_source(wanted.pretrained, wanted.revision)
+    adapter = find_adapter(wanted.peft)
+    if source.gguf_file is not None:
+        source = converted(source, _load_gguf)
+    config = load_config(source, trust_remote_code=trusts)
+    backend = read_backend(wanted.backend, config)
+    tokenizer, tokenizer_source = _tokenizer(wanted, source)
+    model = load_model(
+        source,
+        backend=backend,
+        dtype=dtype,
+        trust_remote_code=trusts,
+        device_map=device_map,
+        attn_implementation=wanted.attn_implementation,
+    )
+    if adapter is not None:
+        model = load_adapter(model, adapter)
+    if device is not None:
+        model.to(device)
+    loaded = LoadedModel(
+        model,
+        tokenizer,
+        config,
+        backend,
+        device or model.device,
+        source,
+        tokenizer_source,
+        adapter,
+    )
+    check_vocabulary(loaded)
+    return loaded
+
+
+def _adopt(wanted: LoadOptions) -> LoadedModel:
+    """A model that is loaded already, on the device where it is; it is set to evaluation."""
+    decided = ("revision", "dtype", "device_map", "peft", "attn_implementation")
+    check_model(wanted.pretrained, {name: getattr(wanted, name) for name in decided})
+    model = _without_wrapper(wanted.pretrained.eval())
+    source = source_of_model(model)
+    if wanted.tokenizer is None:
+        wanted = replace(wanted, tokenizer=named_tokenizer(model))
+    tokenizer, tokenizer_source = _tokenizer(wanted, source)
+    backend = read_backend(wanted.backend, model.config)
+    loaded = LoadedModel(
+        own_settings(model),
+        tokenizer,
+        model.config,
+        backend,
+        model.device,
+        source,
+        tokenizer_source,
+    )
+    check_vocabulary(loaded)
+    return loaded
+
+
+def _tokenizer(wanted: LoadOptions, model: ModelSource) -> tuple[Any, ModelSource]:
+    """The tokenizer and where it is from: an object as it is, else as ``find_tokenizer`` says."""
+    if is_object(wanted.tokenizer):
+        return wanted.tokenizer, source_of_tokenizer(wanted.tokenizer)
+    source = find_tokenizer(wanted.tokenizer, model)
+    return load_tokenizer(source, trust_remote_code=wanted.trust_remote_code), source
+
+
+def _without_wrapper(adapted: Any) -> Any:
+    """A model with an adapter's layers in place; its wrapper only where it puts tokens before texts."""
+    if virtual_tokens(adapted) or not hasattr(adapted, "get_base_model"):
+        return adapted
+    return adapted.get_base_model()
+
+
+def _load_gguf(source: ModelSource) -> tuple[Any, Any]:
+    model = load_model(source, backend="causal", dtype="auto", trust_remote_code=False)
+    return model, load_tokenizer(source, trust_remote_code=False)
+
+
+def import_torch() -> tuple[Any, Any]:
+    """``(torch, transformers)``, or the line that installs them."""
+    # Threads that spin while they wait starve each other on a busy machine: thirty times slower at a
+    # load of 7 on 2 cores. OpenMP reads this once, when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Model 'hf' needs torch and transformers ({error}).", install=INSTALL_EXTRA
+        ) from error
+    return torch, transformers
+
+
+def load_config(source: ModelSource, *, trust_remote_code: bool) -> Any:
+    """The model's configuration."""
+    _, transformers = import_torch()
+    with explained(source, "configuration"), quiet():
+        return transformers.AutoConfig.from_pretrained(
+            source.at, **source.arguments(trust_remote_code=trust_remote_code)
+        )
+
+
+def load_model(
+    source: ModelSource,
+    *,
+    backend: str,
+    dtype: Any,
+    trust_remote_code: bool,
+    **more: Any,
+) -> Any:
+    """The model, ready for evaluation; ``more`` are arguments such as ``device_map``."""
+    _, transformers = import_torch()
+    kinds = {
+        "causal": transformers.AutoModelForCausalLM,
+        "seq2seq": transformers.AutoModelForSeq2SeqLM,
+    }
+    given = {name: value for name, value in more.items() if value is not None}
+    with explained(source, "weights"), quiet():
+        model, info = kinds[backend].from_pretrained(
+            source.at,
+            **source.arguments(trust_remote_code=trust_remote_code, dtype=dtype, **given),
+            output_loading_info=True,
+        )
+    missing = sorted(info.get("missing_keys") or ())
+    if missing:
+        raise ModelError(
+            f"The weights of {source.given} lack {len(missing)} tensors that a "
+            f"{type(model).__name__} has ({listing(missing, 4)}); transformers would fill them "
+            "with random numbers. Give the whole model, or one made for this task."
+        )
+    return model.eval()
+
+
+def find_tokenizer(given: str | None, model: ModelSource) -> ModelSource:
+    """Where the tokenizer is: as given, else with the model."""
+    if given is None:
+        return model
+    return if_converted(find_source(str(given), argument="tokenizer", holds=TOKENIZER_FOLDER))
+
+
+def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
+    """The tokenizer, the fast one where there is one."""
+    _, transformers = import_torch()
+    with explained(source, "tokenizer"), quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            source.at, **source.arguments(trust_remote_code=trust_remote_code)
+        )
+        tokens = tokenizer("An answer", add_special_tokens=False)["input_ids"]
+        if set(tokens) <= {tokenizer.unk_token_id}:  # some releases make one up where there is none
+            raise ValueError("a backend tokenizer without a vocabulary")
+    return tokenizer
+
+
+def find_adapter(given: str | None) -> ModelSource | None:
+    """Where the adapter is; an error before the model is loaded if there is none."""
+    if given is None:
+        return None
+    return find_source(given, argument="peft", holds=ADAPTER_FOLDER)
+
+
+def load_adapter(model: Any, source: ModelSource) -> Any:
+    """The model with a PEFT adapter on it, unmerged."""
+    given = source.given
+    try:
+        import peft
+    except ImportError as error:
+        raise MissingExtraError(
+            f"peft={given} needs the package peft ({error}).", install="pip install -U peft"
+        ) from error
+    try:
+        with quiet():
+            adapted = peft.PeftModel.from_pretrained(model, source.at)
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise ModelError(
+            f"peft={given} does not fit {type(model).__name__}: {first_line(error)} Check that "
+            "the adapter was trained on this model."
+        ) from error
+    _check_adapter_weights(adapted, source)
+    return _without_wrapper(adapted).eval()
+
+
+def _check_adapter_weights(adapted: Any, source: ModelSource) -> None:
+    """Refuse an adapter of which only a part found its place: PEFT would leave out the rest."""
+    from peft.utils import get_peft_model_state_dict, load_peft_weights
+
+    saved = load_peft_weights(source.at, device="cpu")
+    there = get_peft_model_state_dict(adapted)
+    if odd := sorted(saved.keys() ^ there.keys()):
+        raise ModelError(
+            f"peft={source.given} does not fit the model: {len(saved.keys() & there.keys())} of its "
+            f"{len(saved)} tensors have a place in it, of {len(there)} places (not both: "
+            f"{listing(odd, 2)}). Check that the adapter was trained on this model."
+        )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and no advice of ``transformers`` while something is loaded."""
+    from transformers.utils import logging
+
+    level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if had_bars:
+            logging.enable_progress_bar()
+
+
+# -- arguments -------------------------------------------------------------------------------
+
+
+def check_vocabulary(loaded: LoadedModel) -> None:
+    """Refuse a tokenizer whose tokens the model does not have."""
+    own = int(loaded.tokenizer.vocab_size)
+    if own > loaded.vocabulary:
+        raise ModelError(
+            f"The tokenizer {loaded.tokenizer_source.given} has {own} tokens, but "
+            f"{loaded.source.given} knows only {loaded.vocabulary}: it belongs to another model. "
+            "Leave tokenizer= out to use the model's own."
+        )
+    if loaded.tokenizer_source != loaded.source and loaded.source.in_memory is None:
+        _compare_with_own(loaded)
+
+
+def _compare_with_own(loaded: LoadedModel) -> None:
+    """Refuse a tokenizer that numbers its tokens otherwise than the model's own does."""
+    try:
+        own = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()
+    except ModelError:  # the model comes without one: nothing to compare with
+        return
+    given = loaded.tokenizer.get_vocab()
+    same = sum(given.get(token) == number for token, number in own.items())
+    if same < len(own) / 2:
+        raise ModelError(
+            f"The tokenizer {loaded.tokenizer_source.given} belongs to another model: only {same} of "
+            f"the {len(own)} tokens of {loaded.source.given} have the same numbers in it. Leave "
+            "tokenizer= out to use the model's own."
+        )

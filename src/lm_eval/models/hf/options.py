@@ -1,0 +1,253 @@
+"""What the arguments of ``hf`` and of its generation requests mean, checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.models import local_options
+from lm_eval.models.base import GenerationOptions
+from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.requests import GenerateRequest
+
+_SAMPLING = ("top_p", "top_k", "seed")
+PENALTIES = ("repetition_penalty", "no_repeat_ngram_size")
+_WITHOUT_EFFECT = ("num_beams", "num_return_sequences", "use_cache")
+_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING, *PENALTIES)
+DTYPES = {
+    "auto": "auto",
+    "float32": "float32",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp64": "float64",
+    "float": "float32",
+    "half": "float16",
+    "double": "float64",
+}
+
+_DEVICES = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "mtia", "xla", "meta")
+"""Kinds of devices that need no look into ``torch``."""
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+
+_POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
+_POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
+"""Settings of models whose positions go beyond what they were trained on."""
+
+
+def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
+    for name, value in options.extra.items():
+        if name in _WITHOUT_EFFECT and value in (None, True, 1):
+            continue
+        if name not in (*_SAMPLING, *PENALTIES):
+            raise UsageError(
+                f"Model 'hf' has no generation argument {name}={value!r} (task {request.task!r})."
+                f"{did_you_mean(name, _GENERATION_OPTIONS)} Valid: {listing(_GENERATION_OPTIONS)}."
+            )
+
+
+positive = partial(local_options.positive, model="hf")
+read_seed = partial(local_options.read_seed, model="hf")
+
+
+def token_id(name: str, value: Any, known: int) -> int | None:
+    """A token of the model's vocabulary, ``known`` tokens large."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < known:
+        raise UsageError(
+            f"Model 'hf': {name} must be the number of a token, 0 to {known - 1}, not {value!r}."
+        )
+    return value
+
+
+def batch_rows(batch_size: Any) -> int | None:
+    """Rows per pass, or None to find them."""
+    if local_options.is_auto(batch_size):
+        return None
+    text = str(batch_size)
+    return positive("batch_size", int(text) if text.isdecimal() else batch_size)
+
+
+def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
+    import torch
+
+    if device.type == "cpu":  # beyond some thousand tokens a CPU only gets slower
+        return AutoBatch(rows, most_rows=most_rows, start=1024, most=4096)
+    frees = torch.cuda.empty_cache if device.type == "cuda" else torch.mps.empty_cache
+    return AutoBatch(rows, most_rows=most_rows, start=4096, most=2**18, frees=frees)
+
+
+def chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
+    """Variables for the chat template."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError as error:
+            raise UsageError(
+                f"chat_template_args={given!r} is no JSON object ({error}). Write "
+                'chat_template_args={"enable_thinking": false}.'
+            ) from error
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(f"chat_template_args must be names with values, not {given!r}.")
+    arguments = dict(given or {})
+    if enable_thinking is not None:
+        arguments["enable_thinking"] = enable_thinking
+    return arguments
+
+
+def check_values(model_args: Mapping[str, Any]) -> None:
+    """Refuse values that are wrong whatever the model; ``torch`` is asked only about odd devices."""
+    given = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
+    local_options.check_each(given, _CHECKS)
+    chat_arguments(given.get("chat_template_args"), given.get("enable_thinking"))
+
+
+def _is_of_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _check_device(device: Any) -> None:
+    """Refuse what is no device; whether it is here, only the machine of the run can tell."""
+    if device is not None and not _is_named(device):
+        read_device(device)
+
+
+def _check_device_map(given: Any) -> None:
+    if not _is_named(given):
+        read_device_map(given)
+
+
+def _is_named(device: Any) -> bool:
+    """Whether this names a kind of device; so does everything where ``torch`` is not installed."""
+    kind = str(device).partition(":")[0]
+    return kind in _DEVICES or importlib.util.find_spec("torch") is None
+
+
+# -- of the model itself --------------------------------------------------------------------
+
+
+def read_dtype(dtype: Any) -> Any:
+    """A name such as ``bfloat16`` as what ``transformers`` takes."""
+    import torch
+
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    name = dtype_name(dtype)
+    return "auto" if name == "auto" else getattr(torch, name)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype in ``torch``, or ``auto``."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise UsageError(
+            f"Model 'hf' has no dtype {dtype!r}.{did_you_mean(name, DTYPES)} "
+            f"Valid: {listing(DTYPES)}."
+        )
+    return DTYPES[name]
+
+
+def read_device(device: Any) -> Any:
+    """The device: the one named, else a GPU if there is one, else the CPU."""
+    import torch
+
+    has_mps = torch.backends.mps.is_available()
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device is None:
+        return torch.device("cuda" if count else "mps" if has_mps else "cpu")
+    here = ["cpu", *(["cuda"] if count else []), *[f"cuda:{n}" for n in range(count)]]
+    here += ["mps"] if has_mps else []
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise UsageError(
+            f"{device!r} is no device.{did_you_mean(str(device), here)} Here: {listing(here)}."
+        ) from error
+    if found.type in ("cpu", "cuda", "mps") and str(found) not in here:
+        raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
+    return found
+
+
+def read_device_map(given: Any) -> Any:
+    """How to spread the model: one of the rules of ``accelerate``, a device, or layers with devices."""
+    if given is None or isinstance(given, Mapping) or given in DEVICE_MAPS:
+        return given
+    try:
+        return str(read_device(given))
+    except UsageError as error:
+        raise UsageError(
+            f"Model 'hf' has no device_map={given}.{did_you_mean(str(given), DEVICE_MAPS)} Valid: "
+            f"{listing(DEVICE_MAPS)}, or a device."
+        ) from error
+
+
+def window_of(config: Any, tokenizer: Any) -> int:
+    """How many tokens the model reads at most, by its configuration, else 2048."""
+    positions = _positions(config)
+    if positions is not None:
+        return positions
+    limit = getattr(tokenizer, "model_max_length", None)
+    return int(limit) if isinstance(limit, int) and 0 < limit < 10**12 else 2048
+
+
+def _positions(config: Any) -> int | None:
+    text = config.get_text_config(decoder=True)
+    for name in _POSITIONS:
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
+    """The window in tokens: as given, where the model has positions for it, else the model's own.
+
+    ``taken`` positions go to tokens that stand before every text.
+    """
+    own = window_of(config, tokenizer) - taken
+    if given is None:
+        return own
+    text = config.get_text_config(decoder=True)
+    extends = any(getattr(text, name, None) for name in _POSITIONS_BY_RULE)
+    is_known = type(text).__module__.startswith(
+        "transformers."
+    )  # else it may have a rule of its own
+    if given > own and _positions(config) and is_known and not extends:
+        raise UsageError(
+            f"max_length={given}, but a model of type {text.model_type!r} with {own} positions reads "
+            f"no more. Give at most max_length={own}."
+        )
+    return given
+
+
+def read_backend(backend: str, config: Any) -> str:
+    """``causal`` or ``seq2seq``; ``default`` is what the configuration says."""
+    kinds = ("default", "causal", "seq2seq")
+    if backend not in kinds:
+        raise UsageError(
+            f"Model 'hf' has no backend {backend!r}.{did_you_mean(str(backend), kinds)} "
+            f"Valid: {listing(kinds)}."
+        )
+    if backend != "default":
+        return backend
+    return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "backend": partial(read_backend, config=None),
+    "batch_size": batch_rows,
+    "device": _check_device,
+    "device_map": _check_device_map,
+    "dtype": dtype_name,
+    "kv_budget": partial(positive, "kv_budget", unit="bytes"),
+    "seed": read_seed,
+    **{name: partial(positive, name) for name in ("max_length", "max_gen_toks", "max_batch_size")},
+}

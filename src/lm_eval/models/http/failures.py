@@ -1,0 +1,184 @@
+"""What went wrong with one sending of a request, and how that reads to a user.
+
+A ``Failure`` is a value: it says whether trying again can help, how long the server wants us to wait,
+and whether every other request would fail in the same way. Its text never holds a key.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from lm_eval.errors import RequestError, UnreachableError
+from lm_eval.models.http.pacing import retry_after
+
+_RETRIED = frozenset({408, 409, 425, 429})
+_STOPPING = frozenset({401, 402, 403, 404, 405, 407})
+_ADVICE = {
+    401: "Check the key in the environment.",
+    402: "Check the account behind the key.",
+    403: "Check what the key may do.",
+    404: "Check the address, path included, and the names in the request.",
+    405: "Check the address: is the path complete?",
+    407: "Check the proxy's name and password.",
+    413: "Send less at a time.",
+    429: "Ask for less at a time, or try later.",
+}
+_QUOTED = 400
+_READ = 20_000
+_PARSED = 1 << 20
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_LOOKS_LIKE_HTML = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
+
+Redact = Callable[[str], str]
+
+
+class BrokenBody(ValueError):
+    """A reply that is not what was asked for. Raised while decoding; the request is sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one sending came to nothing."""
+
+    text: str
+    advice: str = ""
+    status: int | None = None
+    can_retry: bool = True
+    stops_run: bool = False
+    is_unreachable: bool = False
+    """No connection came about."""
+    asked_wait_s: float | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the server only asks us to slow down."""
+        return self.status == 429 or (self.status == 503 and self.asked_wait_s is not None)
+
+    def error(self, attempts: int, *, never_answered: bool) -> RequestError:
+        """The error for a request that ends with this failure."""
+        times = f" ({attempts} attempts)" if attempts > 1 else ""
+        message = f"{self.text}{times}. {self.advice}".rstrip()
+        kind = UnreachableError if self.is_unreachable and never_answered else RequestError
+        return kind(
+            message,
+            status=self.status,
+            attempts=attempts,
+            stops_run=self.stops_run or (never_answered and self.status is None),
+            retryable=self.can_retry,
+        )
+
+
+def of_status(
+    where: str, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, redact: Redact
+) -> Failure:
+    """The failure that a reply other than 2xx is."""
+    if 300 <= status < 400:
+        return _redirect(where, status, headers, redact)
+    said = server_message(body, redact)
+    return Failure(
+        f"{where} answered {_phrase(status)}" + (f": {said}" if said else ""),
+        advice=_ADVICE.get(status, "The server has a problem; try later." if status >= 500 else ""),
+        status=status,
+        can_retry=status in _RETRIED or status >= 500,
+        stops_run=status in _STOPPING,
+        asked_wait_s=retry_after(headers) if status in _RETRIED or status >= 500 else None,
+    )
+
+
+def of_body(where: str, status: int, body: bytes, error: Exception, redact: Redact) -> Failure:
+    """The failure that a 2xx reply is whose body cannot be used."""
+    text = body[:_READ].decode("utf-8", "replace")
+    what = _one_line(redact(str(error))) or type(error).__name__
+    if _LOOKS_LIKE_HTML.match(text):
+        what = _html_summary(text, redact)
+    elif isinstance(error, KeyError | IndexError):
+        what = f"it lacks {what}"
+    return Failure(
+        f"{where} answered {_phrase(status)} with a body that cannot be read: {what}",
+        advice="Is this the address of the right service?",
+        status=status,
+    )
+
+
+def too_large(where: str, limit: int) -> Failure:
+    return Failure(
+        f"{where} sent more than {limit:,} bytes for one request",
+        advice="Raise max_response_bytes if such replies are expected.",
+        can_retry=False,
+    )
+
+
+def server_message(body: bytes, redact: Redact) -> str:
+    """The server's own words on one line: a JSON body's ``error.message``, a page's title, the text."""
+    text = body[:_READ].decode("utf-8", "replace")
+    if _LOOKS_LIKE_HTML.match(text):
+        return _html_summary(text, redact)
+    try:
+        found = _find_message(json.loads(body)) if len(body) <= _PARSED else None
+    except (ValueError, RecursionError):
+        found = None
+    return shorten(redact(found if found is not None else text))
+
+
+def shorten(text: str) -> str:
+    """One line of printable characters, cut after a few hundred."""
+    line = _one_line(text)
+    return line if len(line) <= _QUOTED else f"{line[:_QUOTED]}…"
+
+
+def _find_message(content: Any) -> str | None:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and content:
+        return _find_message(content[0])
+    if isinstance(content, dict):
+        for key in ("error", "message", "detail", "msg", "error_description"):
+            found = _find_message(content.get(key))
+            if found:
+                return found
+    return None
+
+
+def _html_summary(text: str, redact: Redact) -> str:
+    match = _TITLE.search(text)
+    title = shorten(redact(html.unescape(match.group(1)))) if match else ""
+    return f"an HTML page titled {title!r}" if title else "an HTML page without a title"
+
+
+def _redirect(
+    where: str, status: int, headers: Iterable[tuple[bytes, bytes]], redact: Redact
+) -> Failure:
+    from yarl import URL
+
+    found = {name.lower(): value for name, value in headers}.get(b"location", b"")
+    try:
+        target = URL(found.decode("latin-1"))
+        host = str(target.origin()) if target.absolute else "the same host"
+    except ValueError:
+        host = "an address that cannot be read"
+    return Failure(
+        f"{where} answered {_phrase(status)}, a redirect to {shorten(redact(host))}, "
+        "which is not followed because the key would go there",
+        advice="Give the final address.",
+        status=status,
+        can_retry=False,
+        stops_run=True,
+    )
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _one_line(text: str) -> str:
+    # Control characters could rewrite the terminal that shows the message.
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,0 +1,299 @@
+"""One keep-alive pool of connections: a request goes in, a ``HttpReply`` or a ``Failure`` comes out.
+
+The only module that knows aiohttp. Cookies are not kept, redirects not followed, and no more of a
+body is read than the limit allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, cast
+from urllib.request import getproxies, proxy_bypass
+
+from lm_eval.errors import MissingExtraError, UsageError
+from lm_eval.models.http.failures import Failure, Redact, shorten, too_large
+
+if TYPE_CHECKING:
+    import aiohttp
+    import yarl
+
+CONNECT_S = 5.0
+"""How long a connection may take, name look-up and TLS included, while nothing has answered yet."""
+
+_LATER_CONNECT_S = 15.0
+_CHECK_ADDRESS = "Check the address, and that the server runs."
+
+
+class HttpReply(NamedTuple):
+    """What a server answered, whatever the status."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address, parsed once, with the proxy that leads there."""
+
+    url: yarl.URL
+    shown: str
+    proxy: str | None
+
+
+class Pool:
+    """Connections to whatever addresses are asked. Opens in the loop of its first request.
+
+    ``sessions`` holds what is open, apart from the pool, for whoever has to close it.
+    """
+
+    def __init__(
+        self,
+        *,
+        connections: int,
+        timeout_s: float,
+        verify_certificate: bool,
+        ca_cert_path: str | None,
+        max_response_bytes: int,
+        redact: Redact,
+    ) -> None:
+        self._aiohttp = _import_aiohttp()
+        self._connections = connections
+        self._timeout_s = timeout_s
+        self._ssl = _tls(verify_certificate, ca_cert_path)
+        self._limit = max_response_bytes
+        self._redact = redact
+        self.sessions: list[aiohttp.ClientSession] = []
+        self._first_timeout = self._aiohttp.ClientTimeout(
+            total=timeout_s, connect=min(CONNECT_S, timeout_s)
+        )
+        self._targets: dict[str, Target] = {}
+        self.was_answered = False
+
+    def target(self, address: str) -> Target | Failure:
+        """The parsed address, or why it is none."""
+        target = self._targets.get(address)
+        if target is None:
+            found = self._parse(address)
+            if isinstance(found, Failure):
+                return found
+            target = self._targets[address] = found
+        return target
+
+    async def exchange(
+        self, method: str, target: Target, body: bytes | None, headers: Mapping[str, str]
+    ) -> HttpReply | Failure:
+        """Send once. Everything that can happen on the way is a ``Failure``."""
+        session = self.sessions[0] if self.sessions else self._open()
+        timeout = session.timeout if self.was_answered else self._first_timeout
+        try:
+            async with session.request(
+                method,
+                target.url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=target.proxy,
+                timeout=timeout,
+            ) as response:
+                self.was_answered = True
+                content = await self._read(response)
+                status, raw = response.status, response.raw_headers
+        except (self._aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+            return self._failure(target, error)
+        if content is None:
+            return too_large(target.shown, self._limit)
+        return HttpReply(status, raw, content)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
+        """The body, or None when it is larger than the limit."""
+        length = response.content_length
+        if length is not None and length > self._limit:
+            response.close()
+            return None
+        if length is not None and "Content-Encoding" not in response.headers:
+            return await response.read()
+        # Without a length, or packed: nobody knows how much will come.
+        chunks, size = [], 0
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self._limit:
+                response.close()
+                return None
+        return b"".join(chunks)
+
+    def _open(self) -> aiohttp.ClientSession:
+        http = self._aiohttp
+        session = http.ClientSession(
+            connector=http.TCPConnector(limit=self._connections, ssl=self._ssl),
+            cookie_jar=http.DummyCookieJar(),
+            timeout=http.ClientTimeout(
+                total=self._timeout_s, sock_connect=min(_LATER_CONNECT_S, self._timeout_s)
+            ),
+        )
+        self.sessions.append(session)
+        return cast("aiohttp.ClientSession", session)
+
+    def _parse(self, address: str) -> Target | Failure:
+        from yarl import URL
+
+        try:
+            url = URL(address)
+            shown = str(url.with_user(None).with_query(None).with_fragment(None))
+        except ValueError as error:
+            return _no_address(self._redact(address), self._redact(str(error)))
+        shown = shorten(self._redact(shown))
+        if url.scheme not in ("http", "https") or not url.host:
+            return _no_address(shown, "it needs http:// or https:// and a host")
+        return Target(url, shown, _proxy(url))
+
+    def _failure(self, target: Target, error: Exception) -> Failure:
+        if isinstance(error, asyncio.TimeoutError) and not self._never_connected(error):
+            return _late(target.shown, self._timeout_s)
+        what = shorten(self._redact(_reason(error))) or type(error).__name__
+        for name, describe in _FAILURES.items():
+            if isinstance(error, getattr(self._aiohttp, name)):
+                return describe(target.shown, what)
+        if isinstance(error, OSError):
+            return _hung_up(target.shown, what)
+        return _unsendable(target.shown, what)
+
+    def _never_connected(self, error: Exception) -> bool:
+        return isinstance(error, self._aiohttp.ConnectionTimeoutError)
+
+
+async def close_all(sessions: list[aiohttp.ClientSession]) -> None:
+    """Close the sessions, and take them out of the list."""
+    while sessions:
+        await sessions.pop().close()
+    await asyncio.sleep(0)  # sockets are closed one turn of the loop later
+
+
+def _reason(error: Exception) -> str:
+    """The cause itself, without what aiohttp writes around it."""
+    inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+    return str(inner or error)
+
+
+def _unreachable(where: str, why: str) -> Failure:
+    return Failure(
+        f"Nothing answers at {where}: {why}",
+        advice=_CHECK_ADDRESS,
+        stops_run=True,
+        is_unreachable=True,
+    )
+
+
+def _untrusted(where: str, why: str) -> Failure:
+    return Failure(
+        f"The certificate of {where} is not trusted: {why}",
+        advice="Name its authority with ca_cert_path=FILE, or switch the check off with "
+        "verify_certificate=False if you know the server.",
+        can_retry=False,
+        stops_run=True,
+    )
+
+
+def _no_tls(where: str, why: str) -> Failure:
+    return Failure(
+        f"No secure connection to {where}: {why}",
+        advice="Does the server speak https? If not, write http:// in the address.",
+        can_retry=False,
+        stops_run=True,
+    )
+
+
+def _no_address(shown: str, why: str) -> Failure:
+    return Failure(
+        f"{shorten(shown)!r} is no address of a server: {shorten(why)}",
+        advice="Write it as http://host:port/path.",
+        can_retry=False,
+        stops_run=True,
+    )
+
+
+def _late(where: str, timeout_s: float) -> Failure:
+    return Failure(
+        f"{where} did not finish its answer within {timeout_s:g} s",
+        advice="A longer time-out may help.",
+    )
+
+
+def _hung_up(where: str, _why: str) -> Failure:
+    return Failure(f"{where} closed the connection without an answer", advice=_CHECK_ADDRESS)
+
+
+def _broken_off(where: str, why: str) -> Failure:
+    return Failure(f"{where} broke off in the middle of its answer: {why}")
+
+
+def _no_http(where: str, why: str) -> Failure:
+    return Failure(f"{where} sent what is not HTTP: {why}", advice=_CHECK_ADDRESS)
+
+
+def _unsendable(where: str, why: str) -> Failure:
+    return Failure(f"The request to {where} cannot be sent: {why}", can_retry=False, stops_run=True)
+
+
+# By the names of aiohttp's classes, which overlap: the first that fits counts.
+_FAILURES: dict[str, Callable[[str, str], Failure]] = {
+    "ClientConnectorCertificateError": _untrusted,
+    "ClientSSLError": _no_tls,
+    "ServerFingerprintMismatch": _untrusted,
+    "ConnectionTimeoutError": lambda where, _: _unreachable(where, "no connection in time"),
+    "ClientProxyConnectionError": lambda where, why: _unreachable(where, f"the proxy: {why}"),
+    "ClientConnectorDNSError": lambda where, why: _unreachable(where, f"no such host ({why})"),
+    "ClientConnectorError": _unreachable,
+    "ClientHttpProxyError": lambda where, why: _unreachable(where, f"the proxy: {why}"),
+    "ServerDisconnectedError": _hung_up,
+    "ClientOSError": _hung_up,
+    "ClientPayloadError": _broken_off,
+    "ClientConnectionError": _hung_up,
+    "ClientResponseError": _no_http,
+    "InvalidURL": _no_address,
+    "ClientError": _no_http,
+}
+
+
+def _proxy(url: yarl.URL) -> str | None:
+    """The proxy that the environment names for this address (``http_proxy``, ``no_proxy`` …).
+
+    Never one for this machine: a proxy elsewhere would look for the server on its own.
+    """
+    host = url.host or ""
+    proxy = getproxies().get(url.scheme)
+    is_local = host in ("localhost", "::1") or host.startswith("127.")
+    return None if proxy is None or is_local or proxy_bypass(host) else proxy
+
+
+def _tls(verify_certificate: bool, ca_cert_path: str | None) -> ssl.SSLContext | bool:
+    if not verify_certificate:
+        return False
+    if ca_cert_path is None:
+        return True
+    path = Path(ca_cert_path).expanduser()
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        why = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise UsageError(
+            f"ca_cert_path: {str(path)!r} cannot be used: {why}. It must be a file of certificates "
+            "in PEM form."
+        ) from None
+
+
+def _import_aiohttp() -> ModuleType:
+    try:
+        import aiohttp
+    except ImportError:
+        raise MissingExtraError(
+            "Models over HTTP need the package aiohttp.",
+            install="pip install 'lm-eval-formats[api]'",
+        ) from None
+    return aiohttp

@@ -1,0 +1,320 @@
+"""HTTP for long, expensive runs: a bounded window of requests in flight over one pool.
+
+Plain code drives it: ``Transport.window`` takes jobs from an iterator as slots become free and yields
+each result as it comes. Behind it ``pool`` sends, ``retrying`` sends again, ``pacing`` holds back and
+``stepping`` moves the event loop. Nothing here knows what the requests are about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import weakref
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Generic, Literal, TypeGuard, TypeVar, cast
+
+from lm_eval.errors import RequestError, UsageError
+from lm_eval.models.http.failures import BrokenBody, Failure, of_body, of_status
+from lm_eval.models.http.pacing import Pace
+from lm_eval.models.http.pool import CONNECT_S, Pool, Target, close_all
+from lm_eval.models.http.retry import Schedule, send_again
+from lm_eval.models.http.stepping import Stepper
+
+__all__ = ["BrokenBody", "Received", "Transport", "TransportOptions"]
+
+T = TypeVar("T")
+J = TypeVar("J")
+R = TypeVar("R")
+
+_END: Final = object()
+_BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransportOptions:
+    """How requests are sent. ``timeout_s`` is for one attempt as a whole, reading included."""
+
+    num_concurrent: int | Literal["auto"] = 1
+    max_retries: int = 3
+    timeout_s: float = 30.0
+    verify_certificate: bool = True
+    ca_cert_path: str | None = None
+    max_response_bytes: int = 64 * 2**20
+
+    def __post_init__(self) -> None:
+        if self.num_concurrent != "auto":
+            _at_least("num_concurrent", self.num_concurrent, 1, " or 'auto'")
+        _at_least("max_retries", self.max_retries, 0)
+        _at_least("max_response_bytes", self.max_response_bytes, 1)
+        if not isinstance(self.timeout_s, int | float) or not self.timeout_s > 0:
+            raise UsageError(
+                f"timeout_s must be a number of seconds above 0, not {self.timeout_s!r}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Generic[T]):
+    """A decoded reply. ``elapsed_s`` runs from the first sending, waits between attempts included."""
+
+    value: T
+    attempts: int
+    elapsed_s: float
+
+
+class Transport:
+    """One pool of connections, opened on first use; ``close`` ends it. For one thread at a time.
+
+    ``describe_secret`` is applied to every text of the server or of an exception before it stands in an
+    error. ``sent`` counts the sendings, ``retries`` those of them that were not a request's first.
+    What is sent again, when and how often is told in ``retrying``.
+    """
+
+    def __init__(
+        self, options: TransportOptions, *, describe_secret: Callable[[str], str] = str
+    ) -> None:
+        self.options = options
+        self.sent = 0
+        self.retries = 0
+        self._answered_at = -math.inf
+        self._has_landed = False  # a job may be done without a request of ours
+        self._redact = describe_secret
+        self._pace = Pace(options.num_concurrent)
+        self._stepper = Stepper()
+        self._pool = Pool(
+            connections=self._pace.largest,
+            timeout_s=options.timeout_s,
+            verify_certificate=options.verify_certificate,
+            ca_cert_path=options.ca_cert_path,
+            max_response_bytes=options.max_response_bytes,
+            redact=describe_secret,
+        )
+        # Not the pool itself: it knows ``describe_secret``, which may know whoever owns this object.
+        weakref.finalize(self, _close, self._pool.sessions, self._stepper)
+
+    # -- one request ---------------------------------------------------------------------------
+
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        decode: Callable[[bytes], T],
+    ) -> Received[T]:
+        """The decoded reply to ``body``; ``RequestError`` when it fails for good.
+
+        ``decode`` may raise ``BrokenBody``, or ValueError, KeyError and their like: the reply then
+        counts as broken and the request is sent again. Errors of this package pass through.
+        """
+        return await self._request("POST", url, body, headers, decode)
+
+    async def get(
+        self, url: str, headers: Mapping[str, str], decode: Callable[[bytes], T]
+    ) -> Received[T]:
+        """As ``post``, without a body."""
+        return await self._request("GET", url, None, headers, decode)
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        decode: Callable[[bytes], T],
+    ) -> Received[T]:
+        target = self._pool.target(url)
+        if isinstance(target, Failure):
+            raise target.error(0, never_answered=False)
+        begun_at, attempts = time.monotonic(), 1
+        outcome = await self._send(method, target, body, headers, decode)
+        if isinstance(outcome, Failure):
+            send = partial(self._send, method, target, body, headers, decode)
+            outcome, attempts = await self._send_again(send, outcome, begun_at)
+        if isinstance(outcome, Failure):
+            raise outcome.error(attempts, never_answered=not self._pool.was_answered)
+        return Received(outcome, attempts, time.monotonic() - begun_at)
+
+    async def _send(
+        self,
+        method: str,
+        target: Target,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        decode: Callable[[bytes], T],
+    ) -> T | Failure:
+        if self._pace.is_paused:
+            await self._pace.clear()
+        self.sent += 1
+        begun_at = time.monotonic()
+        reply = await self._pool.exchange(method, target, body, headers)
+        if isinstance(reply, Failure):
+            return reply
+        status, replied, content = reply
+        if not 200 <= status < 300:
+            failure = of_status(target.shown, status, replied, content, self._redact)
+            self._slow_down(failure)
+            return failure
+        now = time.monotonic()
+        self._pace.answered(now - begun_at, replied)
+        try:
+            value = decode(content)
+        except _BROKEN as error:
+            return of_body(target.shown, status, content, error, self._redact)
+        self._answered_at = now
+        return value
+
+    async def _send_again(
+        self, send: Callable[[], Awaitable[T | Failure]], first: Failure, begun_at: float
+    ) -> tuple[T | Failure, int]:
+        async def send_and_count() -> T | Failure:
+            self.retries += 1
+            return await send()
+
+        schedule = Schedule(
+            self.options.max_retries,
+            begun_at=begun_at,
+            timeout_s=self.options.timeout_s,
+            idle_s=lambda: time.monotonic() - self._answered_at,
+            connect_s=lambda: None if self._pool.was_answered else CONNECT_S,
+        )
+        return await send_again(send_and_count, first, schedule, asyncio.sleep)
+
+    def _slow_down(self, failure: Failure) -> None:
+        if failure.is_refusal:
+            self._pace.refused()
+            self._pace.pause(failure.asked_wait_s or 0.0)
+
+    # -- from plain code -----------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine returns. From plain code, also where a loop runs already (notebooks)."""
+        return self._stepper.run(coroutine)
+
+    def window(
+        self, jobs: Iterable[J], work: Callable[[J], Awaitable[R]]
+    ) -> Iterator[tuple[J, R | RequestError]]:
+        """Each job with what ``work`` made of it, in the order in which they are done.
+
+        At most ``num_concurrent`` jobs are under way or waiting to be taken: a job's slot is free again
+        when the consumer comes back for the next result. Jobs are pulled, in the consumer's thread and
+        outside the loop, only as slots become free. Until something has been answered one job travels
+        alone, so a wrong key costs one request.
+
+        A ``RequestError`` is the job's result, unless it ``stops_run``: that, and any other exception
+        of ``work``, is raised once the results that are there have been taken. Leaving early, by
+        closing the generator or by Ctrl-C, cancels what is in flight.
+        """
+        flight = _Flight(self._stepper, iter(jobs), work)
+        self._pace.begin()
+        try:
+            while True:
+                flight.fill(self._room)
+                for job, outcome in flight.land(self._room):
+                    self._has_landed |= not isinstance(outcome, RequestError)
+                    yield job, outcome
+                if flight.is_over:
+                    return
+        finally:
+            flight.cancel()
+
+    def _room(self) -> int:
+        is_first = self._answered_at == -math.inf and not self._has_landed
+        return 1 if is_first else self._pace.size
+
+    def close(self) -> None:
+        """Close every connection. A later request opens the pool again."""
+        _close(self._pool.sessions, self._stepper)
+
+
+class _Flight(Generic[J, R]):
+    """The jobs of one window: those under way and those done but not yet taken."""
+
+    def __init__(
+        self, stepper: Stepper, jobs: Iterator[J], work: Callable[[J], Awaitable[R]]
+    ) -> None:
+        self._stepper = stepper
+        self._jobs = jobs
+        self._work = work
+        self._waiting: deque[J] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._done: deque[tuple[J, R | Exception]] = deque()
+        self._has_more = True
+        self._stop: Exception | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return not (self._has_more or self._under_way or self._done)
+
+    @property
+    def _under_way(self) -> int:
+        return len(self._waiting) + len(self._tasks)
+
+    def fill(self, room: Callable[[], int]) -> None:
+        """Start jobs until there is no room, or none is left."""
+        while self._has_more and self._under_way + len(self._done) < room():
+            job = next(self._jobs, _END)
+            if job is _END:
+                self._has_more = False
+                return
+            self._start(job)  # type: ignore[arg-type]  # not the end marker
+            self._stepper.pump_if_due()
+
+    def land(self, room: Callable[[], int]) -> Iterator[tuple[J, R | RequestError]]:
+        """Wait for at least one job, then hand over all that are done."""
+        while self._under_way and not self._done:
+            self._stepper.step()
+        while self._done:
+            job, outcome = self._done.popleft()
+            if not isinstance(outcome, Exception) or _fails_alone(outcome):
+                yield job, outcome
+            elif self._stop is None:
+                self._stop, self._has_more = outcome, False
+            if self._done:
+                self.fill(room)
+        if self._stop is not None:
+            raise self._stop
+
+    def cancel(self) -> None:
+        self._waiting.clear()
+        self._stepper.cancel(self._tasks)
+
+    def _start(self, job: J) -> None:
+        # The task is made inside the loop, where Ctrl-C cannot come between it and its coroutine.
+        if not self._waiting:
+            self._stepper.loop.call_soon(self._launch)
+        self._waiting.append(job)
+
+    def _launch(self) -> None:
+        while self._waiting:
+            self._tasks.add(self._stepper.loop.create_task(self._carry(self._waiting.popleft())))
+
+    async def _carry(self, job: J) -> None:
+        try:
+            outcome: R | Exception = await self._work(job)
+        except Exception as error:
+            outcome = error
+        # Here, not in a callback of the task: that would run one turn of the loop later.
+        self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        self._done.append((job, outcome))
+        self._stepper.stop()
+
+
+def _fails_alone(error: Exception) -> TypeGuard[RequestError]:
+    """Whether other requests may still succeed."""
+    return isinstance(error, RequestError) and not error.stops_run
+
+
+def _close(sessions: list[Any], stepper: Stepper) -> None:
+    if stepper.is_running:  # the garbage collector may call from inside the loop
+        return
+    if sessions:
+        stepper.run(close_all(sessions))
+    stepper.close()
+
+
+def _at_least(name: str, value: Any, least: int, more: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}{more}, not {value!r}.")

@@ -1,0 +1,1 @@
+"""The prefix tree that local backends share: each distinct beginning is evaluated once."""
