@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lm_eval.scoring.harness_aggregation import perplexity
-from lm_eval.scoring.harness_errors import value_and_stderr
+from lm_eval.harness.aggregation import perplexity
+from lm_eval.harness.stderr import value_and_stderr
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.intervals import (
     Estimate,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lm_eval.harness.scorer import FilterScores, HarnessScorer
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
 from lm_eval.requests import DocRequests
-from lm_eval.scoring.harness_task import FilterScores, HarnessScorer
 from lm_eval.scoring.orders import (
     Debiased,
     OrderTally,

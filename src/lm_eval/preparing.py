@@ -21,9 +21,9 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
+from lm_eval.harness.scorer import HarnessScorer
 from lm_eval.reordering import build_ordered
 from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
-from lm_eval.scoring.harness_task import HarnessScorer
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.tasks.task import ConfigurableTask

@@ -219,7 +219,7 @@ for _name, _target in {
     "format_span": "transformation:SPANFilter",
     "custom": "transformation:CustomFilter",
 }.items():
-    FILTERS.register(_name, f"lm_eval.scoring.filters.{_target}")
+    FILTERS.register(_name, f"lm_eval.harness.filters.{_target}")
 
 for _name, _target in {
     "mean": "mean",
@@ -237,7 +237,7 @@ for _name, _target in {
     "brier_score": "brier_score",
     "bypass": "bypass_agg",
 }.items():
-    AGGREGATIONS.register(_name, f"lm_eval.scoring.harness_aggregation:{_target}")
+    AGGREGATIONS.register(_name, f"lm_eval.harness.aggregation:{_target}")
 
 register_model = MODELS.decorator
 register_reader = READERS.decorator
@@ -253,7 +253,7 @@ def register_filter(name: str) -> Callable[[Any], Any]:
     """
 
     def bind(value: Any) -> Any:
-        if name in FILTERS and not FILTERS.place(name).startswith("lm_eval.scoring.filters"):
+        if name in FILTERS and not FILTERS.place(name).startswith("lm_eval.harness.filters"):
             FILTERS.replace(name, value)
         else:
             FILTERS.register(name, value)
@@ -293,7 +293,7 @@ def is_higher_better(metric_name: str) -> bool | None:
 
 
 def _harness_metric(name: str) -> HarnessMetric:
-    importlib.import_module("lm_eval.scoring.metric_functions")  # the built-in ones
+    importlib.import_module("lm_eval.harness.metric_functions")  # the built-in ones
     return HARNESS_METRICS.get(name)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
-from lm_eval.scoring.harness_aggregation import weighted_f1_score
-from lm_eval.scoring.harness_metrics import softmax
+from lm_eval.harness.aggregation import weighted_f1_score
+from lm_eval.harness.metrics import softmax
 
 __all__ = [
     "create_iterator",

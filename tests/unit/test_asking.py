@@ -13,7 +13,7 @@ import pytest
 from lm_eval.asking import AnswerCache, allowed_failures
 from lm_eval.errors import ConfigError, ModelError, UsageError
 from lm_eval.evaluator import RunOptions, prepare, run_all
-from lm_eval.instances import Instance
+from lm_eval.harness.instances import Instance
 from lm_eval.models.dummy import DummyLM
 from lm_eval.preparing import Prepared
 from lm_eval.request_keys import RequestKeys

@@ -1,5 +1,5 @@
 """The base of filters, for Python users."""
 
-from lm_eval.scoring.filters import Filter, FilterEnsemble
+from lm_eval.harness.filters import Filter, FilterEnsemble
 
 __all__ = ["Filter", "FilterEnsemble"]

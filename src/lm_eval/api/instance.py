@@ -1,5 +1,5 @@
 """``Instance``, for Python users."""
 
-from lm_eval.instances import Instance, OutputType
+from lm_eval.harness.instances import Instance, OutputType
 
 __all__ = ["Instance", "OutputType"]

@@ -1,8 +1,6 @@
 """Metrics and aggregations, for Python users and helper modules of tasks."""
 
-from lm_eval.scoring.exact_match import exact_match as exact_match_fn
-from lm_eval.scoring.exact_match import exact_match as exact_match_hf_evaluate
-from lm_eval.scoring.harness_aggregation import (
+from lm_eval.harness.aggregation import (
     acc_all,
     acc_all_stderr,
     bits_per_byte,
@@ -23,7 +21,9 @@ from lm_eval.scoring.harness_aggregation import (
     weighted_mean,
     weighted_perplexity,
 )
-from lm_eval.scoring.harness_errors import (
+from lm_eval.harness.exact_match import exact_match as exact_match_fn
+from lm_eval.harness.exact_match import exact_match as exact_match_hf_evaluate
+from lm_eval.harness.stderr import (
     aggregate_subtask_metrics,
     bootstrap_stderr,
     mean_stderr,

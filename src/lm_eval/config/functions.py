@@ -233,7 +233,7 @@ def _siblings_importable(folder: str) -> Iterator[None]:
 def _stand_in_for_datasets() -> None:
     """Let helpers import ``datasets`` where it is not installed; a small table serves most of them."""
     if "datasets" not in sys.modules and not _is_installed("datasets"):
-        from lm_eval.data.without_datasets import stand_in
+        from lm_eval.harness.datasets_shim import stand_in
 
         sys.modules["datasets"] = stand_in()
 

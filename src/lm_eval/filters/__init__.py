@@ -1,5 +1,5 @@
 """Filters under the address where helper modules look for them."""
 
-from lm_eval.scoring.filters import build_filter_ensemble
+from lm_eval.harness.filters import build_filter_ensemble
 
 __all__ = ["build_filter_ensemble"]

@@ -1,6 +1,6 @@
 """The filter that calls a task's own function, for Python users."""
 
-from lm_eval.scoring.filters.base import Filter
-from lm_eval.scoring.filters.transformation import CustomFilter
+from lm_eval.harness.filters.base import Filter
+from lm_eval.harness.filters.transformation import CustomFilter
 
 __all__ = ["CustomFilter", "Filter"]

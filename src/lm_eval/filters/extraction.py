@@ -1,7 +1,7 @@
 """Filters that take the answer out of a text, for Python users."""
 
-from lm_eval.scoring.filters.base import Filter
-from lm_eval.scoring.filters.extraction import (
+from lm_eval.harness.filters.base import Filter
+from lm_eval.harness.filters.extraction import (
     MultiChoiceRegexFilter,
     POSFilter,
     RegexFilter,

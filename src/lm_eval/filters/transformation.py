@@ -1,7 +1,7 @@
 """Filters that rewrite responses, for Python users."""
 
-from lm_eval.scoring.filters.base import Filter
-from lm_eval.scoring.filters.transformation import (
+from lm_eval.harness.filters.base import Filter
+from lm_eval.harness.filters.transformation import (
     LowercaseFilter,
     MapFilter,
     SPANFilter,

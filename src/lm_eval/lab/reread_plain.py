@@ -12,6 +12,7 @@ from typing import Any
 from lm_eval.errors import ComparisonError, LmEvalError
 from lm_eval.formats.labels import labels_for
 from lm_eval.formats.readers import BoundReader, fitted, read
+from lm_eval.harness.scorer import INVALID, HarnessScorer
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.reread_items import (
     ReadAgain,
@@ -22,7 +23,6 @@ from lm_eval.lab.reread_items import (
 )
 from lm_eval.lab.reread_tasks import built_task
 from lm_eval.lab.stored import StoredRun
-from lm_eval.scoring.harness_task import INVALID, HarnessScorer
 
 
 class Plain:

@@ -23,9 +23,9 @@ from lm_eval.errors import (
     MissingExtraError,
     place,
 )
+from lm_eval.harness.prompts import media_of
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
-from lm_eval.tasks.harness import media_of
 from lm_eval.tasks.methods import HarnessMethods
 
 Doc = Mapping[str, Any]

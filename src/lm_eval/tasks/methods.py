@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from lm_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lm_eval.scoring.harness_task import HarnessScorer
+    from lm_eval.harness.scorer import HarnessScorer
     from lm_eval.tasks.task import ConfigurableTask
 
 Doc = Mapping[str, Any]
@@ -87,7 +87,7 @@ class HarnessMethods:
 
         Examples come from the task's one stream, so call it in the order of the docs.
         """
-        from lm_eval.instances import ChatSettings, build_context
+        from lm_eval.harness.instances import ChatSettings, build_context
 
         chat = ChatSettings(
             system_instruction=system_instruction,
@@ -107,7 +107,7 @@ class HarnessMethods:
         chat_template: Any = None,  # noqa: ARG002 (the harness passes it)
     ) -> Any:
         """``Instance`` objects for a doc in a prompt that is made already."""
-        from lm_eval.instances import construct
+        from lm_eval.harness.instances import construct
 
         return construct(
             self._task, doc, ctx, metadata=metadata, apply_chat_template=apply_chat_template
@@ -129,7 +129,7 @@ class HarnessMethods:
         tokenizer_name: str = "",  # noqa: ARG002 (part of a cache's key there)
     ) -> None:
         """Fill ``instances``, with docs ``rank``, ``rank + world_size``, … of those chosen."""
-        from lm_eval.instances import ChatSettings, build_instances
+        from lm_eval.harness.instances import ChatSettings, build_instances
 
         _refuse_caches(cache_requests or rewrite_requests_cache)
         chat = ChatSettings(
@@ -166,7 +166,7 @@ class HarnessMethods:
         return {name: True if better is None else better for name, better in directions.items()}
 
     def _scorer(self) -> HarnessScorer:
-        from lm_eval.scoring.harness_task import HarnessScorer
+        from lm_eval.harness.scorer import HarnessScorer
 
         if self._task.format is not None:
             raise UsageError(

@@ -21,13 +21,13 @@ from lm_eval.errors import (
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.harness.prompts import HarnessPrompts
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.config_checks import check_keys, check_supported, check_templates
 from lm_eval.tasks.docs import Doc, TaskDocs
 from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
 from lm_eval.tasks.fingerprint import fingerprint_of
 from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
-from lm_eval.tasks.harness import HarnessPrompts
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
 __all__ = ["ConfigurableTask", "Doc", "Task"]

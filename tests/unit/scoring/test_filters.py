@@ -19,7 +19,7 @@ from lm_eval.filters.extraction import (
 )
 from lm_eval.filters.selection import MajorityVoteFilter, TakeFirstFilter, TakeKFilter
 from lm_eval.filters.transformation import LowercaseFilter, MapFilter, SPANFilter, UppercaseFilter
-from lm_eval.scoring.filters import FilterPipeline, build_pipelines
+from lm_eval.harness.filters import FilterPipeline, build_pipelines
 
 texts = st.text(max_size=40) | st.sampled_from(["(A)", ": B", "#### 5", "$$ per: x, none $"])
 response_lists = st.lists(st.lists(texts, min_size=1, max_size=4), min_size=1, max_size=4)

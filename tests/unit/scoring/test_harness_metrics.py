@@ -23,18 +23,18 @@ from lm_eval.api.registry import (
 )
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, DataError, GoldError, LmEvalWarning, MissingExtraError
-from lm_eval.scoring import harness_errors
-from lm_eval.scoring.harness_aggregation import f1_score, mean, median
-from lm_eval.scoring.harness_errors import bootstrap_stderr, stderr_for_metric, value_and_stderr
-from lm_eval.scoring.harness_metrics import (
+from lm_eval.harness import stderr as harness_errors
+from lm_eval.harness.aggregation import f1_score, mean, median
+from lm_eval.harness.metric_functions import get_metric
+from lm_eval.harness.metric_list import MetricSpec, parse_metric_list
+from lm_eval.harness.metrics import (
     score_generation,
     score_loglikelihood,
     score_multiple_choice,
     score_rolling,
     softmax,
 )
-from lm_eval.scoring.metric_functions import get_metric
-from lm_eval.scoring.metric_list import MetricSpec, parse_metric_list
+from lm_eval.harness.stderr import bootstrap_stderr, stderr_for_metric, value_and_stderr
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 
 CORPUS = ("bleu", "chrf", "chrf++", "ter")

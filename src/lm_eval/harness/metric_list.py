@@ -14,10 +14,10 @@ from typing import Any
 
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import CodeNotRunError, ConfigError, LmEvalWarning, did_you_mean, listing
+from lm_eval.harness.aggregation import CORPUS_SCORES, mean, sacrebleu_metric
+from lm_eval.harness.exact_match import exact_match
+from lm_eval.harness.metric_functions import TEXT, HubMetric, get_metric, keep
 from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS
-from lm_eval.scoring.exact_match import exact_match
-from lm_eval.scoring.harness_aggregation import CORPUS_SCORES, mean, sacrebleu_metric
-from lm_eval.scoring.metric_functions import TEXT, HubMetric, get_metric, keep
 
 KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 OF_PAIRS = ("f1", "matthews_corrcoef", "bleu", "chrf", "chrf++", "ter", "bypass")

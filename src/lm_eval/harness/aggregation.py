@@ -219,7 +219,7 @@ def acc_all(items: Pairs) -> float:
 
 def acc_all_stderr(items: Pairs) -> float:
     """As in the harness: here a question is its number, whatever the paragraph."""
-    from lm_eval.scoring.harness_errors import mean_stderr
+    from lm_eval.harness.stderr import mean_stderr
 
     return mean_stderr(_all_right(items, lambda idx: idx["question"]))
 

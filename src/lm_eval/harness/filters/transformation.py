@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import ConfigError
-from lm_eval.scoring.filters.base import Filter, Responses, each, each_text
+from lm_eval.harness.filters.base import Filter, Responses, each, each_text
 
 SPAN_LABELS = {
     "PER": ("person", "people", "persons", "per"),

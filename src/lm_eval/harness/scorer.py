@@ -15,20 +15,20 @@ from typing import Any
 from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
-from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.clusters import Clusters
-from lm_eval.scoring.columns import ValueColumn
-from lm_eval.scoring.filters.pipeline import FilterPipeline, build_pipelines
-from lm_eval.scoring.harness_aggregation import mean, perplexity
-from lm_eval.scoring.harness_errors import DEFAULT_ITERS, value_and_stderr
-from lm_eval.scoring.harness_metrics import (
+from lm_eval.harness.aggregation import mean, perplexity
+from lm_eval.harness.filters.pipeline import FilterPipeline, build_pipelines
+from lm_eval.harness.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
+from lm_eval.harness.metrics import (
     gold_places,
     score_generation,
     score_loglikelihood,
     score_multiple_choice,
     score_rolling,
 )
-from lm_eval.scoring.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
+from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
+from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.clusters import Clusters
+from lm_eval.scoring.columns import ValueColumn
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask

@@ -14,8 +14,8 @@ from typing import Any
 
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, UnknownNameError, did_you_mean, listing
+from lm_eval.harness.filters.base import Filter
 from lm_eval.registry import get_filter
-from lm_eval.scoring.filters.base import Filter
 
 Step = tuple[Any, Mapping[str, Any]]
 """A filter's name, class or other callable that makes one, and the keys beside it."""
@@ -54,7 +54,7 @@ class FilterPipeline:
         return all(
             isinstance(function, str)
             and function != "custom"
-            and get_filter(function).__module__.startswith("lm_eval.scoring.filters.")
+            and get_filter(function).__module__.startswith("lm_eval.harness.filters.")
             for function, _ in self.steps
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import ConfigError
-from lm_eval.scoring.filters.base import Filter, Responses
+from lm_eval.harness.filters.base import Filter, Responses
 
 
 class TakeFirstFilter(Filter):

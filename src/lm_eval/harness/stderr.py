@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from lm_eval.errors import LmEvalWarning
-from lm_eval.scoring.harness_aggregation import (
+from lm_eval.harness.aggregation import (
     CORPUS_SCORES,
     acc_all,
     acc_all_stderr,

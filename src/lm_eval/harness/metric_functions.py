@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, did_you_mean
+from lm_eval.harness.exact_match import exact_match
 from lm_eval.registry import HARNESS_METRICS, HarnessMetric
-from lm_eval.scoring.exact_match import exact_match
 
 CHOICE, LL, ROLLING, TEXT = (
     "multiple_choice",
