@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from lm_eval.formats.orders import orders
+from lm_eval.orders.permutation import orders
 from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.stats.orders import best, content, mean_prior, position_prior, without_prior
 

@@ -16,9 +16,9 @@ from lm_eval.doc_scoring import SampleSink, task_scorer
 from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
+from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
 from lm_eval.preparing import Prepared, RunOptions, metric_names, prepare, prepare_all
 from lm_eval.reports.samples import Show
-from lm_eval.scoring.orders import DEBIASED, OVER_ORDERS
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group

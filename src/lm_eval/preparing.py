@@ -22,7 +22,7 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.harness.scorer import HarnessScorer
-from lm_eval.reordering import build_ordered
+from lm_eval.orders.requests import build_ordered
 from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require

@@ -13,9 +13,9 @@ from typing import Any
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.formats.orders import parse_permutation
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
+from lm_eval.orders.permutation import parse_permutation
 from lm_eval.preparing import RunOptions
 from lm_eval.reports.prompts import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit

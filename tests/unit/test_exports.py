@@ -133,7 +133,7 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
     """Comparison, choice orders and forecasts are there for runs that ask for them."""
     unused = (
         "lm_eval.lab",
-        "lm_eval.reports.orders",
+        "lm_eval.orders.report",
         "lm_eval.reports.forecasts",
         "lm_eval.dry_run",
     )

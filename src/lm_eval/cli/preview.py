@@ -18,7 +18,7 @@ from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
 from lm_eval.models.loading import load_model
-from lm_eval.reordering import build_ordered
+from lm_eval.orders.requests import build_ordered
 from lm_eval.reports.prompts import prompt_lines
 from lm_eval.requests import (
     DocRequests,

@@ -17,7 +17,7 @@ from lm_eval.cli.arguments import (
 )
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.compile import add_formats
-from lm_eval.formats.orders import parse_permutation
+from lm_eval.orders.permutation import parse_permutation
 from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
@@ -106,7 +106,7 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
 def _print_orders(outcome: Outcome) -> None:
     """What the order of the choices does, where docs were asked in several."""
     if any(result.choice_order is not None for result in outcome.results):
-        from lm_eval.reports.orders import print_orders
+        from lm_eval.orders.report import print_orders
 
         print_orders(outcome.results, console())
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored import PLAIN, StoredRun, sweep_path
+from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.reports.items import ItemColumns
-from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.scoring.repeats import is_repeat_metric
 from lm_eval.stats.numeric import Bools, Floats, np
 

@@ -18,9 +18,9 @@ from lm_eval.lab.reread_formats import (
 )
 from lm_eval.lab.reread_items import ReadAgain, Rereading, answered_samples
 from lm_eval.lab.stored import StoredRun
+from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.registry import METRICS
 from lm_eval.reports.table import number
-from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.stats.orders import most_voted
 
 Order = tuple[int, ...]

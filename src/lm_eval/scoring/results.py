@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
+from lm_eval.orders.results import ChoiceOrder
 from lm_eval.requests.usage import Usage
-from lm_eval.scoring.choice_order import ChoiceOrder
 from lm_eval.stats.intervals import Estimate
 
 

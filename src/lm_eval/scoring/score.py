@@ -36,7 +36,7 @@ from lm_eval.stats.intervals import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
-    from lm_eval.scoring.orders import Debiased, InOrder
+    from lm_eval.orders.scoring import Debiased, InOrder
 
 EXAMPLES_KEPT = 3
 

@@ -14,8 +14,8 @@ import pytest
 from report_cases import result
 from rich.console import Console
 
-from lm_eval.reports.orders import orders_markdown, print_orders
-from lm_eval.scoring.choice_order import ChoiceOrder
+from lm_eval.orders.report import orders_markdown, print_orders
+from lm_eval.orders.results import ChoiceOrder
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.intervals import mean_estimate, share_estimate
 

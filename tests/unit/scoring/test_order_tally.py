@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.formats.assemble import Prompt, Turn
-from lm_eval.formats.orders import Permutation, orders
 from lm_eval.formats.readers import NO_ANSWER, Reading
-from lm_eval.requests import DocRequests
-from lm_eval.scoring.choice_order import ChoiceOrder
-from lm_eval.scoring.orders import (
+from lm_eval.orders.permutation import Permutation, orders
+from lm_eval.orders.results import ChoiceOrder
+from lm_eval.orders.scoring import (
     DEBIASED,
     OVER_ORDERS,
     InOrder,
@@ -21,6 +20,7 @@ from lm_eval.scoring.orders import (
     debiased,
     order_values,
 )
+from lm_eval.requests import DocRequests
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.tasks.prompts import Asked
 

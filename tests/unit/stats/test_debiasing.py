@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.formats.orders import orders
+from lm_eval.orders.permutation import orders
 from lm_eval.stats.orders import (
     best,
     content,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lm_eval.orders.results import ChoiceOrder, Shares
 from lm_eval.reports.table import number, with_interval
-from lm_eval.scoring.choice_order import ChoiceOrder, Shares
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown

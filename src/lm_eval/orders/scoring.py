@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.formats.orders import Order, Permutation
-from lm_eval.reordering import NOT_SHOWN
+from lm_eval.orders.permutation import Order, Permutation
+from lm_eval.orders.requests import NOT_SHOWN
+from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS, ChoiceOrder, Shares
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.choice_order import ACC_DEBIASED, ACC_OVER_ORDERS, ChoiceOrder, Shares
 from lm_eval.scoring.metrics import Metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.score import outcome_of

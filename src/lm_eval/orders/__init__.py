@@ -1,0 +1,1 @@
+"""``--permute``: the choices of a doc in several orders, asked, scored and reported."""
