@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lm_eval.asking import AnswerCache, ask_all
-from lm_eval.capable import check_capable
-from lm_eval.doc_scoring import SampleSink, task_scorer
+from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
 from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
-from lm_eval.preparing import Prepared, RunOptions, metric_names, prepare, prepare_all
 from lm_eval.reports.samples import Show
+from lm_eval.run.borders import warn_of_borders
+from lm_eval.run.capable import check_capable
+from lm_eval.run.prepare import Prepared, RunOptions, metric_names, prepare, prepare_all
+from lm_eval.run.scorers import SampleSink, task_scorer
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.intervals import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.token_borders import warn_of_borders
 
 __all__ = [
     "Prepared",

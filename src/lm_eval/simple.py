@@ -16,10 +16,10 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
 from lm_eval.orders.permutation import parse_permutation
-from lm_eval.preparing import RunOptions
 from lm_eval.reports.prompts import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import SEEDS, Outcome, Run, execute, priced
+from lm_eval.run.plan import SEEDS, Outcome, Run, execute, priced
+from lm_eval.run.prepare import RunOptions
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity

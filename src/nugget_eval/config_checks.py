@@ -102,7 +102,7 @@ def paths(value: Any) -> list[str]:
 
 def share_or_count(value: Any) -> str:
     """How many requests may fail: a number, or a share such as 1%."""
-    from lm_eval.asking import allowed_failures
+    from lm_eval.answers.ask import allowed_failures
 
     try:
         allowed_failures(str(value), 0)

@@ -15,13 +15,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from lm_eval.answers.keys import digest_of
+from lm_eval.answers.prices import Prices, read_prices
+from lm_eval.answers.resume import RunStore, model_identity, opened_cache, opened_run_store
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
-from lm_eval.prices import Prices, read_prices
-from lm_eval.reports.forecasts import Forecast
-from lm_eval.request_keys import digest_of
-from lm_eval.resuming import RunStore, model_identity, opened_cache, opened_run_store
+from lm_eval.reports.forecast import Forecast
 from lm_eval.text.hiding import hiding, secrets_in
 from nugget_eval.agreement import (
     Agreement,
@@ -205,7 +205,7 @@ def evaluating(
 
 def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast], list[str]]:
     """What each judge would be asked first, and what asking again may add, in words."""
-    from lm_eval.dry_run import estimator
+    from lm_eval.run.forecast import estimator
 
     loaded = load_items(config.data)
     found, notes = [], list(loaded.notes)

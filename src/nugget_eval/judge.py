@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lm_eval.asking import AnswerCache, ask_all
+from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.errors import LmEvalWarning, RequestError
 from lm_eval.formats.assemble import Turn
 from lm_eval.models.base import LM

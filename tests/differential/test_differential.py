@@ -24,7 +24,7 @@ from ours import evaluated, run_ours, told
 from variants import DELIBERATE, WRITTEN_AS_TEXT, cases, deliberate, golden_path
 
 from lm_eval.errors import LmEvalError
-from lm_eval.reports.files import ResultWriter
+from lm_eval.reports.writer import ResultWriter
 
 CASES = cases()
 REFUSED = [case for case in CASES if "error" in json.loads(golden_path(*case).read_text("utf-8"))]

@@ -134,8 +134,8 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
     unused = (
         "lm_eval.lab",
         "lm_eval.orders.report",
-        "lm_eval.reports.forecasts",
-        "lm_eval.dry_run",
+        "lm_eval.reports.forecast",
+        "lm_eval.run.forecast",
     )
     script = (
         "import sys; from lm_eval.cli import main\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval.answers.prices import Prices, read_prices
 from lm_eval.errors import ConfigError
-from lm_eval.prices import Prices, read_prices
 from lm_eval.requests.usage import Usage
 
 FILE = """\

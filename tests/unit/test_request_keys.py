@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lm_eval.answers.keys import RequestKeys
 from lm_eval.formats.assemble import Chat, Message, Prompt
-from lm_eval.request_keys import RequestKeys
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
 
 IDENTITY = {"model": "m", "seed": 1}

@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
+from lm_eval.answers.store import decode, encode
 from lm_eval.requests import Score
-from lm_eval.store import decode, encode
 
 
 @pytest.mark.parametrize("tokens", [None, 0, 3])

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lm_eval
+from lm_eval.answers.store import AnswerStore, StoreInUseError, decode, encode
 from lm_eval.errors import StoreError
 from lm_eval.requests import Reply
 from lm_eval.requests.usage import Usage
-from lm_eval.store import AnswerStore, StoreInUseError, decode, encode
 
 COUNT = 300
 
@@ -166,7 +166,7 @@ def test_a_store_for_one_process_is_refused_to_a_second(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from lm_eval.store import AnswerStore
+from lm_eval.answers.store import AnswerStore
 path, first = sys.argv[1], int(sys.argv[2])
 store = AnswerStore(path)
 for number in range(first, first + 200):

@@ -18,7 +18,7 @@ from lm_eval.errors import (
     MissingExtraError,
     UnsupportedError,
 )
-from lm_eval.preparing import RunOptions, load_metrics, metric_names, prepare
+from lm_eval.run.prepare import RunOptions, load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask

@@ -28,18 +28,18 @@ from lm_eval.requests import (
     generation_kwargs,
     shot_count,
 )
-from lm_eval.tasks.fewshot import DEFAULT_SEED
-from lm_eval.tasks.loader import TaskManager
-from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.hiding import hiding, secrets_in
-from lm_eval.text.terminal import visible
-from lm_eval.token_borders import (
+from lm_eval.run.borders import (
     CHECKED_DOCS,
     Decode,
     borders_of,
     report_borders,
     tokenizer_of,
 )
+from lm_eval.tasks.fewshot import DEFAULT_SEED
+from lm_eval.tasks.loader import TaskManager
+from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.hiding import hiding, secrets_in
+from lm_eval.text.terminal import visible
 
 
 def preview(args: argparse.Namespace) -> int:

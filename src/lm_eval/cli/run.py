@@ -6,7 +6,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
-from lm_eval.asking import allowed_failures
+from lm_eval.answers.ask import allowed_failures
 from lm_eval.cli.arguments import (
     check_num_fewshot,
     parse_batch_size,
@@ -18,13 +18,13 @@ from lm_eval.cli.arguments import (
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.compile import add_formats
 from lm_eval.orders.permutation import parse_permutation
-from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
 from lm_eval.reports.prompts import write_out
 from lm_eval.reports.table import print_costs, print_results
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.runs import Outcome, Run, execute, priced
+from lm_eval.run.plan import Outcome, Run, execute, priced
+from lm_eval.run.prepare import Prepared, RunOptions
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
@@ -80,8 +80,8 @@ def _print_forecasts(
     show: Callable[[Sequence[Prepared]], None],
 ) -> None:
     """What the run would ask and cost."""
-    from lm_eval.dry_run import forecast
-    from lm_eval.reports.forecasts import print_forecasts
+    from lm_eval.reports.forecast import print_forecasts
+    from lm_eval.run.forecast import forecast
 
     forecasts = forecast(asked, tasks, groups, on_prepared=show)
     print_forecasts(forecasts, console(), prices=asked.prices)

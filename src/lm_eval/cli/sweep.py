@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from lm_eval.cli.arguments import parse_seeds, split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, run_of, task_manager
-from lm_eval.dry_run import forecast
 from lm_eval.errors import UsageError
 from lm_eval.lab import sweep as sweeping
 from lm_eval.lab.cells import OpenedModel
 from lm_eval.lab.sweep import Sweep
 from lm_eval.lab.sweep_plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
-from lm_eval.preparing import check_samples
-from lm_eval.reports.forecasts import Forecast
+from lm_eval.reports.forecast import Forecast
 from lm_eval.requests.usage import Estimated, Usage
-from lm_eval.runs import Run
+from lm_eval.run.forecast import forecast
+from lm_eval.run.plan import Run
+from lm_eval.run.prepare import check_samples
 from lm_eval.tasks.loader import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.hiding import hiding, secrets_in
@@ -136,7 +136,7 @@ def show(result: Sweep, plots: str | None) -> None:
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
-    from lm_eval.reports.forecasts import print_forecasts
+    from lm_eval.reports.forecast import print_forecasts
     from lm_eval.text.terminal import console
 
     forecasts = []

@@ -15,8 +15,8 @@ from lm_eval.cli.arguments import check_num_fewshot, split_list
 from lm_eval.cli.checks import Checker, CheckFinding, CheckOutcome
 from lm_eval.errors import LmEvalWarning, OutputError, UsageError, listing
 from lm_eval.formats.compile import add_formats
-from lm_eval.preparing import RunOptions
 from lm_eval.requests import PromptOptions
+from lm_eval.run.prepare import RunOptions
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.text.terminal import visible
 

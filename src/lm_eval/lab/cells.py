@@ -21,10 +21,10 @@ from lm_eval.lab.measured import Measurement, readings
 from lm_eval.lab.swept_task import SweptTask, one_warning_for_all
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model
-from lm_eval.preparing import prepare
 from lm_eval.reports.items import ItemColumns, RunItems
 from lm_eval.requests.usage import Usage
-from lm_eval.runs import Outcome, Run, backend_arguments, execute
+from lm_eval.run.plan import Outcome, Run, backend_arguments, execute
+from lm_eval.run.prepare import prepare
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import Bools, Floats

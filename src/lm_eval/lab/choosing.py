@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.lab.grouped import comparable, groups_in, tasks_below
 from lm_eval.lab.measured import Measurement, measurement, with_items
 from lm_eval.lab.stored import PLAIN, StoredRun
-from lm_eval.request_keys import SPEED_ONLY_ARGUMENTS
 
 MANY_MODELS = 4
 """Of more models than this, results that occur more than once are counted, not named."""

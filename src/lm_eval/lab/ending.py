@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.reports.items import ItemColumns
-from lm_eval.runs import Outcome
+from lm_eval.run.plan import Outcome
 from lm_eval.stats.numeric import LAB_PACKAGES, require
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from lm_eval.lab.sweep_request import check_items, parse_budget
 from lm_eval.lab.swept_task import SweptTask
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class
-from lm_eval.preparing import doc_ids
-from lm_eval.runs import Run
+from lm_eval.run.plan import Run
+from lm_eval.run.prepare import doc_ids
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
 from lm_eval.text.files import cache_folder

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from lm_eval.prices import Prices
+from lm_eval.answers.prices import Prices
 from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.cells import Cells

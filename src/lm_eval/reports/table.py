@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lm_eval.prices import Prices
+from lm_eval.answers.prices import Prices
 from lm_eval.reports.costs import cost_table
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.intervals import Estimate

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
-from lm_eval.prices import Prices
+from lm_eval.answers.prices import Prices
 from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.intervals import mean_estimate, pooled_estimate, share_estimate

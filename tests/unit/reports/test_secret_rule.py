@@ -8,7 +8,7 @@ import pytest
 
 from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.models.openai_completions import LocalCompletionsAPI
-from lm_eval.reports.contents import RunInfo, results_dict
+from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.text.encode import to_json
 from lm_eval.text.hiding import hiding, secrets_in
 

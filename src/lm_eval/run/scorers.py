@@ -21,9 +21,9 @@ from lm_eval.orders.scoring import (
     order_metrics,
     order_values,
 )
-from lm_eval.preparing import Prepared, RunOptions
 from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
 from lm_eval.requests import DocRequests
+from lm_eval.run.prepare import Prepared, RunOptions
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
 

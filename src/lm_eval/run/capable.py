@@ -7,7 +7,7 @@ import warnings
 from lm_eval.errors import FormatError, LmEvalError, ModelError
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.models.base import LM
-from lm_eval.preparing import RunOptions
+from lm_eval.run.prepare import RunOptions
 from lm_eval.tasks.task import ConfigurableTask
 
 GENERATED = "generate_until"

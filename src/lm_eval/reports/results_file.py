@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lm_eval
-from lm_eval.prices import Prices
+from lm_eval.answers.prices import Prices
 from lm_eval.reports.costs import accounting
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.scoring.results import GroupResult, TaskResult

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lm_eval.errors import OutputError
-from lm_eval.reports.contents import RunInfo, results_dict
+from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.scoring.columns import order_of
 from lm_eval.text.encode import (
     doc_hash,

@@ -13,10 +13,10 @@ from typing import Any
 from lm_eval.evaluator import adapt, check_groups
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model
-from lm_eval.preparing import Prepared, prepare_all
-from lm_eval.reports.forecasts import Forecast
+from lm_eval.reports.forecast import Forecast
 from lm_eval.requests import Request
-from lm_eval.runs import Run, backend_arguments
+from lm_eval.run.plan import Run, backend_arguments
+from lm_eval.run.prepare import Prepared, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.hiding import hiding, secrets_in

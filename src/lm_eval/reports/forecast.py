@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from lm_eval.prices import Prices
+from lm_eval.answers.prices import Prices
 from lm_eval.reports.costs import TOTAL, amount, cost_digits, count
 from lm_eval.requests.usage import Estimated, Usage
 from lm_eval.text.cells import Cells

@@ -15,10 +15,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from lm_eval.answers.keys import RequestKeys
+from lm_eval.answers.store import AnswerStore
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.base import LM, peek
-from lm_eval.request_keys import RequestKeys
 from lm_eval.requests import (
     Answered,
     DocRequests,
@@ -30,7 +31,6 @@ from lm_eval.requests import (
     expected_instead,
 )
 from lm_eval.requests.usage import Usage
-from lm_eval.store import AnswerStore
 from lm_eval.text.progress import Progress
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lm_eval.asking import AnswerCache
+from lm_eval.answers.ask import AnswerCache
+from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
+from lm_eval.answers.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
-from lm_eval.preparing import Prepared, RunOptions
-from lm_eval.request_keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
-from lm_eval.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
+from lm_eval.run.prepare import Prepared, RunOptions
 from lm_eval.text.files import cache_folder
 from lm_eval.text.secrets import redacted
 

@@ -16,24 +16,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lm_eval.config.yaml import PathLike
-from lm_eval.doc_scoring import SampleSink
-from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.evaluator import adapt, check_groups, group_results, run_all
-from lm_eval.models.base import LM
-from lm_eval.models.loading import model_parameters, name_of, opened_model, plain_arguments
-from lm_eval.preparing import Prepared, RunOptions, prepare_all
-from lm_eval.prices import Prices, read_prices
-from lm_eval.reports.files import ResultWriter, RunInfo, results_dict
-from lm_eval.reports.items import RunItems
-from lm_eval.reports.samples import written_sample
-from lm_eval.resuming import (
+from lm_eval.answers.prices import Prices, read_prices
+from lm_eval.answers.resume import (
     RunStore,
     model_identity,
     opened_cache,
     opened_run_store,
     run_key,
 )
+from lm_eval.config.yaml import PathLike
+from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.evaluator import adapt, check_groups, group_results, run_all
+from lm_eval.models.base import LM
+from lm_eval.models.loading import model_parameters, name_of, opened_model, plain_arguments
+from lm_eval.reports.items import RunItems
+from lm_eval.reports.samples import written_sample
+from lm_eval.reports.writer import ResultWriter, RunInfo, results_dict
+from lm_eval.run.prepare import Prepared, RunOptions, prepare_all
+from lm_eval.run.scorers import SampleSink
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask

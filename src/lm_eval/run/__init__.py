@@ -1,0 +1,1 @@
+"""The steps of one run: its plan, the requests it prepares, the scorers of its tasks, its groups."""
