@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from lm_eval.orders.permutation import orders
-from lm_eval.stats.intervals import Estimate, mean_estimate
-from lm_eval.stats.orders import best, content, mean_prior, position_prior, without_prior
+from lm_eval.stats.estimates import Estimate, mean_estimate
+from lm_eval.stats.positions import best, content, mean_prior, position_prior, without_prior
 
 PRIOR = (0.4, 0.25, 0.2, 0.15)
 AHEAD, SPREAD, NOISE = 0.6, 1.0, 0.4

@@ -20,7 +20,7 @@ import numpy as np
 from lm_eval.harness.aggregation import perplexity
 from lm_eval.harness.stderr import value_and_stderr
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import (
+from lm_eval.stats.estimates import (
     Estimate,
     macro_f1,
     macro_f1_estimate,

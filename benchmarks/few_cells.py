@@ -5,7 +5,7 @@
 Prints Markdown: the error (first Wasserstein distance between estimated and true scores of the
 formats) beside that of plain averages and of ridge Rasch (C = 100, needs scikit-learn), the share of
 "95 %" intervals that hold the truth, and how much wider than the posterior's they must be for that:
-the table ``WIDER`` of ``lm_eval.stats.few_cells``. About 1.5 CPU seconds for each data set.
+the table ``WIDER`` of ``lm_eval.stats.partial.distribution``. About 1.5 CPU seconds for each data set.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from lm_eval.stats import few_cells
-from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
+from lm_eval.stats.partial import distribution as few_cells
+from lm_eval.stats.partial.distribution import Distribution, balanced_cells, estimate_distribution
 
 CASES = "100x300x400,100x300x800,100x300x1600,50x200x400,30x100x200,20x500x400"
 QUANTITIES = ("mean", "q5", "q25", "q50", "q75", "q95", "spread", "format")

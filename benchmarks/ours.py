@@ -80,7 +80,7 @@ def table(_: argparse.Namespace) -> dict[str, float]:
 
     from lm_eval.reports.table import print_results
     from lm_eval.scoring.results import TaskResult
-    from lm_eval.stats.intervals import share_estimate
+    from lm_eval.stats.estimates import share_estimate
 
     def result(number: int) -> TaskResult:
         name = f"task_{number}"

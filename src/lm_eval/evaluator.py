@@ -21,7 +21,7 @@ from lm_eval.run.capable import check_capable
 from lm_eval.run.prepare import Prepared, RunOptions, metric_names, prepare, prepare_all
 from lm_eval.run.scorers import SampleSink, task_scorer
 from lm_eval.scoring.results import GroupResult, TaskResult
-from lm_eval.stats.intervals import Estimate, pooled_estimate
+from lm_eval.stats.estimates import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 

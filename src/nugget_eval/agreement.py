@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval.errors import DataError, listing
-from lm_eval.stats.intervals import share_estimate
+from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
 from lm_eval.text.as_dict import AsDict
 from nugget_eval import confusion as stats

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_eval.stats.intervals import DEFAULT_ITERS, DEFAULT_SEED, Estimate, bare
+from lm_eval.stats.estimates import DEFAULT_ITERS, DEFAULT_SEED, Estimate, bare
 from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import Floats, LateModule, require
 from lm_eval.stats.resampling import drawn_sums, kind_sums, kinds

@@ -10,7 +10,7 @@ import pytest
 from command_line import Workplace
 
 from lm_eval.lab.stored import open_runs
-from lm_eval.stats.intervals import mean_estimate
+from lm_eval.stats.estimates import mean_estimate
 from lm_eval.stats.repeats import majority_score, pass_chance
 
 

@@ -23,7 +23,7 @@ from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa
 
 from lm_eval.errors import DataError
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import share_estimate
+from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.ranks import tau_b
 from nugget_eval.agreement import (
     Agreement,

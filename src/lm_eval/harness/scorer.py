@@ -30,7 +30,7 @@ from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.clusters import Clusters
 from lm_eval.scoring.columns import ValueColumn
 from lm_eval.scoring.results import TaskResult
-from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 INVALID = "[invalid]"

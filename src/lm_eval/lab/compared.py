@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.text.as_dict import AsDict
 

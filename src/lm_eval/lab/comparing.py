@@ -15,7 +15,7 @@ from lm_eval.lab.measured import Aligned, Measurement, align
 from lm_eval.lab.pairing import TIE, is_share, kept, pairs
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.components import components
-from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, mean_estimate
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, mean_estimate
 from lm_eval.stats.multiplicity import cochran_q
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import rank_stability

@@ -17,7 +17,7 @@ from lm_eval.lab.diff_items import COUNTED, STAGES, ItemDiff, compare_items
 from lm_eval.lab.measured import primary_metric
 from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.text.as_dict import plain
 

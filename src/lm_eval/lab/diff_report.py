@@ -12,7 +12,7 @@ from lm_eval.lab.diff_words import Line, conclusion, fact_lines, item_lines, rea
 from lm_eval.lab.phrases import counted
 from lm_eval.lab.reread_report import difference_words
 from lm_eval.reports.table import p_value, signed, value_of, with_interval
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible

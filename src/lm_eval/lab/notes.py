@@ -8,7 +8,7 @@ from lm_eval.lab.compared import ADHERENCE, CHANCE_OR_ADHERENCE, Comparison, Pai
 from lm_eval.lab.phrases import items, p_words
 from lm_eval.reports.table import number
 from lm_eval.stats.clusters import FEW_CLUSTERS
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.text.terminal import visible
 
 SMALL_N = 300

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lm_eval.lab.compared import Comparison, ComparisonRow, Pair
 from lm_eval.reports.table import number, p_equals, percent
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.text.terminal import visible
 

@@ -21,7 +21,7 @@ from lm_eval.lab.reread_orders import InAllOrders, has_orders
 from lm_eval.lab.reread_plain import Plain
 from lm_eval.lab.stored import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.text.as_dict import AsDict
 

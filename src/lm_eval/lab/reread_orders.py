@@ -21,7 +21,7 @@ from lm_eval.lab.stored import StoredRun
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.registry import METRICS
 from lm_eval.reports.table import number
-from lm_eval.stats.orders import most_voted
+from lm_eval.stats.positions import most_voted
 
 Order = tuple[int, ...]
 

@@ -18,7 +18,7 @@ from lm_eval.lab.grammar import SampledFormats
 from lm_eval.lab.sweep_search import HALVING, SearchResult, most_cells, search
 from lm_eval.lab.sweep_whole import FullSweep, full_sweep
 from lm_eval.stats.clusters import FEW_CLUSTERS
-from lm_eval.stats.few_cells import Distribution, balanced_cells, estimate_distribution
+from lm_eval.stats.partial.distribution import Distribution, balanced_cells, estimate_distribution
 
 MIN_ITEMS = 2
 

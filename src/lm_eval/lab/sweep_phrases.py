@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lm_eval.lab.sweep import Plan, Sweep
 from lm_eval.reports.table import number, percent
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.text.terminal import visible
 
 

@@ -14,7 +14,7 @@ from lm_eval.lab.plots import Plot, ScoresPlot, save_all, scores_plot, spread_pl
 from lm_eval.lab.sweep import PartialSweep, Sweep
 from lm_eval.lab.sweep_search import SearchResult
 from lm_eval.lab.sweep_whole import FullSweep
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.text.names import safe_task_name
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from lm_eval.lab.cells import Asker
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.halving import Search, halving
-from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.search import Search, halving
 
 KEPT_FRESH = 3
 """One item in this many is kept out of the search, to score its choices on."""

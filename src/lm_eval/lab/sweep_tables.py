@@ -15,7 +15,7 @@ from lm_eval.lab.sweep_search import Extreme, SearchResult
 from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.lab.sweep_words import sentences, title
 from lm_eval.reports.table import interval, number
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible
 

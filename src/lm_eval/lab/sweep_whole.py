@@ -17,10 +17,10 @@ import numpy as np
 from lm_eval.lab.compared import Comparison, Pair
 from lm_eval.lab.comparing import Options, compare_formats
 from lm_eval.lab.measured import Measurement
-from lm_eval.stats.few_cells import QUANTILES
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.multiplicity import CochranQ, cochran_q
 from lm_eval.stats.paired import Paired
+from lm_eval.stats.partial.distribution import QUANTILES
 from lm_eval.stats.slots import SlotEffect, slot_effects
 from lm_eval.stats.spread import Spread
 

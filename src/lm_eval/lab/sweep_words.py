@@ -14,8 +14,8 @@ from lm_eval.lab.sweep_search import FEW_FRESH, Extreme, SearchResult
 from lm_eval.lab.sweep_whole import FullSweep
 from lm_eval.lab.sweep_whole_words import full_words
 from lm_eval.reports.table import number, percent
-from lm_eval.stats.few_cells import CALIBRATED
 from lm_eval.stats.paired import Paired
+from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.terminal import visible
 
 _OTHER_AXES = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lm_eval.stats.intervals import Estimate
-from lm_eval.stats.orders import recall_spread
+from lm_eval.stats.estimates import Estimate
+from lm_eval.stats.positions import recall_spread
 
 ACC_DEBIASED, ACC_OVER_ORDERS = "acc_debiased", "acc_over_orders"
 """The metrics that are made from the answers in several orders."""

@@ -19,8 +19,8 @@ from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.metrics import Metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.score import outcome_of
-from lm_eval.stats.intervals import Estimate, mean_estimate, share_estimate
-from lm_eval.stats.orders import (
+from lm_eval.stats.estimates import Estimate, mean_estimate, share_estimate
+from lm_eval.stats.positions import (
     best,
     content,
     mean_prior,

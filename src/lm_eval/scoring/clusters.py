@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask

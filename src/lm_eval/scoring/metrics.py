@@ -15,7 +15,7 @@ from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.registry import METRICS
 from lm_eval.scoring.answers import same_answer
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
-from lm_eval.stats.intervals import Estimate, macro_f1_estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, macro_f1_estimate, mean_estimate
 
 
 @dataclass(frozen=True)

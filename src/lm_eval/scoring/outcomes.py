@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval.errors import ModelError
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import Reading
-from lm_eval.stats.orders import mean_prior, probabilities, without_prior
+from lm_eval.stats.positions import mean_prior, probabilities, without_prior
 
 NO_TOKEN_COUNTS = (
     "acc_tokens divides by the number of tokens of each choice, and the model backend does not tell "

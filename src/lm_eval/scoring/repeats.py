@@ -16,7 +16,7 @@ from lm_eval.errors import ConfigError
 from lm_eval.scoring.answers import as_number, normal_form, only_number, same_answer
 from lm_eval.scoring.metrics import Metric, is_right
 from lm_eval.scoring.outcomes import TextOutcome
-from lm_eval.stats.intervals import mean_estimate
+from lm_eval.stats.estimates import mean_estimate
 from lm_eval.stats.repeats import majority_score, pass_chance
 
 _NAME = re.compile(r"(pass|maj)@([1-9]\d*)")

@@ -32,7 +32,7 @@ from lm_eval.scoring.metrics import Metric, get_metric
 from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
 from lm_eval.scoring.results import ReadingSummary, TaskResult
-from lm_eval.stats.intervals import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:

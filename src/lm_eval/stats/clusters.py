@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
-from lm_eval.stats.intervals import Estimate, bare, mean_estimate, share_estimate
+from lm_eval.stats.estimates import Estimate, bare, mean_estimate, share_estimate
 from lm_eval.stats.numeric import Floats, Ints, np, special
 from lm_eval.stats.student import check_confidence
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from lm_eval.stats.clusters import cluster_codes
-from lm_eval.stats.intervals import Estimate, bare
+from lm_eval.stats.estimates import Estimate, bare
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import ArrayLike, Floats, special
 from lm_eval.stats.student import check_confidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.stats.intervals import SMALL_N, Estimate, bare
+from lm_eval.stats.estimates import SMALL_N, Estimate, bare
 from lm_eval.stats.numeric import Floats, np
 from lm_eval.stats.student import resampled_tail
 

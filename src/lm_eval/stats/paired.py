@@ -20,7 +20,7 @@ from lm_eval.stats.clusters import (
     is_plain,
     mean_of_sums,
 )
-from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, t_method
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, t_method
 from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
 from lm_eval.stats.numeric import ArrayLike, Bools, Floats, Ints, np
 from lm_eval.stats.power import can_find, factor

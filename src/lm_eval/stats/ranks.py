@@ -11,8 +11,8 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from lm_eval.stats.estimates import DEFAULT_SEED
 from lm_eval.stats.halves import DEFAULT_SPLITS, half_means
-from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, np

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lm_eval.stats.intervals import DEFAULT_SEED
+from lm_eval.stats.estimates import DEFAULT_SEED
 from lm_eval.stats.numeric import Floats, np
 
 EXACT_WAYS = 20_000

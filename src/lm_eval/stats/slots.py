@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lm_eval.stats.intervals import DEFAULT_SEED
+from lm_eval.stats.estimates import DEFAULT_SEED
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
 from lm_eval.text.as_dict import AsDict

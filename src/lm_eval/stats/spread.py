@@ -13,8 +13,8 @@ from typing import TypedDict
 
 import numpy as np
 
+from lm_eval.stats.estimates import DEFAULT_SEED
 from lm_eval.stats.halves import DEFAULT_SPLITS, split_half_spread, tops
-from lm_eval.stats.intervals import DEFAULT_SEED
 from lm_eval.stats.matrices import is_share, score_matrix, unit_sums
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints, special
 from lm_eval.stats.resampling import resampled_sums

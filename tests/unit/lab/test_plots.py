@@ -18,7 +18,7 @@ from lm_eval.errors import OutputError, UsageError
 from lm_eval.lab.plots import Plot, flips_plot, scores_plot, spread_plot
 from lm_eval.lab.plots.spread import p_text
 from lm_eval.lab.plots.text import ticks
-from lm_eval.stats.intervals import Estimate, share_estimate
+from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
 from lm_eval.text.terminal import visible
 
@@ -154,7 +154,7 @@ def test_without_matplotlib_the_install_line_is_shown():
         "import sys; sys.modules['matplotlib'] = None\n"
         "from lm_eval.lab.plots import scores_plot\n"
         "from lm_eval.errors import MissingExtraError\n"
-        "from lm_eval.stats.intervals import Estimate\n"
+        "from lm_eval.stats.estimates import Estimate\n"
         "plot = scores_plot([('a', Estimate(0.5, None, None, None, 1, 'none'))])\n"
         "print(plot.lines(60)[1].split())\n"
         "try:\n    plot.save('x.svg')\nexcept MissingExtraError as error:\n    print(error)\n"

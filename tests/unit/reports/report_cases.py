@@ -7,7 +7,7 @@ from fractions import Fraction
 from lm_eval.answers.prices import Prices
 from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
-from lm_eval.stats.intervals import mean_estimate, pooled_estimate, share_estimate
+from lm_eval.stats.estimates import mean_estimate, pooled_estimate, share_estimate
 
 
 def result(name="demo_mcq", right=31, n=60, **changes):

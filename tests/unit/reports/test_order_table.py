@@ -17,7 +17,7 @@ from rich.console import Console
 from lm_eval.orders.report import orders_markdown, print_orders
 from lm_eval.orders.results import ChoiceOrder
 from lm_eval.scoring.results import TaskResult
-from lm_eval.stats.intervals import mean_estimate, share_estimate
+from lm_eval.stats.estimates import mean_estimate, share_estimate
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 

@@ -18,7 +18,7 @@ from lm_eval.reports.costs import amount, cost_digits, duration
 from lm_eval.reports.table import interval, number, percent, print_results, results_markdown
 from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import ReadingSummary
-from lm_eval.stats.intervals import Estimate, share_estimate
+from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.text.columns import Paragraph
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"

@@ -35,7 +35,7 @@ from lm_eval.harness.metrics import (
     softmax,
 )
 from lm_eval.harness.stderr import bootstrap_stderr, stderr_for_metric, value_and_stderr
-from lm_eval.stats.intervals import Estimate, pooled_estimate
+from lm_eval.stats.estimates import Estimate, pooled_estimate
 
 CORPUS = ("bleu", "chrf", "chrf++", "ter")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.intervals import mean_estimate, share_estimate
+from lm_eval.stats.estimates import mean_estimate, share_estimate
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

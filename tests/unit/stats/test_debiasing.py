@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.orders.permutation import orders
-from lm_eval.stats.orders import (
+from lm_eval.stats.positions import (
     best,
     content,
     log_normalised,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lm_eval.stats import intervals
-from lm_eval.stats.intervals import (
+from lm_eval.stats import estimates as intervals
+from lm_eval.stats.estimates import (
     Estimate,
     cells_estimate,
     macro_f1,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.stats.intervals import mean_estimate
+from lm_eval.stats.estimates import mean_estimate
 from lm_eval.stats.repeats import majority_score, pass_chance
 
 RIGHT = "b"

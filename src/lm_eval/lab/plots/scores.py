@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.lab.plots.plot import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.lab.plots.text import axis_for, column_width, encodable, fit, glyphs_for, wrapped
-from lm_eval.stats.intervals import Estimate
+from lm_eval.stats.estimates import Estimate
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lm_eval.stats import effects
-from lm_eval.stats.effects import (
+from lm_eval.stats.numeric import Bools, Floats, Ints
+from lm_eval.stats.partial import effects
+from lm_eval.stats.partial.effects import (
     ITEMS,
     LEVEL_SD,
     NAMES,
@@ -34,7 +35,6 @@ from lm_eval.stats.effects import (
     half_normal,
     normal,
 )
-from lm_eval.stats.numeric import Bools, Floats, Ints
 
 CHAINS = 8
 WARM_UP = 300

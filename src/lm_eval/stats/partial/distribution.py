@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats.balanced import Cell, balanced_cells, check_cells
-from lm_eval.stats.crossed import CHAINS, SWEEPS, Draws, PosteriorSampler, SeenCells
-from lm_eval.stats.filling import Grid, broken_share, fit_checks, row_means, seen_cells
-from lm_eval.stats.intervals import DEFAULT_SEED, Estimate
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
 from lm_eval.stats.numeric import Floats
+from lm_eval.stats.partial.balanced import Cell, balanced_cells, check_cells
+from lm_eval.stats.partial.filling import Grid, broken_share, fit_checks, row_means, seen_cells
+from lm_eval.stats.partial.sampler import CHAINS, SWEEPS, Draws, PosteriorSampler, SeenCells
 from lm_eval.text.as_dict import AsDict
 
 __all__ = ["Cell", "Distribution", "balanced_cells", "estimate_distribution"]

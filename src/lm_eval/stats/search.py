@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats.intervals import DEFAULT_SEED, Estimate, mean_estimate
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, mean_estimate
 from lm_eval.stats.numeric import ArrayLike, Floats
 from lm_eval.text.as_dict import AsDict
 

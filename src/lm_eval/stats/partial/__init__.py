@@ -1,0 +1,1 @@
+"""Scores of many formats from a fraction of the cells (``--budget``)."""
