@@ -31,8 +31,8 @@ from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader, read
 from lm_eval.formats.templates import ClozeTemplate, MCQTemplate, TemplateFactory
-from lm_eval.lab.equivalence import CHECKS
-from lm_eval.lab.layout import CASINGS, GAPS, NUMBERINGS, SEPARATORS, SPACES, WRAPPERS
+from lm_eval.lab.grammar.equivalence import CHECKS
+from lm_eval.lab.grammar.layout import CASINGS, GAPS, NUMBERINGS, SEPARATORS, SPACES, WRAPPERS
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf.model import GgufLM

@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval.errors import UsageError
 from lm_eval.formats.readers import BoundReader, read
-from lm_eval.lab.reread_items import ReadAgain, Rereading, Verdict
+from lm_eval.lab.reread.items import ReadAgain, Rereading, Verdict
 from nugget_eval.canaries import Canary
 from nugget_eval.lab_nuggets import JudgedFolder, JudgedNugget, Key
 from nugget_eval.prompts import get_output_format

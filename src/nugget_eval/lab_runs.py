@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ComparisonError, listing
-from lm_eval.lab.stored import StoredRun
+from lm_eval.lab.stored.run import StoredRun
 from lm_eval.text.encode import doc_hash
 from nugget_eval.files import COMPARISON, REPLIES, SUMMARY
 
 if TYPE_CHECKING:
     from lm_eval.formats.readers import BoundReader
-    from lm_eval.lab.reread_items import Rereading
+    from lm_eval.lab.reread.items import Rereading
     from nugget_eval.lab_nuggets import JudgedFolder, JudgedNugget
 
 MORE_FORMATS = "nugget-eval compare --prompt_types short_cot,optimized --format_types json,csv …"

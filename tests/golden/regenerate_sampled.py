@@ -14,7 +14,7 @@ from lm_eval.formats.assemble import Joints, spoken
 from lm_eval.formats.compile import get_format
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.lab.grammar import SampledFormat, sample_formats
+from lm_eval.lab.grammar.sample import SampledFormat, sample_formats
 
 FILE = Path(__file__).parent / "sampled_formats.txt"
 FRANCE = Item(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from command_line import Workplace
 
-from lm_eval.lab.measured import measurements_of
-from lm_eval.lab.stored import open_runs
+from lm_eval.lab.stored.measurement import measurements_of
+from lm_eval.lab.stored.run import open_runs
 from lm_eval.stats.clusters import clustered_estimate
 
 

@@ -15,7 +15,7 @@ from command_line import Outcome, Workplace
 from peer_files import write_peer_run
 
 from lm_eval.formats.readers import bind_reader
-from lm_eval.lab.odd_answers import corpus, read_corpus
+from lm_eval.lab.reread.odd_answers import corpus, read_corpus
 
 BRACKETS = "regex,pattern=<<(\\w)>>"
 

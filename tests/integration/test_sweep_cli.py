@@ -18,8 +18,8 @@ import pytest
 from command_line import SOURCE, Outcome, Workplace
 
 from lm_eval.formats.compile import get_format
-from lm_eval.lab.format_list import FormatList
-from lm_eval.lab.grammar import sample_formats
+from lm_eval.lab.grammar.format_list import FormatList
+from lm_eval.lab.grammar.sample import sample_formats
 
 ITEMS = 40
 FORMATS = 12
@@ -539,8 +539,8 @@ def test_limit_and_samples_choose_the_items(place: Workplace) -> None:
 
 
 def test_results_of_a_sweep_are_read_as_a_run(place: Workplace) -> None:
-    from lm_eval.lab.measured import measurements_of
-    from lm_eval.lab.stored import open_runs
+    from lm_eval.lab.stored.measurement import measurements_of
+    from lm_eval.lab.stored.run import open_runs
 
     words(sweep(place))
     (run,) = open_runs([place.output])

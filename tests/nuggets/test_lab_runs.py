@@ -19,8 +19,8 @@ from toy_judge import Question, ToyJudge, plain
 from workplace import DATA, TOPICS, Outcome, Workplace
 
 from lm_eval.cli import main
-from lm_eval.lab.measured import align, measurements_of
-from lm_eval.lab.stored import StoredRun, open_runs
+from lm_eval.lab.stored.measurement import align, measurements_of
+from lm_eval.lab.stored.run import StoredRun, open_runs
 from lm_eval.registry import RUN_READERS
 from nugget_eval.lab_runs import READER
 

@@ -150,7 +150,10 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [*(f"lm_eval.cli.{name}" for name in ("run", "diff", "reread", "power")), "lm_eval.lab.ending"],
+    [
+        *(f"lm_eval.cli.{name}" for name in ("run", "diff", "reread", "power")),
+        "lm_eval.lab.compare.ending",
+    ],
 )
 def test_commands_that_can_do_without_numpy_do_not_import_it(module: str) -> None:
     assert not loaded_after(f"import {module}") & {"numpy", "scipy"}

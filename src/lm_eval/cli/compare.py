@@ -9,11 +9,11 @@ from pathlib import Path
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.errors import ComparisonError, OutputError, UsageError
-from lm_eval.lab.choosing import Choice, chosen
-from lm_eval.lab.compared import ComparisonReport
-from lm_eval.lab.comparing import Options
-from lm_eval.lab.comparing import compare as compared
-from lm_eval.lab.stored import open_runs
+from lm_eval.lab.compare.statistics import Options
+from lm_eval.lab.compare.statistics import compare as compared
+from lm_eval.lab.compare.values import ComparisonReport
+from lm_eval.lab.stored.run import open_runs
+from lm_eval.lab.stored.select import Choice, chosen
 from lm_eval.text.files import write_whole
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
@@ -22,8 +22,8 @@ WRITTEN = (".json", ".md")
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
-    from lm_eval.lab.pictures import show_scores, write_plots
-    from lm_eval.lab.tables import print_comparison
+    from lm_eval.lab.compare.pictures import show_scores, write_plots
+    from lm_eval.lab.compare.tables import print_comparison
     from lm_eval.text.terminal import console, print_written
 
     _check(args)
@@ -71,7 +71,7 @@ def options_of(args: argparse.Namespace) -> Options:
 
 def write(found: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
     """Write the comparison as JSON or Markdown, by the file's suffix."""
-    from lm_eval.lab.tables import comparison_markdown
+    from lm_eval.lab.compare.tables import comparison_markdown
     from lm_eval.text.encode import to_json
 
     text = (

@@ -115,7 +115,7 @@ def _print_comparison(outcome: Outcome) -> None:
     """What the differences between formats mean, where a task was asked under several."""
     names = {(result.task, result.name) for result in outcome.results}
     if len(names) > len({task for task, _ in names}):
-        from lm_eval.lab.ending import print_formats
+        from lm_eval.lab.compare.ending import print_formats
 
         print_formats(outcome, console())
 

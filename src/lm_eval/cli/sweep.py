@@ -9,11 +9,11 @@ from lm_eval.cli.arguments import parse_seeds, split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, run_of, task_manager
 from lm_eval.errors import UsageError
-from lm_eval.lab import sweep as sweeping
-from lm_eval.lab.cells import OpenedModel
-from lm_eval.lab.sweep import Sweep
-from lm_eval.lab.sweep_plots import check_folder, save_plots, sweep_scores_plot
-from lm_eval.lab.sweep_setup import Setup, Wanted, setup, with_answers, write_summary
+from lm_eval.lab.sweep import sweep as sweeping
+from lm_eval.lab.sweep.cells import OpenedModel
+from lm_eval.lab.sweep.plots import check_folder, save_plots, sweep_scores_plot
+from lm_eval.lab.sweep.setup import Setup, Wanted, setup, with_answers, write_summary
+from lm_eval.lab.sweep.sweep import Sweep
 from lm_eval.reports.forecast import Forecast
 from lm_eval.requests.usage import Estimated, Usage
 from lm_eval.run.forecast import forecast
@@ -112,7 +112,7 @@ def swept(ready: Setup, run: Run) -> Sweep:
 
 def show(result: Sweep, plots: str | None) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
-    from lm_eval.lab.sweep_tables import print_sweep
+    from lm_eval.lab.sweep.tables import print_sweep
     from lm_eval.text.terminal import console
 
     print_sweep(result, console())

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval.lab.compared import ComparisonReport
-from lm_eval.lab.comparing import Options, compare
-from lm_eval.lab.measured import Measurement
+from lm_eval.lab.compare.statistics import Options, compare
+from lm_eval.lab.compare.values import ComparisonReport
+from lm_eval.lab.stored.measurement import Measurement
 
 FAST = Options(resamples=1000)
 

@@ -9,8 +9,8 @@ from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import spoken
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.lab.axes import DIRECT, STEPS
-from lm_eval.lab.grammar import SampledFormats, sample_formats
+from lm_eval.lab.grammar.axes import DIRECT, STEPS
+from lm_eval.lab.grammar.sample import SampledFormats, sample_formats
 
 
 def whole(name: str, axis: str) -> SampledFormats:

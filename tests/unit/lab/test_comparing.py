@@ -11,7 +11,8 @@ import pytest
 from comparison_cases import CASES, FAST, clear, comparison, grid, models, right, row, two, unread
 
 from lm_eval.errors import ComparisonError, UsageError
-from lm_eval.lab.compared import (
+from lm_eval.lab.compare.statistics import Options, compare
+from lm_eval.lab.compare.values import (
     ADHERENCE,
     CHANCE,
     CHANCE_OR_ADHERENCE,
@@ -20,7 +21,6 @@ from lm_eval.lab.compared import (
     Comparison,
     Pair,
 )
-from lm_eval.lab.comparing import Options, compare
 from lm_eval.stats.paired import paired
 from lm_eval.text.encode import to_json
 

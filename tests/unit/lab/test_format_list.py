@@ -21,9 +21,9 @@ from lm_eval.formats.compile import (
     register_format,
     register_format_folder,
 )
-from lm_eval.lab.axes import AXES
-from lm_eval.lab.format_list import FormatList
-from lm_eval.lab.grammar import sample_formats
+from lm_eval.lab.grammar.axes import AXES
+from lm_eval.lab.grammar.format_list import FormatList
+from lm_eval.lab.grammar.sample import sample_formats
 
 pytestmark = pytest.mark.usefixtures("own_registries")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from comparison_cases import clear, row
 
-from lm_eval.lab.comparing import Options, compare
-from lm_eval.lab.measured import Measurement
-from lm_eval.lab.sweep_whole import FullSweep, full_sweep, slot_values
+from lm_eval.lab.compare.statistics import Options, compare
+from lm_eval.lab.stored.measurement import Measurement
+from lm_eval.lab.sweep.full import FullSweep, full_sweep, slot_values
 from lm_eval.stats.paired import paired
 
 

@@ -16,8 +16,16 @@ from lm_eval.formats.assemble import Joints, spoken
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.lab.grammar import sample_formats
-from lm_eval.lab.layout import CASINGS, GAPS, NUMBERINGS, SEPARATORS, SPACES, WRAPPERS, Layout
+from lm_eval.lab.grammar.layout import (
+    CASINGS,
+    GAPS,
+    NUMBERINGS,
+    SEPARATORS,
+    SPACES,
+    WRAPPERS,
+    Layout,
+)
+from lm_eval.lab.grammar.sample import sample_formats
 
 SAMPLES = 10_000
 

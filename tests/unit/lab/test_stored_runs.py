@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from lm_eval.errors import ComparisonError
-from lm_eval.lab import stored
-from lm_eval.lab.measured import Measurement, align, measurements_of
-from lm_eval.lab.stored import StoredRun, open_runs
+from lm_eval.lab.stored import run as stored
+from lm_eval.lab.stored.measurement import Measurement, align, measurements_of
+from lm_eval.lab.stored.run import StoredRun, open_runs
 
 STAMP = "2026-01-02T03-04-05.000006"
 

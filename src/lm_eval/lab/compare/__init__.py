@@ -1,0 +1,1 @@
+"""``lm-eval compare``: the same items under several formats or of several models."""

@@ -1,0 +1,88 @@
+"""The end of a run: where a task was asked under several formats, what their differences mean.
+
+The results are there and written by then. So nothing here makes a run fail: what cannot be compared is
+said in one line.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
+from lm_eval.reports.items import ItemColumns
+from lm_eval.run.plan import Outcome
+from lm_eval.stats.numeric import LAB_PACKAGES, require
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lm_eval.lab.compare.values import ComparisonReport
+
+
+def print_formats(outcome: Outcome, console: Console) -> None:
+    """Print the comparison of the run's formats; a warning where that cannot be done."""
+    if not _several(outcome):
+        return
+    try:
+        found = compared_formats(outcome)
+    except MissingExtraError as error:
+        _warn(f"The formats were not compared. {error.what} Install it: {error.install}.", outcome)
+    except LmEvalError as error:
+        _warn(f"The formats were not compared: {error}", outcome)
+    except Exception as error:  # a defect here must not cost anybody a run
+        _warn(f"The formats were not compared ({type(error).__name__}: {error}).", outcome)
+    else:
+        from lm_eval.lab.compare.tables import print_comparison
+
+        console.print()
+        print_comparison(found, console, is_ending=True)
+        if outcome.path is not None:
+            more = "Task by task, more" if any(block.members for block in found.blocks) else "More"
+            text = f"{more} numbers, the docs that flip, plots: `lm-eval compare {outcome.path}`"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def compared_formats(outcome: Outcome) -> ComparisonReport:
+    """The comparison of every task of the run that was asked under several formats."""
+    require(*LAB_PACKAGES)
+    from lm_eval.lab.compare.statistics import compare
+    from lm_eval.lab.stored.groups import comparable, groups_in
+    from lm_eval.lab.stored.measurement import measurement, with_items
+
+    results = outcome.as_dict()
+    columns = {(one.name, one.filter): one for one in outcome.items.columns()}
+
+    def items(name: str, filter_name: str) -> ItemColumns:
+        return columns[name, filter_name]
+
+    model = str(results["model_name"])
+    found, notes = with_items(
+        partial(measurement, results, items, name, "", model) for name in _several(outcome)
+    )
+    groups = comparable(list(groups_in(results, found)))
+    if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
+        inside = {task for group in groups for task in group.members}
+        found = [one for one in found if one.task not in inside]
+    compared = compare([*groups, *found])
+    return replace(compared, notes=(*notes, *compared.notes))
+
+
+def _several(outcome: Outcome) -> list[str]:
+    """The results of tasks that were asked under more than one format."""
+    tasks = {result.name: result.task for result in outcome.results}
+    counts = Counter(tasks.values())
+    return [name for name, task in tasks.items() if counts[task] > 1]
+
+
+def _warn(text: str, outcome: Outcome) -> None:
+    where = str(outcome.path or "DIR")
+    after = "" if outcome.path else ", after a run with --output_path DIR"
+    warnings.warn(
+        f"{text} To compare them later{after}: `lm-eval compare {where}`.",
+        LmEvalWarning,
+        stacklevel=3,
+    )

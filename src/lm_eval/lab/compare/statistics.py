@@ -1,0 +1,267 @@
+"""Measurements → a ``ComparisonReport``: the statistics of every set of rows that can be compared.
+
+Rows that differ in one thing alone are paired item by item: the formats of one model, or the models
+under one format. Several models under several formats are ranked as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
+from lm_eval.lab.compare.pairs import TIE, is_share, kept, pairs
+from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Ranking
+from lm_eval.lab.stored.measurement import Aligned, Measurement, align
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.components import components
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, mean_estimate
+from lm_eval.stats.multiplicity import cochran_q
+from lm_eval.stats.numeric import Floats
+from lm_eval.stats.ranks import rank_stability
+from lm_eval.stats.spread import DEFAULT_RESAMPLES, spread
+
+ALL_PAIRS_UP_TO = 6
+"""With more rows than these, each is set against the default alone."""
+RANK_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a comparison may be told."""
+
+    intersect: bool = False
+    """Compare on the items that all have, where they differ."""
+    resamples: int = DEFAULT_RESAMPLES
+    seed: int = DEFAULT_SEED
+    default: str | None = None
+    """The format to set each of the others against; None: every two, where they are few."""
+    method: str = "holm"
+    flips: bool = False
+    """Whether to list the items on which two rows differ."""
+
+
+def compare(
+    measurements: Sequence[Measurement], options: Options | None = None
+) -> ComparisonReport:
+    """Everything that can be compared among these measurements, task by task.
+
+    An error where that is nothing, where items or few-shot examples differ, and where a default is
+    named that no task has.
+    """
+    options = options or Options()
+    comparisons: list[Comparison] = []
+    rankings: list[Ranking] = []
+    alone: list[Sequence[Measurement]] = []
+    for task in dict.fromkeys(one.task for one in measurements):
+        rows = [one for one in measurements if one.task == task]
+        found = _comparisons(rows, options)
+        comparisons += found
+        rankings += _rankings(rows, options)
+        if not found:
+            alone.append(rows)
+    if not comparisons:
+        raise ComparisonError(_nothing(alone))
+    _check_default(options.default, measurements)
+    notes = [_nothing([rows]) for rows in alone]
+    return ComparisonReport(
+        tuple(comparisons), tuple(rankings), tuple(notes), options.resamples, options.seed
+    )
+
+
+def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparison]:
+    """The comparisons of one task: the formats of each model, then the models under one format."""
+    models = list(dict.fromkeys(one.model for one in rows))
+    formats = list(dict.fromkeys(one.format for one in rows))
+    of_models = [[one for one in rows if one.model == model] for model in models]
+    found = [compare_formats(same, options) for same in of_models if len(same) > 1]
+    under = [[one for one in rows if one.format == name] for name in formats]
+    shared = [same for same in under if len(same) > 1]
+    if len(shared) > 1:  # all of them would repeat what the ranking says: the default's will do
+        usual = [same for same in shared if same[0].format == options.default]
+        shared = usual or shared[:1]
+    return found + [_comparison(same, "models", options) for same in shared]
+
+
+def compare_formats(rows: Sequence[Measurement], options: Options) -> Comparison:
+    """The formats of one model, on the same items."""
+    return _comparison(rows, "formats", options)
+
+
+def _comparison(rows: Sequence[Measurement], compares: str, options: Options) -> Comparison:
+    aligned = align(rows, intersect=options.intersect)
+    is_formats = compares == "formats"
+    labels = [one.format if is_formats else one.model for one in rows]
+    default = options.default if options.default in labels else labels[0]
+    by_default = (is_formats and options.default in labels) or len(rows) > ALL_PAIRS_UP_TO
+    scores = aligned.scores
+    comparison = Comparison(
+        task=rows[0].task,
+        compares=compares,
+        within=rows[0].model if is_formats else rows[0].format,
+        rows=tuple(_row(aligned, place, label) for place, label in enumerate(labels)),
+        default=default,
+        pairs=pairs(
+            aligned,
+            labels,
+            default if by_default else None,
+            adjust=options.method,
+            seed=options.seed,
+            lists_flips=options.flips,
+        ),
+        family=f"each against {default}" if by_default else "every two",
+        method=options.method,
+        num_items=len(aligned.items),
+        num_clusters=len(set(aligned.clusters)) if aligned.clusters else None,
+        is_binary=aligned.is_binary,
+        is_share=is_share(aligned),
+        higher_is_better=rows[0].higher_is_better,
+        steady=_steady(aligned),
+        flip_counts=_flip_counts(aligned),
+        # Cochran's test takes items as independent; with clusters, the spread's own test is the one.
+        omnibus=cochran_q(scores) if len(rows) > 2 and not aligned.clusters else None,
+        left_out=aligned.left_out or None,
+        members=rows[0].members,
+    )
+    return _with_formats(comparison, aligned, options) if is_formats else comparison
+
+
+def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) -> Comparison:
+    """The comparison with the statistics of formats alone: models are not drawn from many alike."""
+    is_enough = comparison.num_units > 1
+    return replace(
+        comparison,
+        spread=spread(
+            aligned.scores,
+            clusters=aligned.clusters,
+            resamples=options.resamples,
+            seed=options.seed,
+        ),
+        components=components(aligned.scores, aligned.clusters) if is_enough else None,
+    )
+
+
+def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
+    one, scores = aligned.measurements[place], aligned.scores[place]
+    has_readings = one.is_read is not None
+    num_read = _whole(float(aligned.shares_read[place].sum()))
+    shares = is_share(aligned) and one.higher_is_better
+    right = float(scores[aligned.is_read[place]].sum())
+    n = len(scores)
+    return ComparisonRow(
+        label=label,
+        model=one.model,
+        format=one.format,
+        metric=one.metric,
+        score=_mean(scores, aligned.clusters),
+        num_read=num_read if has_readings else None,
+        score_read=_mean_read(aligned, place) if has_readings and num_read else None,
+        bounds=(right / n, (right + n - num_read) / n) if has_readings and shares else None,
+        missing=one.missing,
+        usage=one.usage,
+    )
+
+
+def _whole(count: float) -> float:
+    """A sum of shares as a whole number, where it is one but for rounding."""
+    return round(count) if abs(count - round(count)) < TIE * 1000 else count
+
+
+def _mean(scores: Floats, clusters: Sequence[str] | None) -> Estimate:
+    values = scores.tolist()
+    return mean_estimate(values) if clusters is None else clustered_estimate(values, clusters)
+
+
+def _mean_read(aligned: Aligned, place: int) -> Estimate:
+    is_read = aligned.is_read[place]
+    return _mean(aligned.if_read[place][is_read], kept(aligned.clusters, is_read))
+
+
+def _flip_counts(aligned: Aligned) -> tuple[tuple[int, ...], ...]:
+    sign = 1 if aligned.measurements[0].higher_is_better else -1
+    scores = sign * aligned.scores
+    return tuple(tuple(int(count) for count in (row > scores + TIE).sum(axis=1)) for row in scores)
+
+
+def _steady(aligned: Aligned) -> tuple[int, int] | None:
+    if not aligned.is_binary:
+        return None
+    lowest, highest = aligned.scores.min(axis=0), aligned.scores.max(axis=0)
+    return int((lowest == 1).sum()), int((highest == 0).sum())
+
+
+def _rankings(rows: Sequence[Measurement], options: Options) -> list[Ranking]:
+    """How alike formats rank the models, where two or more formats were asked of all of them."""
+    models = list(dict.fromkeys(one.model for one in rows))
+    by_key = {(one.model, one.format): one for one in rows}
+    formats = [
+        name
+        for name in dict.fromkeys(one.format for one in rows)
+        if all((model, name) in by_key for model in models)
+    ]
+    if len(models) < 2 or len(formats) < 2:
+        return []
+    grid = [by_key[model, name] for model in models for name in formats]
+    aligned = align(grid, intersect=options.intersect)
+    table = aligned.scores.reshape(len(models), len(formats), -1)
+    is_up = rows[0].higher_is_better
+    stability = rank_stability(
+        table if is_up else -table,
+        clusters=aligned.clusters,
+        resamples=min(RANK_RESAMPLES, options.resamples),
+        seed=options.seed,
+    )
+    means = tuple(tuple(float(mean) for mean in row) for row in table.mean(axis=2))
+    return [
+        Ranking(
+            rows[0].task,
+            tuple(models),
+            tuple(formats),
+            means,
+            stability,
+            is_up,
+            len(aligned.items),
+        )
+    ]
+
+
+def _check_default(name: str | None, measurements: Sequence[Measurement]) -> None:
+    formats = list(dict.fromkeys(one.format for one in measurements))
+    if name is not None and name not in formats:
+        raise UsageError(
+            f"--default {name!r} is no format of these runs.{did_you_mean(name, formats)} Formats: "
+            f"{listing(formats)}."
+        )
+
+
+def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
+    """Why the results of these tasks cannot be compared, and what to do."""
+    if not groups:
+        return (
+            "Nothing to compare: these runs hold no result that was asked for. Give other runs, or "
+            "fewer of --tasks, --formats and --models."
+        )
+    mixed = [rows for rows in groups if len(rows) > 1]
+    if mixed:
+        first, second = (f"{one.name} ({one.model})" for one in mixed[0][:2])
+        return (
+            f"Nothing to compare: {first} and {second} differ in model and in format, so that nobody "
+            "could say which makes the difference. Run both models under the same format."
+        )
+    one = groups[0][0]
+    singles = listing([f"{rows[0].name} ({rows[0].model})" for rows in groups], 5)
+    found = "one result" if len(groups) == 1 else "runs of different tasks, each with one result"
+    return f"Nothing to compare: {found}, {singles}. {_another_format(one)}"
+
+
+def _another_format(one: Measurement) -> str:
+    """How to get a second result beside one."""
+    known = ("mcqa", "cloze") if (one.facts or {}).get("has_choices", True) else ("cot",)
+    others = [name for name in known if name != one.format]
+    command = one.more_formats
+    if command is None and not others:
+        return "Give a run of another model, or of another format, as well."
+    if command is None:
+        usual = one.task if one.format == "plain" else f"{one.task}@{one.format}"
+        command = f"lm-eval run --tasks {usual},{one.task}@{others[0]} --output_path DIR"
+    return f"Add a format: `{command}`; or give a run of another model as well."

@@ -1,0 +1,246 @@
+"""A comparison → what is printed: words first, then tables, the same for a terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lm_eval.lab.compare.notes import SMALL_N, comparison_notes, flip_notes, pair_notes
+from lm_eval.lab.compare.pictures import scores_picture
+from lm_eval.lab.compare.rankings import (
+    ranking_notes,
+    ranking_sentences,
+    ranking_table,
+    ranking_title,
+)
+from lm_eval.lab.compare.values import (
+    ADHERENCE,
+    CHANCE_OR_ADHERENCE,
+    Comparison,
+    ComparisonReport,
+    ComparisonRow,
+    Pair,
+    Ranking,
+)
+from lm_eval.lab.compare.words import sentences, title
+from lm_eval.lab.show.phrases import chance, digits, size
+from lm_eval.lab.show.plots import ScoresPlot
+from lm_eval.reports.costs import count, duration, tokens
+from lm_eval.reports.table import (
+    bounds,
+    interval,
+    number,
+    p_value,
+    percent,
+    value_of,
+    with_interval,
+)
+from lm_eval.text.cells import Cells
+from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HEADING = "What this says"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a report: a title, sentences, tables and the notes that explain them."""
+
+    title: str
+    says: Sequence[str]
+    tables: Sequence[FittingTable]
+    notes: Sequence[str] = ()
+    plot: ScoresPlot | None = None
+    """Shown below the first table, in a terminal."""
+
+
+def sections(
+    report: ComparisonReport, *, flips: int | None = None, is_ending: bool = False
+) -> list[Section]:
+    """The parts of the report, in order.
+
+    ``flips`` is how many flipped items are listed at most. ``is_ending`` leaves out what the table of a
+    run has just shown, and numbers for those who ask for them.
+    """
+    found = [
+        _comparison_section(comparison, flips, is_ending=is_ending) for comparison in report.blocks
+    ]
+    return found + [_ranking_section(ranking) for ranking in report.rankings]
+
+
+def print_comparison(
+    report: ComparisonReport, console: Console, *, flips: int | None = None, is_ending: bool = False
+) -> None:
+    """Print the whole report, or its end-of-run form."""
+    said: set[str] = set()
+    for place, section in enumerate(sections(report, flips=flips, is_ending=is_ending)):
+        if place:
+            console.print()
+        _print_section(section, console, said)
+    for note in report.notes:
+        console.print()
+        console.print(Paragraph("Note: ", visible(note)))
+
+
+def comparison_markdown(report: ComparisonReport, *, flips: int | None = None) -> str:
+    """The whole report as Markdown."""
+    lines: list[str] = []
+    for section in sections(report, flips=flips):
+        lines += [f"## {markdown(section.title)}", "", f"**{HEADING}**", ""]
+        lines += [f"- {markdown(sentence)}" for sentence in section.says]
+        for table in section.tables:
+            lines += ["", *table.markdown()]
+        for note in section.notes:
+            lines += ["", markdown(note)]
+        lines.append("")
+    lines += [f"> {markdown(visible(note))}\n" for note in report.notes]
+    return "\n".join(lines)
+
+
+def _print_section(section: Section, console: Console, said: set[str]) -> None:
+    """Print one section, without the notes in ``said``, which were printed before."""
+    console.print(Paragraph("", section.title, "bold"))
+    console.print()
+    console.print(Paragraph("", f"{HEADING}:"))
+    for sentence in section.says:
+        console.print(Paragraph("• ", sentence))
+    for place, table in enumerate(section.tables):
+        console.print()
+        console.print(table)
+        if section.plot is not None and place == 0:
+            console.print()
+            section.plot.show(console)
+    new = [note for note in section.notes if note not in said]
+    said.update(new)
+    if new:
+        console.print()
+    for note in new:
+        console.print(Paragraph("  ", note))
+
+
+# One model's formats, or one format's models
+
+
+def _comparison_section(comparison: Comparison, flips: int | None, *, is_ending: bool) -> Section:
+    if is_ending:
+        return Section(
+            title(comparison),
+            sentences(comparison),
+            [pair_table(comparison)],
+            [*pair_notes(comparison)],
+        )
+    tables = [score_table(comparison), pair_table(comparison)]
+    notes = [*pair_notes(comparison), *comparison_notes(comparison)]
+    if flips is not None:
+        notes += flip_notes(comparison, flips)
+    return Section(
+        title(comparison), sentences(comparison), tables, notes, scores_picture(comparison)
+    )
+
+
+def score_table(comparison: Comparison) -> FittingTable:
+    """A line for each row: score, interval, what was read, how often it is best, what it cost."""
+    metrics = {row.metric for row in comparison.rows}
+    columns = (
+        Column("name", comparison.compares[:-1].capitalize(), wraps=True, stays=True),
+        Column("metric", "Metric", wraps=True),
+        Column("score", "Score" if len(metrics) > 1 else visible(metrics.pop()), is_number=True),
+        Column("interval", "95 % interval", is_number=True, stays=True),
+        Column("read", "Read", is_number=True),
+        Column("score_read", "If read", is_number=True),
+        Column("bounds", "Bounds", is_number=True),
+        Column("best", "Best", is_number=True),
+        Column("requests", "Requests", is_number=True),
+        Column("tokens", "Tokens", is_number=True),
+        Column("time", "Time", is_number=True),
+        Column("cost", "Cost", is_number=True),
+    )
+    has_metrics = len({row.metric for row in comparison.rows}) > 1
+    lines = [_score_line(comparison, row, has_metrics=has_metrics) for row in comparison.rows]
+    return FittingTable(columns, [lines], ("requests", "tokens", "time", "cost", "metric"))
+
+
+def _score_line(comparison: Comparison, row: ComparisonRow, *, has_metrics: bool) -> Cells:
+    chances = comparison.chances(row.label)
+    usage = row.usage or {}
+    tokens_in, tokens_out = int(usage.get("tokens_in", 0)), int(usage.get("tokens_out", 0))
+    return Cells(
+        name=visible(row.label),
+        metric=visible(row.metric) if has_metrics else "",
+        score=number(row.score.value),
+        interval=interval(row.score),
+        read="" if row.num_read is None else percent(row.num_read, row.score.n),
+        score_read=_read_score(row),
+        bounds="" if row.bounds is None or not row.num_unread else bounds(*row.bounds),
+        best="" if chances is None or len(comparison.rows) < 3 else chance(chances[0]),
+        requests=count(int(usage["requests"])) if usage.get("requests") else "",
+        tokens=tokens(tokens_in, tokens_out),
+        time=duration(float(usage["wall_s"]))
+        if "wall_s" in usage and (usage.get("requests") or tokens_in)
+        else "",
+        cost=f"{usage['cost']:.4f}" if "cost" in usage else "",
+    )
+
+
+def _read_score(row: ComparisonRow) -> str:
+    return "" if row.num_read is None else value_of(row.score_read)
+
+
+def pair_table(comparison: Comparison) -> FittingTable:
+    """A line for each two rows: difference, interval, test, flips, and what to make of it."""
+    shows_probability = comparison.num_items < SMALL_N
+    columns = (
+        Column("name", "Better − worse", wraps=True, stays=True),
+        Column("difference", "Difference", is_number=True, stays=True),
+        Column("p", "p", is_number=True, stays=True),
+        Column("probability", "Better", is_number=True),
+        Column("flips", "Flips", is_number=True, stays=True),
+        Column("both_read", "If both read", is_number=True),
+        Column("detects", "Detects", is_number=True),
+        Column("verdict", "Verdict", wraps=True, stays=True),
+    )
+    lines = [
+        _pair_line(comparison, pair, shows_probability=shows_probability)
+        for pair in comparison.pairs
+    ]
+    return FittingTable(columns, [lines], ("detects", "probability"), by_column=True)
+
+
+def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -> Cells:
+    result = pair.result
+    detectable = result.smallest_detectable
+    known = pair.probability if shows_probability else None
+    return Cells(
+        name=f"{visible(pair.first)} − {visible(pair.second)}",
+        difference=with_interval(result.difference, digits(comparison)),
+        p=p_value(pair.p_adjusted),
+        probability="" if known is None else chance(min(known, _NEARLY_SURE)),
+        flips=f"{pair.counts[0]}–{pair.counts[1]}",
+        both_read=_both_read(comparison, pair),
+        detects="" if detectable is None else size(comparison, detectable),
+        verdict=_VERDICTS.get(pair.verdict, pair.verdict),
+    )
+
+
+_NEARLY_SURE = 1 - 1e-9
+"""No number of items makes it certain which of two is better; rounding would."""
+_VERDICTS = {ADHERENCE: "adherence", CHANCE_OR_ADHERENCE: "luck or adherence"}
+
+
+def _both_read(comparison: Comparison, pair: Pair) -> str:
+    if pair.both_read is None or pair.p_both_read is None:
+        return ""
+    return f"{size(comparison, pair.both_read.difference.value)} ({p_value(pair.p_both_read)})"
+
+
+def _ranking_section(ranking: Ranking) -> Section:
+    return Section(
+        ranking_title(ranking),
+        ranking_sentences(ranking),
+        [ranking_table(ranking)],
+        list(ranking_notes(ranking)),
+    )

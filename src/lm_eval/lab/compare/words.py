@@ -1,0 +1,315 @@
+"""A comparison in plain words: what is real, what may be luck, what was not read, what the score is.
+
+In: a ``Comparison``. Out: sentences for someone who has never run a test. Each makes sense alone and
+begins with what it is about.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from lm_eval.lab.compare.score_words import score_words, unread_words
+from lm_eval.lab.compare.values import (
+    ADHERENCE,
+    ALPHA,
+    CHANCE,
+    CHANCE_OR_ADHERENCE,
+    REAL,
+    Comparison,
+    Pair,
+)
+from lm_eval.lab.show.phrases import (
+    MANY_FORMATS,
+    NAMED,
+    fair_words,
+    items,
+    lead,
+    p_words,
+    read_in_both,
+    read_share,
+    round_up,
+    scored,
+    size,
+)
+from lm_eval.stats.paired import MCNEMAR
+from lm_eval.stats.power import can_find, items_needed, variance_of_difference
+from lm_eval.text.terminal import visible
+
+_TARGETS = (0.1, 0.05, 0.02, 0.01)
+
+
+def title(comparison: Comparison) -> str:
+    """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
+    shared = "asked of" if comparison.compares == "formats" else "under the format"
+    tasks = f" of {len(comparison.members)} tasks" if comparison.members else ""
+    same = "item" if comparison.num_items == 1 else items(comparison)
+    return (
+        f"{visible(comparison.task)}: {len(comparison.rows)} {comparison.compares} on the same "
+        f"{same}{tasks}, {shared} {visible(comparison.within)}"
+    )
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """What the comparison says, the most important first."""
+    if all(row.num_read == 0 for row in comparison.rows):
+        return [_all_unread(comparison)]
+    if any(any(pair.counts) for pair in comparison.pairs):
+        found = [
+            _overall(comparison),
+            _real(comparison),
+            _adherence(comparison),
+            _chance(comparison),
+            _chance_or_adherence(comparison),
+            _hidden(comparison),
+        ]
+    else:
+        found = [_no_difference(comparison)]
+    found += [unread_words(comparison), score_words(comparison)]
+    return [sentence for sentence in found if sentence]
+
+
+# All differences together
+
+
+def _all_unread(comparison: Comparison) -> str:
+    return (
+        f"Nothing was read: none of the answers {comparison.under} these {len(comparison.rows)} "
+        f"{comparison.compares} was in a form that could be read, so that the scores say nothing "
+        "about what the model knows. Look at the replies in the samples file, and try a format that "
+        "scores choices, such as @mcqa."
+    )
+
+
+def _no_difference(comparison: Comparison) -> str:
+    which = "both" if len(comparison.rows) == 2 else f"all {len(comparison.rows)}"
+    score = size(comparison, comparison.rows[0].score.value)
+    if comparison.num_items == 1:
+        where = f"the one item, {score}"
+    else:
+        where = f"every one of the {items(comparison)}, {score} on average"
+    return f"No difference: {which} {comparison.compares} got the same score on {where}."
+
+
+def _overall(comparison: Comparison) -> str:
+    """Whether the formats differ at all: the spread against what luck alone would show."""
+    spread = comparison.spread
+    is_few = comparison.num_units < fewest_units(comparison)
+    if spread is None or len(comparison.rows) == 2 or (is_few and spread.p >= ALPHA):
+        return ""
+    apart = (
+        f"the best ({scored(comparison, comparison.best)}) and the worst "
+        f"({scored(comparison, comparison.worst)}) are {size(comparison, spread.value)} apart"
+    )
+    luck = (
+        f"{len(comparison.rows)} formats that make no difference at all would, on {items(comparison)}, "
+        f"be about {size(comparison, spread.null_mean)} apart by luck, and up to "
+        f"{size(comparison, spread.null_95)} in 19 cases of 20"
+    )
+    has_pairs = any(pair.is_significant for pair in comparison.pairs)
+    if spread.p < ALPHA:
+        is_clear = has_pairs or is_few  # of few items, that is said by itself
+        unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
+        return f"The format matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"
+    if has_pairs:
+        return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
+    return (
+        f"Nothing here shows that the format matters: {apart}, but {luck}. That is no proof that they "
+        "are equal."
+    )
+
+
+def _fair(comparison: Comparison) -> str:
+    """The spread of ends that other items picked: with many formats, picking them flatters."""
+    half = comparison.spread.split_half if comparison.spread else None
+    if half is None or len(comparison.rows) < MANY_FORMATS:
+        return ""
+    return " " + fair_words(half, size(comparison, abs(half)))
+
+
+# Difference by difference
+
+
+def _real(comparison: Comparison) -> str:
+    pairs = _of(comparison, REAL)
+    if not pairs:
+        return ""
+    shown = "; ".join(
+        f"{lead(comparison, pair)}{_though(comparison, pair)}" for pair in pairs[:NAMED]
+    )
+    more = f"; and {len(pairs) - NAMED} more in the table" if len(pairs) > NAMED else ""
+    noun = "difference" if len(pairs) == 1 else "differences"
+    return f"Real {noun} ({_level(comparison)}): {shown}{more}."
+
+
+def _though(comparison: Comparison, pair: Pair) -> str:
+    """Said where the better row has fewer answers read: unread ones cannot have made it better."""
+    if pair.gap_read >= 0:
+        return ""
+    first, second = (read_share(comparison.row(label)) for label in (pair.first, pair.second))
+    return f", although fewer of its answers could be read ({first} against {second})"
+
+
+def _level(comparison: Comparison) -> str:
+    """What makes a difference count as real."""
+    count = len(comparison.pairs)
+    if count == 1:
+        return f"too large for luck, {p_words(comparison.pairs[0].p_adjusted)}"
+    if comparison.method != "holm":
+        return "too large for luck, though up to 1 in 20 of such findings may be luck after all"
+    return f"too large for luck, with all {count} comparisons allowed for"
+
+
+def _adherence(comparison: Comparison) -> str:
+    pairs = _of(comparison, ADHERENCE)
+    if not pairs:
+        return ""
+    shown = " ".join(_adherence_of(comparison, pair) for pair in pairs[:NAMED])
+    rest = len(pairs) - NAMED
+    more = f" {rest} more {'is' if rest == 1 else 'are'} in the table." if rest > 0 else ""
+    return (
+        f"Format adherence, not ability: {shown}{more} Unread answers count as not right, and there are "
+        "enough of them to make such a difference alone: by itself it shows who keeps to the format, "
+        "not who knows more."
+    )
+
+
+def _adherence_of(comparison: Comparison, pair: Pair) -> str:
+    first, second = comparison.row(pair.first), comparison.row(pair.second)
+    text = (
+        f"{lead(comparison, pair)}, but {read_share(second)} of the answers {comparison.under} "
+        f"{visible(pair.second)} could be read, against {read_share(first)} {comparison.under} "
+        f"{visible(pair.first)}"
+    )
+    if pair.both_read is None or pair.p_both_read is None:
+        return f"{text}."
+    apart = pair.both_read.difference.value
+    also = ""
+    if pair.p_both_read < ALPHA:
+        also = " and real, too" if apart > 0 else " and real the other way round"
+    return (
+        f"{text}; on the {read_in_both(comparison, pair.both_read)}, the difference is "
+        f"{size(comparison, apart)} ({p_words(pair.p_both_read)}){also}."
+    )
+
+
+def _chance(comparison: Comparison) -> str:
+    """The differences that luck can explain, and how many items it would take."""
+    pairs = _of(comparison, CHANCE, CHANCE_OR_ADHERENCE)
+    if not pairs:
+        return ""
+    fewest = fewest_units(comparison)
+    if comparison.num_units < fewest:
+        return _too_few(comparison, fewest)
+    if len(pairs) == len(comparison.pairs) > 1:
+        what = f"all {len(pairs)} differences"
+    elif len(pairs) < NAMED:
+        what = "; ".join(f"{lead(comparison, pair)}, {p_words(pair.p_adjusted)}" for pair in pairs)
+    else:
+        what = f"the other {len(pairs)} differences"
+    return f"May be luck: {what}. {_detectable(comparison, pairs)}".rstrip()
+
+
+def _chance_or_adherence(comparison: Comparison) -> str:
+    """Differences that may be luck, and that unread answers could explain if they are not."""
+    pairs = _of(comparison, CHANCE_OR_ADHERENCE)
+    if not pairs:
+        return ""
+    names = [f"{visible(pair.first)} − {visible(pair.second)}" for pair in pairs[:NAMED]]
+    more = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
+    they, each = ("it is", "The") if len(pairs) == 1 else ("they are", "Each")
+    return (
+        f"Format adherence, not ability, if {they} no luck: {', '.join(names)}{more}. {each} difference "
+        "is no larger than the gap in answers read."
+    )
+
+
+def _too_few(comparison: Comparison, fewest: int) -> str:
+    unit = "clusters of items" if comparison.num_clusters else "items"
+    tests = "" if len(comparison.pairs) == 1 else f" for {len(comparison.pairs)} comparisons"
+    found = (
+        comparison.spread is not None and len(comparison.rows) > 2 and comparison.spread.p < ALPHA
+    )
+    text = (
+        f"Too few {unit} to tell{' which of them differ' if found else ''}: with "
+        f"{comparison.num_units}, no difference between two could be told from luck, however large; "
+        f"that takes at least {fewest}{tests}."
+    )
+    if not comparison.is_share or comparison.num_clusters:
+        return text
+    needed = round_up(items_needed(0.1, variance=variance_of_difference(0.5, 0.0)))
+    return f"{text} To find a true difference of 0.10, plan {needed} items."
+
+
+def fewest_units(comparison: Comparison) -> int:
+    """How many items (or clusters) it takes before any difference can have a p below the level.
+
+    Holm multiplies the smallest p by the number of comparisons.
+    """
+    tests = len(comparison.pairs) if comparison.method == "holm" else 1
+    fewest = 1
+    while not can_find(fewest, ALPHA / tests):
+        fewest += 1
+    return fewest
+
+
+def _detectable(comparison: Comparison, pairs: Sequence[Pair]) -> str:
+    known = [pair.result.smallest_detectable for pair in pairs]
+    found = [value for value in known if value is not None]
+    if not found:
+        return ""
+    smallest = statistics.median(found)
+    alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
+    text = (
+        f"With {items(comparison)}, a true difference has to be about {size(comparison, smallest)} to "
+        f"be found in 4 of 5 such runs{alone}"
+    )
+    target = next((value for value in _TARGETS if value < 0.9 * smallest), None)
+    if not comparison.is_share or target is None:
+        return f"{text}."
+    needed = statistics.median(_needed(pair, target) for pair in pairs if any(pair.counts))
+    return f"{text}; one of {target:.2f} takes about {round_up(needed):,} items."
+
+
+def _needed(pair: Pair, target: float) -> float:
+    """Items for a true difference, if items vary as these do."""
+    found = pair.result
+    if found.test == MCNEMAR:  # a difference takes as many discordant items as it is large
+        variance = max(target, (found.wins + found.losses) / found.n)
+    else:
+        variance = found.n * (found.difference.stderr or 0.0) ** 2
+    return items_needed(target, variance=variance)
+
+
+def _hidden(comparison: Comparison) -> str:
+    """Differences among the answers that were read, where all answers together show none."""
+    pairs = [
+        pair
+        for pair in _of(comparison, CHANCE, CHANCE_OR_ADHERENCE)
+        if pair.p_both_read is not None and pair.p_both_read < ALPHA
+    ]
+    if not pairs:
+        return ""
+    shown = "; ".join(_hidden_of(comparison, pair) for pair in pairs[:NAMED])
+    return (
+        f"Hidden by unread answers: {shown}. The items whose answers were not read may have been the "
+        "harder ones."
+    )
+
+
+def _hidden_of(comparison: Comparison, pair: Pair) -> str:
+    found = pair.both_read
+    assert found is not None
+    assert pair.p_both_read is not None
+    value = found.difference.value if comparison.higher_is_better else -found.difference.value
+    better, worse = (pair.first, pair.second) if value > 0 else (pair.second, pair.first)
+    return (
+        f"on the {read_in_both(comparison, found)}, {visible(better)} is "
+        f"{size(comparison, abs(value))} better than {visible(worse)} ({p_words(pair.p_both_read)})"
+    )
+
+
+def _of(comparison: Comparison, *verdicts: str) -> list[Pair]:
+    """The pairs with one of these verdicts, the largest difference first."""
+    found = [pair for pair in comparison.pairs if pair.verdict in verdicts]
+    return sorted(found, key=lambda pair: -abs(pair.result.difference.value))

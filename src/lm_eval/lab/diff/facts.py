@@ -1,0 +1,283 @@
+"""What two results files say about how their runs were made, side by side: ``FactDiff``s by topic.
+
+Topics come in the order in which they explain a difference: model, arguments, settings, versions, task,
+format, reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import LmEvalError
+from lm_eval.formats.compile import compile_format
+from lm_eval.lab.reread.reader_spec import reader_words
+from lm_eval.lab.show.phrases import counted
+from lm_eval.lab.stored.run import PLAIN, StoredRun
+from lm_eval.text.secrets import redacted
+
+TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")
+ABSENT = "not given"
+UNKNOWN = "not known"
+SHOWN_CHARS = 60
+
+_SETTINGS = (
+    *("limit", "gen_kwargs", "random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
+    *("parity", "batch_size", "device"),
+)
+_TOP_SETTINGS = ("system_instruction", "chat_template_sha", "fewshot_as_multiturn")
+_TOKENIZER = ("tokenizer_pad_token", "tokenizer_eos_token", "tokenizer_bos_token", "max_length")
+_GENERATION = ("generation_kwargs", "repeats", "gen_prefix")
+_MADE_BY_FORMAT = (
+    *("doc_to_text", "doc_to_target", "doc_to_choice", "output_type", "generation_kwargs"),
+    *("gen_prefix", "target_delimiter", "fewshot_delimiter", "description"),
+)
+_NOT_TASK = ("metadata", "formats", "num_fewshot", "task_alias", *_GENERATION)
+_READING = ("filter_list", "metric_list", "process_results")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One fact that is not the same in both runs."""
+
+    key: str
+    first: Any
+    second: Any
+
+    def words(self) -> str:
+        """``limit: 20 → 40``."""
+        key = self.key if len(self.key) <= SHOWN_CHARS else f"{self.key[: SHOWN_CHARS - 1]}…"
+        return f"{key}: {_shown(self.first)} → {_shown(self.second)}"
+
+
+@dataclass(frozen=True)
+class FactDiff:
+    """One topic: what is the same in both runs, or what is not."""
+
+    topic: str
+    changes: tuple[Change, ...] = ()
+    same: str = ""
+    """What both have, in words."""
+    is_known: bool = True
+    """False where one of the files does not say."""
+
+    @property
+    def is_same(self) -> bool:
+        return self.is_known and not self.changes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "topic": self.topic,
+            "is_same": self.is_same if self.is_known else None,
+            "same": self.same,
+            "changes": {one.key: [one.first, one.second] for one in self.changes},
+        }
+
+
+def in_order(findings: Iterable[FactDiff]) -> list[FactDiff]:
+    """The findings in the order in which they explain a difference."""
+    return sorted(findings, key=lambda finding: TOPICS.index(finding.topic))
+
+
+def run_findings(a: StoredRun, b: StoredRun) -> list[FactDiff]:
+    """What concerns the runs as a whole."""
+    ours, theirs = a.results, b.results
+    config_a, config_b = _config(ours), _config(theirs)
+    keys = sorted(
+        key
+        for key in {*config_a, *config_b}
+        if key.startswith("model_") and key not in ("model_args",)
+    )
+    model = [
+        *_both_say(("model_source", "model_name"), ours, theirs),
+        *_both_say(keys, config_a, config_b),
+    ]
+    arguments = _mapping_changes(config_a.get("model_args"), config_b.get("model_args"))
+    return [
+        FactDiff("model", tuple(model), same=a.model),
+        FactDiff(
+            "arguments",
+            tuple(arguments),
+            same=_arguments_words(config_a.get("model_args")),
+        ),
+        _versions(ours, theirs),
+    ]
+
+
+def result_findings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[FactDiff]:
+    """What concerns one result of each run: its settings, task, format and reader."""
+    return [
+        _settings(a, name_a, b, name_b),
+        _task(a, name_a, b, name_b),
+        *_format_and_reader(a, name_a, b, name_b),
+    ]
+
+
+def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> FactDiff:
+    """How questions were put, and what else was chosen for the run."""
+    ours, theirs = a.results, b.results
+    shots = (ours.get("n-shot", {}).get(name_a), theirs.get("n-shot", {}).get(name_b))
+    found = [Change("num_fewshot", *shots)] if shots[0] != shots[1] else []
+    modes = _permuted(ours, name_a), _permuted(theirs, name_b)
+    found += [Change("permute", *modes)] if modes[0] != modes[1] else []
+    if a.format_of(name_a) == b.format_of(name_b):  # else they belong to the formats
+        configs = ours["configs"].get(name_a, {}), theirs["configs"].get(name_b, {})
+        found += _changes(_GENERATION, *configs)
+    found += _both_say(_SETTINGS, _config(ours), _config(theirs))
+    found += _both_say((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
+    known = "" if shots[0] is None else f"{counted(shots[0], 'shot')}, "
+    words = f"{known}limit, seeds, chat template, generation"
+    return FactDiff("settings", tuple(found), same=words)
+
+
+def _permuted(results: Mapping[str, Any], name: str) -> Any:
+    """In which orders of their choices docs were asked; None: in that of the data alone."""
+    facts = results.get("choice_order")
+    found = facts.get(name) if isinstance(facts, Mapping) else None
+    return found.get("mode") if isinstance(found, Mapping) else None
+
+
+def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The run's own settings, without keys that another program may have written down."""
+    found: Any = redacted(results.get("config"))
+    return found if isinstance(found, Mapping) else {}
+
+
+def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FactDiff:
+    first, second = ours.get("environment"), theirs.get("environment")
+    changes = _both_say(("lm_eval_version", "transformers_version", "git_hash"), ours, theirs)
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        changes += _changes(("python", "system", "machine"), first, second)
+        known = [c.key for c in changes]
+        packages = _mapping_changes(first.get("packages"), second.get("packages"))
+        changes += [c for c in packages if f"{c.key}_version" not in known]
+    same = f"lm_eval {ours.get('lm_eval_version')}"
+    return FactDiff("versions", tuple(changes), same=same)
+
+
+def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> FactDiff:
+    """The task's own fingerprint where both have one, else its config; and its version."""
+    first, second = a.results, b.results
+    version = (first.get("versions", {}).get(name_a), second.get("versions", {}).get(name_b))
+    prints = (_fingerprint(first, name_a), _fingerprint(second, name_b))
+    changes = [Change("version", *version)] if version[0] != version[1] else []
+    if a.task_of(name_a) != b.task_of(name_b):
+        changes.append(Change("task", a.task_of(name_a), b.task_of(name_b)))
+    if prints[0] == prints[1] and prints[0] is not None:
+        return FactDiff("task", tuple(changes), same=f"fingerprint {prints[0]}")
+    skipped = {*_NOT_TASK, *_READING}
+    if a.format_of(name_a) is not None or b.format_of(name_b) is not None:
+        skipped.update(_MADE_BY_FORMAT)
+    ours, theirs = first["configs"].get(name_a, {}), second["configs"].get(name_b, {})
+    keys = [key for key in dict.fromkeys([*ours, *theirs]) if key not in skipped]
+    changes += _changes(keys, ours, theirs)
+    if None not in prints:
+        changes.append(Change("fingerprint", *prints))
+    return FactDiff("task", tuple(changes), same="every key of its config")
+
+
+def _fingerprint(results: Mapping[str, Any], name: str) -> str | None:
+    found = results.get("fingerprints", {}).get(name, {}).get("task")
+    return None if found is None else str(found)
+
+
+def _format_and_reader(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[FactDiff]:
+    ours = a.results.get("formats", {}).get(name_a)
+    theirs = b.results.get("formats", {}).get(name_b)
+    if ours is None and theirs is None:
+        first, second = a.results["configs"].get(name_a, {}), b.results["configs"].get(name_b, {})
+        changes = tuple(_changes(_READING, first, second))
+        return [
+            FactDiff("format", same=PLAIN),
+            FactDiff("reader", changes, same="filters and metrics of the task"),
+        ]
+    first, second = _format_data(ours), _format_data(theirs)
+    keys = [key for key in dict.fromkeys([*first, *second]) if key != "summary"]
+    differing = _changes(keys, first, second)
+    prints = [(one or {}).get("fingerprint") for one in (ours, theirs)]
+    if prints[0] != prints[1] and not differing:  # the fields are those of today's built-ins
+        differing.append(Change("fingerprint", *prints))
+    reading = tuple(change for change in differing if change.key == "scorer")
+    others = tuple(change for change in differing if change.key != "scorer")
+    known = ours or theirs or {}
+    same = f"{known.get('format')}, version {known.get('version')}, fingerprint {prints[0]}"
+    return [
+        FactDiff("format", others, same=same),
+        FactDiff("reader", reading, same=first.get("scorer") or "none, choices are scored"),
+    ]
+
+
+def _format_data(facts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The fields of a format from what a results file says of it."""
+    if facts is None:
+        return {"name": PLAIN}
+    try:
+        given = yaml.safe_load(str(facts.get("yaml")))
+        made = compile_format(given, name=str(facts.get("format")))
+    except (LmEvalError, yaml.YAMLError, TypeError, ValueError):
+        return {
+            "name": facts.get("format"),
+            "yaml": facts.get("yaml"),
+            "scorer": facts.get("reader", UNKNOWN),
+        }
+    scorer = None if made.scorer is None else reader_words(made.scorer)
+    return {**made.as_data(), "scorer": scorer}
+
+
+def _changes(
+    keys: Iterable[str], first: Mapping[str, Any], second: Mapping[str, Any]
+) -> list[Change]:
+    found = []
+    for key in keys:
+        ours, theirs = first.get(key), second.get(key)
+        if ours == theirs or (not ours and not theirs and not _says_no(ours, theirs)):
+            continue
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            found += [Change(f"{key}.{c.key}", c.first, c.second) for c in _inner(ours, theirs)]
+        else:
+            found.append(Change(key, ours, theirs))
+    return found
+
+
+def _says_no(*values: Any) -> bool:
+    """Whether a value is 0 or false: a setting that was made, unlike None."""
+    return any(value is False or value == 0 for value in values)
+
+
+def _both_say(
+    keys: Iterable[str], first: Mapping[str, Any], second: Mapping[str, Any]
+) -> list[Change]:
+    """Changes of what both files speak of: another program writes down other facts."""
+    return _changes([key for key in keys if key in first and key in second], first, second)
+
+
+def _inner(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
+    return _changes(list(dict.fromkeys([*first, *second])), first, second)
+
+
+def _mapping_changes(first: Any, second: Any) -> list[Change]:
+    """Changes key by key; as a whole where one side is not a mapping (a text of the harness)."""
+    ours, theirs = first or {}, second or {}
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        return _inner(ours, theirs)
+    return [] if ours == theirs else [Change("all", first, second)]
+
+
+def _arguments_words(given: Any) -> str:
+    """``seed=1, max_length=512``; ``none``."""
+    if not isinstance(given, Mapping):
+        return str(given or "none")
+    return ", ".join(f"{name}={value}" for name, value in given.items()) or "none"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, float) and value.is_integer():  # --limit 7 is stored as 7.0
+        value = int(value)
+    return shorten(value, SHOWN_CHARS)

@@ -1,0 +1,272 @@
+"""Why two stored runs have different scores: settings, items, prompts, answers, readings, in this order.
+
+In: two runs. Out: a ``RunDiff`` with a ``ResultDiff`` for each result that both have, whose difference
+in score is the sum of what items, prompts, answers, readings and scoring contribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.errors import ComparisonError, MissingExtraError, listing
+from lm_eval.lab.diff.facts import FactDiff, result_findings, run_findings
+from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, compare_items
+from lm_eval.lab.stored.chosen import check_names, chosen_names, format_name
+from lm_eval.lab.stored.measurement import primary_metric
+from lm_eval.lab.stored.run import StoredRun
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
+from lm_eval.stats.paired import Paired, paired
+from lm_eval.text.as_dict import plain
+
+Parts = dict[str, float]
+"""``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → what of the difference is theirs."""
+NO_METRIC = "no score"
+PART_NAMES = {
+    "prompt": "prompts",
+    "answer": "answers",
+    "reading": "readings",
+    "score": "scoring",
+}
+
+
+@dataclass(frozen=True)
+class ResultDiff:
+    """One result of each run."""
+
+    names: tuple[str, str]
+    metrics: tuple[str, str]
+    scores: tuple[Estimate | None, Estimate | None]
+    paired: Paired | None
+    """On the items that both have; None where scores are not known item by item, or ``no_test``."""
+    findings: tuple[FactDiff, ...]
+    items: ItemDiff | None
+    """None where one of the runs has no samples."""
+    parts: Parts
+    no_items: str = ""
+    """Why there is nothing item by item."""
+    no_test: str = ""
+    """What has to be installed for the test of the items that both have."""
+
+    @property
+    def difference(self) -> float | None:
+        """First less second."""
+        first, second = self.scores
+        return None if first is None or second is None else first.value - second.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; samples stay in their files."""
+        counts = {} if self.items is None else {one: self.items.counts[one] for one in COUNTED}
+        flips = ((), ()) if self.items is None else self.items.flips
+        return {
+            "names": list(self.names),
+            "metrics": list(self.metrics),
+            "scores": plain(self.scores),
+            "difference": self.difference,
+            "paired": plain(self.paired),
+            "parts": self.parts,
+            "counts": counts,
+            "higher_in_a": list(flips[0]),
+            "higher_in_b": list(flips[1]),
+            "findings": plain(self.findings),
+            "no_items": self.no_items,
+            "no_test": self.no_test,
+        }
+
+
+@dataclass(frozen=True)
+class RunDiff:
+    """Two runs."""
+
+    runs: tuple[StoredRun, StoredRun]
+    findings: tuple[FactDiff, ...]
+    results: tuple[ResultDiff, ...]
+    left_out: tuple[tuple[str, ...], tuple[str, ...]]
+    """Results that one run has and the other has not."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "runs": [str(run.path) for run in self.runs],
+            "models": [run.model for run in self.runs],
+            "findings": plain(self.findings),
+            "results": plain(self.results),
+            "only_in_a": list(self.left_out[0]),
+            "only_in_b": list(self.left_out[1]),
+        }
+
+
+def diff_runs(
+    a: StoredRun,
+    b: StoredRun,
+    *,
+    names: Sequence[str] = (),
+    formats: tuple[str, str] | None = None,
+    show: int = 1,
+) -> RunDiff:
+    """Two runs, result by result; ``formats`` pairs a format of the first with one of the second."""
+    pairs = _pairs(a, b, names, formats)
+    results = tuple(_result(a, one, b, other, show) for one, other in pairs)
+    left_a = tuple(name for name in a.names if name not in {one for one, _ in pairs})
+    left_b = tuple(name for name in b.names if name not in {other for _, other in pairs})
+    is_chosen = bool(names or formats)
+    return RunDiff(
+        (a, b), tuple(run_findings(a, b)), results, ((), ()) if is_chosen else (left_a, left_b)
+    )
+
+
+def _pairs(
+    a: StoredRun, b: StoredRun, names: Sequence[str], formats: tuple[str, str] | None
+) -> list[tuple[str, str]]:
+    if formats is None:
+        found = [(one, one) for one in chosen_names(a, names, ()) if one in b.names]
+        if not found and names:
+            check_names(b, names, ())
+        if not found and _are_single(a, b):
+            found = [(a.names[0], b.names[0])]
+    else:
+        first = chosen_names(a, names, formats[:1])
+        second = {b.task_of(other): other for other in chosen_names(b, names, formats[1:])}
+        found = [(one, second[a.task_of(one)]) for one in first if a.task_of(one) in second]
+    if found:
+        return found
+    shared = {a.task_of(one) for one in a.names} & {b.task_of(one) for one in b.names}
+    if not shared:
+        raise ComparisonError(
+            f"These are runs of different tasks: {a.path} has {listing(a.names, 6)}; {b.path} has "
+            f"{listing(b.names, 6)}. Give two runs of one task."
+        )
+    one = next(name for name in a.names if a.task_of(name) in shared)
+    other = next(name for name in b.names if b.task_of(name) == a.task_of(one))
+    raise ComparisonError(
+        f"The runs share tasks ({listing(sorted(shared), 6)}) but no result: {listing(a.names, 6)} and "
+        f"{listing(b.names, 6)}. To compare two formats of one task, say which: --formats "
+        f"{format_name(a, one)},{format_name(b, other)}."
+    )
+
+
+def _are_single(a: StoredRun, b: StoredRun) -> bool:
+    """Whether each run has one result, and both are of one task: then these two are meant."""
+    if len(a.names) != 1 or len(b.names) != 1:
+        return False
+    return a.task_of(a.names[0]) == b.task_of(b.names[0])
+
+
+def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> ResultDiff:
+    metric_a, metric_b = _metric(a, name_a), _metric(b, name_b)
+    findings = tuple(result_findings(a, name_a, b, name_b))
+    try:
+        for run, name in ((a, name_a), (b, name_b)):
+            run.samples_path(name)
+    except ComparisonError as error:
+        scores = (_stored(a.results, name_a, metric_a), _stored(b.results, name_b, metric_b))
+        return ResultDiff(
+            (name_a, name_b),
+            (metric_a[0], metric_b[0]),
+            scores,
+            None,
+            findings,
+            None,
+            {},
+            str(error),
+        )
+    items = compare_items(a, name_a, metric_a, b, name_b, metric_b, show=show)
+    scores = (
+        _estimate(a.results, name_a, metric_a, items.scores[0], items.all_clusters[0]),
+        _estimate(b.results, name_b, metric_b, items.scores[1], items.all_clusters[1]),
+    )
+    found, no_test = _paired(items)
+    return ResultDiff(
+        (name_a, name_b),
+        (metric_a[0], metric_b[0]),
+        scores,
+        found,
+        findings,
+        items,
+        _parts(items),
+        no_test=no_test,
+    )
+
+
+def _metric(run: StoredRun, name: str) -> tuple[str, str | None]:
+    """The metric shown as the score and its filter; of answers that were only saved, none."""
+    try:
+        return primary_metric(run.results, name, str(run.path))
+    except ComparisonError:
+        return NO_METRIC, None
+
+
+def _paired(items: ItemDiff) -> tuple[Paired | None, str]:
+    """The test on the items of both runs, or what it lacks; the rest of the report does not need it."""
+    first, second = items.paired
+    if not first:
+        return None, ""
+    clusters = items.clusters if len(items.clusters) == len(first) else None
+    try:
+        return paired(first, second, clusters=clusters), ""
+    except MissingExtraError as error:
+        return None, f"{error.what} Install it: {error.install}"
+
+
+def _parts(items: ItemDiff) -> Parts:
+    """What of the difference in score comes from where; the parts add up to it."""
+    first, second = items.scores
+    shared = len(items.paired[0])
+    if not first or not second:
+        return {}
+    total = sum(first) / len(first) - sum(second) / len(second)
+    if not shared:
+        return {"items": total}
+    found = {PART_NAMES[stage]: items.parts[stage] / shared for stage in STAGES}
+    on_shared = sum(found.values())
+    is_same_set = shared == len(first) == len(second)
+    return {"items": 0.0 if is_same_set else total - on_shared, **found}
+
+
+def _estimate(
+    results: Mapping[str, Any],
+    name: str,
+    metric: tuple[str, str | None],
+    scores: Sequence[float],
+    clusters: Sequence[str],
+) -> Estimate | None:
+    """The score as the file has it; made from the items where the file gives no interval."""
+    stored = _stored(results, name, metric)
+    if not scores or (stored is not None and stored.low is not None):
+        return stored
+    made = _made(scores, clusters)
+    if stored is None:
+        return made
+    return stored if abs(stored.value - made.value) > 1e-6 else made
+
+
+def _made(scores: Sequence[float], clusters: Sequence[str]) -> Estimate:
+    if len(clusters) != len(scores):
+        return mean_estimate(scores)
+    try:
+        return clustered_estimate(scores, clusters)
+    except MissingExtraError:
+        mean = sum(scores) / len(scores)
+        return Estimate(mean, None, None, None, len(scores), "none")
+
+
+def _stored(
+    results: Mapping[str, Any], name: str, metric: tuple[str, str | None]
+) -> Estimate | None:
+    scores = results["results"].get(name, {})
+    key, filter_name = metric
+    value = scores.get(f"{key},{filter_name}")
+    if not isinstance(value, int | float):
+        return None
+    stderr = scores.get(f"{key}_stderr,{filter_name}")
+    ends = scores.get(f"{key}_ci95,{filter_name}")
+    if not isinstance(ends, list) or len(ends) != 2:
+        ends = [None, None]
+    low, high = (one if isinstance(one, int | float) else None for one in ends)
+    known = results.get("n-samples", {}).get(name, {}).get("effective")
+    count = known if isinstance(known, int) else 0
+    return Estimate(
+        float(value), stderr if isinstance(stderr, float) else None, low, high, count, "as stored"
+    )

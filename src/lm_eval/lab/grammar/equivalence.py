@@ -1,0 +1,281 @@
+"""Whether a format asks the same as the format it was made from: checks, each with a reason.
+
+In: a ``Probe`` of a base format and a changed one. Out: the name of the first check that fails, or None.
+Nothing is assumed of how the changed format was made. The numbers in brackets are those of the project's
+rules for equivalent formats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from lm_eval.errors import LmEvalError
+from lm_eval.formats.assemble import spoken
+from lm_eval.formats.items import Item
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
+from lm_eval.lab.grammar.layout import CASINGS, descriptors, label_word, spaces
+from lm_eval.lab.grammar.probe import SHOWN_CHOICES, WORDS, Probe, literal, reads_doc
+
+# --- the checks -----------------------------------------------------------------------------------
+
+
+def parses_back(probe: Probe) -> bool:
+    """(1) Cut at the format's own words, a prompt gives back every field once and in order."""
+    return probe.parsed == list(probe.fields)
+
+
+def labels_are_told_apart(probe: Probe) -> bool:
+    """(2) Labels differ; none begins another where text is read; texts name them as they are shown."""
+    labels = _labels_of(probe.format, _most_labels(probe))
+    if labels is None or len(set(labels)) != len(labels):
+        return False
+    if probe.format.reads_text and _has_prefix(labels):
+        return False
+    return names_its_labels(probe)
+
+
+def names_its_labels(probe: Probe) -> bool:
+    """(2) A text that spells out the base's labels, or calls them letters, allows no others."""
+    if probe.format.choice_labels == probe.base.choice_labels:
+        return True
+    words = _own_words(tuple(getattr(probe.base, name) for name in JINJA_FIELDS))
+    shown = min(SHOWN_CHOICES, _most_labels(probe))
+    old, new = (_labels_of(fmt, shown) or () for fmt in (probe.base, probe.format))
+    if old == new:
+        return True
+    if any(one in words and other in words for one, other in pairwise(old)):
+        return False  # "A question on vitamin C" names no two labels in a row
+    word = label_word(probe.base)
+    return word == label_word(probe.format) or not words & {word, f"{word}s"}
+
+
+def newlines_are_enclosed(probe: Probe) -> bool:
+    """(3) A newline after a descriptor or between choices wants one between the parts as well."""
+    found = spaces(probe.format)
+    outer = [text for place, text in found.items() if place != "choice_delimiter"]
+    inner = [one.separator for one in descriptors(probe.format)]
+    inner += [found["choice_delimiter"]] if "choice_delimiter" in found else []
+    is_broken = any("\n" in text for text in inner)
+    return not is_broken or all("\n" in text for text in outer)
+
+
+def nothing_runs_together(probe: Probe) -> bool:
+    """(4) No separator is empty, except behind the sign of a label: no word runs into a text."""
+    pieces = probe.pieces or []
+    ends = [piece[-1:] for piece in pieces[:-1]]
+    starts = [piece[:1] for piece in pieces[1:]]
+    if any(edge.isalnum() for edge in (*ends, *starts)):
+        return False
+    fmt = probe.format
+    answer = fmt.target_delimiter + (fmt.gen_prefix or fmt.target_text(probe.item))
+    return not (probe.text[-1:].isalnum() and answer[:1].isalnum())
+
+
+def equal_slots_stay_equal(probe: Probe) -> bool:
+    """(5) What is equal in the base is equal still: spaces, separators, and the descriptors' case."""
+    old, new = descriptors(probe.base), descriptors(probe.format)
+    if [one.field for one in old] != [one.field for one in new]:
+        return False
+    separators = [{one.field: one.separator for one in side} for side in (old, new)]
+    places = [spaces(fmt) for fmt in (probe.base, probe.format)]
+    if not _keeps_equal(*separators) or not _keeps_equal(*places):
+        return False
+    names = list(zip(old, new, strict=True))
+    return any(all(change(a.name) == b.name for a, b in names) for change in CASINGS.values())
+
+
+def gold_is_a_shown_label(probe: Probe) -> bool:
+    """(6) The label shown beside a choice is the one that is scored, or written as the answer."""
+    if not probe.format.shows_labels:
+        return True
+    labels, line = probe.labels, probe.format.choice_format.format
+    for label, choice in zip(labels, probe.item.choices, strict=True):
+        shown = line(label=label, choice=choice)
+        if label not in shown or shown not in probe.text:
+            return False
+    if not probe.format.reads_text and probe.format.continuations(probe.item) != labels:
+        return False
+    return _targets_agree(probe, labels)
+
+
+def fields_stay_apart(probe: Probe) -> bool:
+    """(7) No field's text is part of another's, or of the words around them."""
+    parsed = probe.parsed or []
+    around = "".join(probe.pieces or [])
+    for place, text in enumerate(probe.fields):
+        others = (other for at, other in enumerate(parsed) if at != place)
+        if text in around or any(text in other for other in others):
+            return False
+    return True
+
+
+def reads_back(probe: Probe) -> bool:
+    """(2) The reader finds in the answer that the format writes the choice that is right."""
+    fmt = probe.format
+    if not fmt.reads_text:
+        return True
+    return _reads_back(replace(fmt, **_UNREAD), len(probe.item.choices))
+
+
+def is_not_cut_short(probe: Probe) -> bool:
+    """(2) No stop string of the format occurs in the answer that it asks for."""
+    until = probe.format.generation_kwargs.get("until") if probe.format.reads_text else None
+    stops = until if isinstance(until, list | tuple) else [until] if until else []
+    delimiter = "" if probe.format.gen_prefix else probe.format.target_delimiter
+    answer = delimiter + probe.format.target_text(probe.item)
+    return not any(isinstance(stop, str) and stop and stop in answer for stop in stops)
+
+
+def echo_is_no_answer(probe: Probe) -> bool:
+    """(2) A reply that only repeats the last words of the prompt is not read as an answer."""
+    fmt, prompt = probe.format, probe.format.answer_prompt
+    if not fmt.reads_text or not prompt or _is_echo_read(probe.base, probe.base.answer_prompt):
+        return True
+    return not _is_echo_read(fmt, prompt)
+
+
+Check = Callable[[Probe], bool]
+
+CHECKS: dict[str, Check] = {
+    "newlines": newlines_are_enclosed,
+    "labels": labels_are_told_apart,
+    "parses back": parses_back,
+    "fields apart": fields_stay_apart,
+    "empty separator": nothing_runs_together,
+    "joint change": equal_slots_stay_equal,
+    "gold": gold_is_a_shown_label,
+    "stop strings": is_not_cut_short,
+    "reads back": reads_back,
+    "echo": echo_is_no_answer,
+}
+"""Reason → check, the cheap ones first. ``duplicate`` is the sampler's own."""
+BASE_CHECKS = (
+    "parses back",
+    "fields apart",
+    "labels",
+    "gold",
+    "stop strings",
+    "reads back",
+    "echo",
+)
+"""What a base must keep itself; the others are about taste or about what was changed."""
+
+
+def failed_check(probe: Probe, names: Sequence[str] = tuple(CHECKS)) -> str | None:
+    """The first check that fails, or None. A format that cannot be rendered fails the first."""
+    for name in names:
+        try:
+            is_kept = CHECKS[name](probe)
+        except LmEvalError:
+            is_kept = False
+        if not is_kept:
+            return name
+    return None
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+# What has no part in reading: set to one value, so that formats that read alike share an answer.
+_UNREAD: dict[str, Any] = {
+    "name": "probe",
+    "question_prefix": None,
+    "choice_format": "{label} {choice}",
+    "choice_delimiter": "\n",
+    "section_separator": "\n",
+    "question_choice_delimiter": None,
+    "choices_prefix": "",
+    "generation_kwargs": (),
+    "target_delimiter": " ",
+    "instruction": None,
+    "answer_instruction": None,
+    "answer_prompt": None,
+}
+
+
+@lru_cache(maxsize=4096)
+def _reads_back(fmt: PromptFormat, count: int) -> bool:
+    probe = Probe(fmt, fmt)
+    items = [probe.item_of(WORDS, gold) for gold in range(count)]
+    return all(
+        _value(fmt, f" {fmt.target_text(item)}", item, is_prefilled=True) == _right(item)
+        and _value(fmt, spoken(fmt.shot_turn(item)), item, is_prefilled=False) == _right(item)
+        for item in items
+    )
+
+
+def _is_echo_read(fmt: PromptFormat, prompt: str | None) -> bool:
+    """Whether the format's reader takes its own answer prompt for an answer."""
+    if not prompt or reads_doc(prompt):
+        return False
+    plain = replace(fmt, **{**_UNREAD, "answer_prompt": prompt})
+    return _reads_echo(plain)
+
+
+@lru_cache(maxsize=4096)
+def _reads_echo(fmt: PromptFormat) -> bool:
+    item = Probe(fmt, fmt).item
+    echo = fmt.questionless_turn(item).user
+    return any(fmt.read(echo, item, is_prefilled=way).is_answer for way in (True, False))
+
+
+def _value(fmt: PromptFormat, reply: str, item: Item, *, is_prefilled: bool) -> Any:
+    value = fmt.read(reply, item, is_prefilled=is_prefilled).value
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _right(item: Item) -> Any:
+    return item.gold[0]
+
+
+def _targets_agree(probe: Probe, labels: tuple[str, ...]) -> bool:
+    if probe.format.answers == "text" or "{label}" not in probe.format.target_format:
+        return True
+    for gold, label in enumerate(labels):
+        if label not in probe.format.target_text(probe.item_of(WORDS, gold)):
+            return False
+    return True
+
+
+def _most_labels(probe: Probe) -> int:
+    """For how many choices labels are wanted: a base with a list of its own has no more than that."""
+    own = probe.base.choice_labels
+    return min(len(own), probe.most_choices) if isinstance(own, tuple) else probe.most_choices
+
+
+def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
+    """The labels of this many choices; none where the choices are labels; None if there are too few."""
+    style = fmt.choice_labels
+    if style is None or style == "choices":
+        return ()
+    if isinstance(style, tuple) and fmt.cut_choices:
+        return style[:most]
+    item = Item({}, "", tuple(map(str, range(most))), (0,))
+    try:
+        return fmt.labels(item)
+    except LmEvalError:
+        return None
+
+
+def _has_prefix(labels: Sequence[str]) -> bool:
+    ordered = sorted(labels)
+    return any(b.startswith(a) for a, b in pairwise(ordered))
+
+
+@lru_cache(maxsize=256)
+def _own_words(texts: tuple[str | None, ...]) -> frozenset[str]:
+    """Every word that a format says itself, outside templates and ``[placeholders]``."""
+    said = " ".join(literal(text) for text in texts if text)
+    return frozenset(re.findall(r"\w+", re.sub(r"\[[^\[\]\n]{1,40}\]", " ", said)))
+
+
+def _keeps_equal(old: dict[str, str], new: dict[str, str]) -> bool:
+    for one, text in old.items():
+        for other, same in old.items():
+            if text == same and new.get(one) != new.get(other):
+                return False
+    return True

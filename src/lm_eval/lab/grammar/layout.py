@@ -1,0 +1,309 @@
+"""A format taken apart into slots of layout, and put together again with other values in them.
+
+In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what they hold, and a
+function from slot values to a format. Slots that are equal in the format are one slot, so that they
+change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once; its gap
+stood between a word and a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lm_eval.config.fields import is_jinja
+from lm_eval.formats.labels import LabelStyle, counted_labels
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.lab.grammar.reading_side import with_reading_side
+
+SEPARATORS = (
+    *("", " ", "\t", ":", ": ", " : ", "::", ":: ", "::: ", "- ", " - "),
+    *("\n ", "\n\t", "\n    ", " \n\t"),
+)
+"""Between a descriptor such as ``Question`` and what it describes."""
+SPACES = (
+    *("", " ", "  ", "\n", " \n", "\n ", " \n ", "; \n", ", ", " , ", " ,  ", ". "),
+    *(" -- ", " || ", " <sep> "),
+)
+"""Between the parts of a prompt, and between choices."""
+GAPS = ("", " ", "  ", "\t")
+"""Between a choice's label and its text."""
+WRAPPERS = ("{label}.", "{label})", "{label} )", "({label})", "[{label}]", "<{label}>")
+"""A choice's label as it is shown before the choice."""
+
+
+def _title(text: str) -> str:
+    return " ".join(word[:1].upper() + word[1:].lower() for word in text.split(" "))
+
+
+CASINGS: dict[str, Callable[[str], str]] = {
+    "as written": str,
+    "title": _title,
+    "upper": str.upper,
+    "lower": str.lower,
+}
+"""How descriptors are written."""
+
+_ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+_ROMANS = (*_ROMAN, *(f"X{numeral}" for numeral in _ROMAN[:9]), "XX")
+NUMBERINGS: dict[str, tuple[str, ...]] = {
+    "letters": counted_labels("letters", 26),
+    "small letters": tuple(label.lower() for label in counted_labels("letters", 26)),
+    "numbers": counted_labels("numbers", 26),
+    "roman": _ROMANS,
+    "small roman": tuple(label.lower() for label in _ROMANS),
+    "roman signs": tuple(chr(0x2160 + place) for place in range(12)),
+}
+"""The labels of choices. ``letters`` and ``numbers`` have no end where the base format has none."""
+_ENDLESS = ("letters", "numbers")
+LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "number"}
+"""What a label of a numbering is called in a text; the others are labels."""
+
+_MOST_WORDS = 3
+_MOST_CHARACTERS = 80
+_LEAD = r"(?P<lead>(?:<\w+>|[^\w{}])*)"
+_DESCRIPTOR = re.compile(
+    rf"{_LEAD}"
+    r"(?P<name>[^\W_](?:[^{}\n]*[^\W_])?)(?P<end>[^\w{}]*)"
+)
+_CHOICE = re.compile(
+    r"(?P<word>(?:[^{}]*\w\s*)?)(?P<wrapper>[^\w{}]*\{label\}(?:[^\w{}]*[^\w{}\s])?)(?P<gap>\s*)"
+    r"(?P<choice>\{choice\}[^{}]*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """A short name in a field of a format, the text before it, and what follows it."""
+
+    field: str
+    lead: str
+    name: str
+    separator: str
+
+
+def descriptors(fmt: PromptFormat) -> list[Descriptor]:
+    """``Question`` and ``Answer`` and their like; longer texts and templates are not descriptors."""
+    found = []
+    for field, is_used in (
+        ("question_prefix", True),
+        ("choices_prefix", fmt.shows_labels),
+        ("answer_prompt", True),
+    ):
+        text = (getattr(fmt, field) or "") if is_used else ""
+        is_short = len(text) <= _MOST_CHARACTERS and not is_jinja(text)
+        match = _DESCRIPTOR.fullmatch(text) if is_short else None
+        if match is None or len(match["name"].split()) > _MOST_WORDS:
+            continue
+        # What follows "Answer" is split: its blanks are not part of the prompt, but of the answer.
+        after = fmt.target_delimiter if field == "answer_prompt" else ""
+        found.append(Descriptor(field, match["lead"], match["name"], match["end"] + after))
+    return found
+
+
+def spaces(fmt: PromptFormat) -> dict[str, str]:
+    """The places between parts that show in the prompt, and the text at each.
+
+    ``choices_lead`` is what begins ``choices_prefix`` where nothing else separates question and
+    choices.
+    """
+    found = {}
+    if fmt.answer_instruction is not None or fmt.answer_prompt is not None:
+        found["section_separator"] = fmt.section_separator
+    if fmt.shows_labels:
+        found |= _before_choices(fmt)
+        found["choice_delimiter"] = fmt.choice_delimiter
+    return found
+
+
+def _before_choices(fmt: PromptFormat) -> dict[str, str]:
+    delimiter = fmt.question_choice_delimiter
+    if delimiter is None:
+        return {"section_separator": fmt.section_separator}
+    lead, _ = _split_lead(fmt.choices_prefix)
+    is_in_prefix = not delimiter and lead
+    return {"choices_lead": lead} if is_in_prefix else {"question_choice_delimiter": delimiter}
+
+
+def _split_lead(text: str) -> tuple[str, str]:
+    """The text before the first word, and the rest."""
+    found = re.match(_LEAD, text)
+    size = found.end() if found else 0
+    return text[:size], text[size:]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The slots of a base format and how to fill them."""
+
+    base: PromptFormat
+
+    @cached_property
+    def slots(self) -> dict[str, tuple[str, ...]]:
+        """Slot → the values it can take, the base's own first; lookalikes are listed once."""
+        found = {name: _with_own(own, SEPARATORS) for name, own in self._separators.items()}
+        if self._descriptors:
+            found["casing"] = self._casings
+        found |= {name: _with_own(own, SPACES) for name, own in self._spaces.items()}
+        if self._choice is not None:
+            found["wrapper"] = _with_own(self._choice["wrapper"], WRAPPERS)
+            found["gap"] = _with_own(self._choice["gap"], GAPS)
+        if self._numbering is not None:
+            found["numbering"] = _with_own(self._numbering, tuple(NUMBERINGS))
+        return found
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The base's own values."""
+        return {name: values[0] for name, values in self.slots.items()}
+
+    def fill(self, values: Mapping[str, str]) -> PromptFormat:
+        """The base with these values in its slots; it has no name of its own yet."""
+        changes = self._new_texts(values) | self._new_choices(values)
+        return with_reading_side(replace(self.base, **changes), self.base)
+
+    # What the base has
+
+    @cached_property
+    def _descriptors(self) -> list[Descriptor]:
+        return descriptors(self.base)
+
+    @cached_property
+    def _separator_of(self) -> dict[str, str]:
+        """Field → the slot that its separator belongs to."""
+        groups = _groups({one.field: one.separator for one in self._descriptors})
+        names = {"answer_prompt": "answer_separator", "choices_prefix": "choices_separator"}
+        return _named(groups, "separator", names)
+
+    @cached_property
+    def _space_of(self) -> dict[str, str]:
+        """Place → the slot that the text there belongs to."""
+        groups = _groups(self._spaces_varied)
+        return _named(groups, "space", {"choice_delimiter": "choice_space"})
+
+    @property
+    def _separators(self) -> dict[str, str]:
+        return {self._separator_of[one.field]: one.separator for one in self._descriptors}
+
+    @property
+    def _spaces(self) -> dict[str, str]:
+        return {self._space_of[place]: text for place, text in self._spaces_varied.items()}
+
+    @cached_property
+    def _spaces_varied(self) -> dict[str, str]:
+        """Spaces without words of their own: ``\\n### `` is one, ``\\nNext: `` is not."""
+        found = spaces(self.base).items()
+        return {name: text for name, text in found if text in SPACES or not re.search(r"\w", text)}
+
+    @property
+    def _casings(self) -> tuple[str, ...]:
+        written: dict[tuple[str, ...], str] = {}
+        for name, change in CASINGS.items():
+            written.setdefault(tuple(change(one.name) for one in self._descriptors), name)
+        return tuple(written.values())
+
+    @property
+    def _has_labels(self) -> bool:
+        """Whether choices are shown with labels, and not the choices alone."""
+        is_shown = self.base.shows_labels and "{label}" in self.base.choice_format
+        return is_shown and self.base.choice_labels != "choices"
+
+    @cached_property
+    def _choice(self) -> re.Match[str] | None:
+        return _CHOICE.fullmatch(self.base.choice_format) if self._has_labels else None
+
+    @cached_property
+    def _numbering(self) -> str | None:
+        return numbering_of(self.base.choice_labels) if self._has_labels else None
+
+    # What is put into it
+
+    def _new_texts(self, values: Mapping[str, str]) -> dict[str, Any]:
+        changes: dict[str, Any] = {}
+        for one in self._descriptors:
+            name = CASINGS[values["casing"]](one.name)
+            separator = values[self._separator_of[one.field]]
+            if one.field == "answer_prompt" and separator != one.separator:
+                shown = separator.rstrip()
+                changes["target_delimiter"] = separator[len(shown) :]
+                separator = shown
+            elif one.field == "answer_prompt":  # as the base has it, wherever it puts the blank
+                separator = separator.removesuffix(self.base.target_delimiter)
+            changes[one.field] = f"{one.lead}{name}{separator}"
+        for place, slot in self._space_of.items():
+            if place == "choices_lead":
+                prefix = changes.get("choices_prefix", self.base.choices_prefix)
+                changes["choices_prefix"] = values[slot] + _split_lead(prefix)[1]
+            else:
+                changes[place] = values[slot]
+        return changes
+
+    def _new_choices(self, values: Mapping[str, str]) -> dict[str, Any]:
+        changes: dict[str, Any] = {}
+        if self._choice is not None:
+            word, choice = self._choice["word"], self._choice["choice"]
+            changes["choice_format"] = f"{word}{values['wrapper']}{values['gap']}{choice}"
+        if self._numbering is not None:
+            changes["choice_labels"] = self._labels(values["numbering"])
+            if values["numbering"] != self._numbering:
+                changes |= self._renamed_labels(values["numbering"])
+        return changes
+
+    def _labels(self, numbering: str) -> Any:
+        labels = self.base.choice_labels
+        if isinstance(labels, tuple):  # the same number of labels: a base may cut what is beyond
+            return NUMBERINGS[numbering][: len(labels)]
+        return numbering if numbering in _ENDLESS else NUMBERINGS[numbering]
+
+    def _renamed_labels(self, numbering: str) -> dict[str, str]:
+        """Texts in which ``[answer_letter]`` is called by what the labels are now."""
+        old, new = (LABEL_WORDS.get(name or "", "label") for name in (self._numbering, numbering))
+        changes = {}
+        for field in ("instruction", "answer_instruction", "answer_prompt"):
+            text = getattr(self.base, field)
+            if text is not None and old != new and "[" in text:
+                changes[field] = renamed_placeholders(text, old, new)
+        return changes
+
+
+def numbering_of(labels: LabelStyle) -> str | None:
+    """The numbering that a format's labels are, or the beginning of; None for labels of its own."""
+    if not isinstance(labels, tuple):
+        return labels if labels in _ENDLESS else None
+    named = (name for name, known in NUMBERINGS.items() if known[: len(labels)] == labels)
+    return next(named, None)
+
+
+def label_word(fmt: PromptFormat) -> str:
+    """What a text calls one of the format's labels: a letter, a number, a label."""
+    return LABEL_WORDS.get(numbering_of(fmt.choice_labels) or "", "label")
+
+
+def renamed_placeholders(text: str, old: str, new: str) -> str:
+    """``text`` with the word ``old`` replaced inside square brackets, where it names a placeholder."""
+    word = re.compile(rf"(?<![A-Za-z]){old}(?![A-Za-z])")
+    return re.sub(r"\[[^\[\]\n]{1,40}\]", lambda found: word.sub(new, found[0]), text)
+
+
+def _with_own(own: str, values: Sequence[str]) -> tuple[str, ...]:
+    return (own, *(value for value in values if value != own))
+
+
+def _groups(texts: Mapping[str, str]) -> list[list[str]]:
+    """The keys of equal values together, in their order."""
+    groups: dict[str, list[str]] = {}
+    for key, text in texts.items():
+        groups.setdefault(text, []).append(key)
+    return list(groups.values())
+
+
+def _named(groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]) -> dict[str, str]:
+    """Key → slot. The first group is the main slot; another is called after its first key."""
+    slots: dict[str, str] = {}
+    for place, group in enumerate(groups):
+        name = main if place == 0 else others.get(group[0], f"{main} of {group[0]}")
+        slots |= dict.fromkeys(group, name)
+    return slots

@@ -1,0 +1,239 @@
+"""Formats that ask the same in another form, sampled from a grammar over the fields of a format.
+
+In: a base format, how many, a seed and an axis. Out: ``SampledFormats``, the base first, each with what
+stands in its slots, and how many samples each check rejected. Tasks and models have no part in it, so
+the list is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import prod
+from typing import Any, overload
+
+from lm_eval.errors import FormatError, UsageError, did_you_mean, listing
+from lm_eval.formats.compile import format_names, get_format
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.lab.grammar.axes import AXES, Axis, Variant, axis_of
+from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS, failed_check
+from lm_eval.lab.grammar.probe import Probe
+
+DEFAULT_SEED = 1234
+MOST_CHOICES = 9
+DUPLICATE = "duplicate"
+"""The reason of a sample that looks like one that is there already, as plain text or in chat."""
+_NAME_DIGITS = 8
+_MOST_DRAWS = 5_000
+"""How many combinations are tried at least; where nearly all are rejected, more would take minutes."""
+
+
+@dataclass(frozen=True)
+class SampledFormat:
+    """One format of a list, what its slots hold, and the run options that belong to it."""
+
+    format: PromptFormat
+    slots: Mapping[str, str]
+    options: Mapping[str, int] = field(default_factory=dict)
+    """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are not fields of a format."""
+
+    @property
+    def name(self) -> str:
+        return self.format.name
+
+
+@dataclass(frozen=True)
+class SampledFormats(Sequence[SampledFormat]):
+    """The sampled formats, the base first, and how they were found."""
+
+    base: PromptFormat
+    axis: str
+    seed: int
+    formats: tuple[SampledFormat, ...]
+    sizes: Mapping[str, int]
+    """Slot → how many values it has for this base."""
+    rejected: Mapping[str, int]
+    """Check → how many samples it rejected."""
+    most_choices: int = MOST_CHOICES
+
+    def __len__(self) -> int:
+        return len(self.formats)
+
+    @overload
+    def __getitem__(self, place: int) -> SampledFormat: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[SampledFormat, ...]: ...
+    def __getitem__(self, place: int | slice) -> SampledFormat | tuple[SampledFormat, ...]:
+        return self.formats[place]
+
+    @property
+    def combinations(self) -> int:
+        """How many ways there are to fill the slots, before any check."""
+        return prod(self.sizes.values())
+
+
+def sample_formats(
+    base: PromptFormat,
+    count: int,
+    *,
+    seed: int = DEFAULT_SEED,
+    axes: Sequence[str] = ("layout",),
+    most_choices: int = MOST_CHOICES,
+    allow_fewer: bool = False,
+) -> SampledFormats:
+    """``count`` formats of one axis, the base first; no two look alike, and each passed every check.
+
+    Combinations of slot values are drawn without replacement, each as likely as any other, until there
+    are enough. Where there are too few, that is an error with their number; ``allow_fewer`` gives those
+    there are. ``most_choices`` is the largest number of choices that labels are checked for.
+    """
+    _check_count(count, most_choices)
+    axis = axis_of(_one_axis(axes), base)
+    sampler = _Sampler(base, axis, most_choices)
+    draws = islice(_shuffled(sampler.total, random.Random(seed)), max(_MOST_DRAWS, 100 * count))
+    for place in draws:
+        if len(sampler.found) >= count:
+            break
+        sampler.try_sample(place)
+    if len(sampler.found) < count and not allow_fewer:
+        raise _too_few(sampler, count)
+    return SampledFormats(
+        base=base,
+        axis=axis.name,
+        seed=seed,
+        formats=tuple(sampler.found),
+        sizes={name: len(values) for name, values in axis.slots.items()},
+        rejected=dict(sampler.rejected),
+        most_choices=most_choices,
+    )
+
+
+class _Sampler:
+    """Formats accepted so far, and why others were not."""
+
+    def __init__(self, base: PromptFormat, axis: Axis, most_choices: int) -> None:
+        self.base, self.axis, self.most_choices = base, axis, most_choices
+        self.total = prod(len(values) for values in axis.slots.values())
+        self.rejected: Counter[str] = Counter()
+        self.found: list[SampledFormat] = []
+        self._seen: set[Any] = set()
+        self._names: set[str] = set()
+        self._add_base()
+
+    def try_sample(self, place: int) -> None:
+        """Keep the combination of that number if it passes every check and is new."""
+        values = self._values(place)
+        variant = self.axis.fill(values)
+        probe = Probe(self.base, variant.format, self.most_choices)
+        reason = failed_check(probe, self.axis.checks)
+        if reason is None and not self._is_new(probe, variant):
+            reason = DUPLICATE
+        if reason is not None:
+            self.rejected[reason] += 1
+            return
+        named = replace(variant.format, name=self._name(variant))
+        self.found.append(SampledFormat(named, values, variant.options))
+
+    def _add_base(self) -> None:
+        probe = Probe(self.base, self.base, self.most_choices)
+        reason = failed_check(probe, BASE_CHECKS)
+        if reason is not None:
+            raise FormatError(
+                f"Format {self.base.name!r} cannot be varied: it fails the check {reason!r} itself. "
+                f"{_about(reason)} Correct the format, or start from another."
+            )
+        self._is_new(probe, Variant(self.base))
+        name = self.base.name
+        if name in format_names() and get_format(name).fingerprint != self.base.fingerprint:
+            name = self._name(Variant(self.base))  # a task's own format under a known name
+        self._names.add(name)
+        self.found.append(SampledFormat(replace(self.base, name=name), self._values(0)))
+
+    def _values(self, place: int) -> dict[str, str]:
+        """The slot values of a combination; number 0 is the base's own."""
+        values = {}
+        for name, options in self.axis.slots.items():
+            place, at = divmod(place, len(options))
+            values[name] = options[at]
+        return values
+
+    def _is_new(self, probe: Probe, variant: Variant) -> bool:
+        """Whether it looks like none before, neither as plain text nor as chat; notes it if so."""
+        options = tuple(variant.options.items())
+        keys = {(way, digest, options) for way, digest in enumerate(probe.digests)}
+        if keys & self._seen:
+            return False
+        self._seen |= keys
+        return True
+
+    def _name(self, variant: Variant) -> str:
+        """A name that says what is in it: two lists call different formats differently."""
+        if variant.options:
+            shots, seed = variant.options["num_fewshot"], variant.options.get("fewshot_seed")
+            return f"{self.base.name}-{shots}shot{'' if seed is None else f'-seed{seed}'}"
+        digits = variant.format.fingerprint
+        names = (f"{self.base.name}-{digits[:size]}" for size in (_NAME_DIGITS, len(digits)))
+        name = next(name for name in names if name not in self._names)
+        self._names.add(name)
+        return name
+
+
+def _about(reason: str) -> str:
+    """What a check asks for, without its number."""
+    return re.sub(r"^\(\d+\) ", "", (CHECKS[reason].__doc__ or "").strip())
+
+
+def _shuffled(total: int, rng: random.Random) -> Iterator[int]:
+    """The numbers from 1 to ``total - 1`` in random order, without a list of them.
+
+    Only ``rng.random`` is used, whose sequence is promised to stay the same in every Python.
+    """
+    moved: dict[int, int] = {}
+    for last in range(total - 1, 0, -1):
+        at = 1 + int(rng.random() * last)
+        yield moved.get(at, at)
+        moved[at] = moved.pop(last, last)
+
+
+def _one_axis(axes: Sequence[str]) -> str:
+    given = (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in given:
+        if name not in AXES:
+            raise UsageError(
+                f"There is no axis {name!r}.{did_you_mean(name, AXES)} Axes: {listing(AXES)}."
+            )
+    if len(given) != 1:
+        raise UsageError(
+            f"One list varies one axis, not {' and '.join(given) or 'none'}: a spread over several "
+            "would mix effects. Make a list for each."
+        )
+    return given[0]
+
+
+def _check_count(count: int, most_choices: int) -> None:
+    if count < 1:
+        raise UsageError(f"The number of formats must be 1 or more, not {count}.")
+    if most_choices < 2:
+        raise UsageError(f"The number of choices must be 2 or more, not {most_choices}.")
+
+
+def _too_few(sampler: _Sampler, count: int) -> UsageError:
+    axis, there_are, name = sampler.axis, len(sampler.found), sampler.base.name
+    if not axis.slots:
+        return UsageError(
+            f"Format {name!r} has nothing to vary on the axis {axis.name!r}: {axis.lack}."
+        )
+    tried = there_are + sampler.rejected.total()
+    found = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
+    if tried < sampler.total:
+        reasons = ", ".join(f"{reason}: {number}" for reason, number in sampler.rejected.items())
+        found += f" in {tried} of {sampler.total} combinations (left out: {reasons})"
+    fewer = f"Ask for at most {there_are}, or start" if there_are > 1 else "Start"
+    return UsageError(
+        f"Format {name!r} has {found}, the base included; {count} are asked for. {fewer} from another "
+        "format."
+    )

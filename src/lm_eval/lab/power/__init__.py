@@ -1,0 +1,1 @@
+"""``lm-eval power``: how many items or repeats a difference needs."""

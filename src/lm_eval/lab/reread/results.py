@@ -1,0 +1,254 @@
+"""A stored run read with another reader: scores before and after, and which verdicts flip.
+
+In: a run and a reader. Out: a ``Reread`` for each result. Samples are read one after the other; of each
+only a few numbers stay, and the first flips with their text.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from lm_eval.errors import ComparisonError, listing
+from lm_eval.formats.readers import BoundReader
+from lm_eval.lab.reread.formats import UnderFormat
+from lm_eval.lab.reread.items import ReadAgain, Rereading, RereadsItself, Verdict
+from lm_eval.lab.reread.orders import InAllOrders, has_orders
+from lm_eval.lab.reread.plain import Plain
+from lm_eval.lab.stored.chosen import chosen_names
+from lm_eval.lab.stored.run import StoredRun
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
+from lm_eval.stats.paired import Paired, paired
+from lm_eval.text.as_dict import AsDict
+
+NOT_READ = "not read: "
+"""The prefix of a reason among rules."""
+
+
+@dataclass(frozen=True)
+class Side(AsDict):
+    """One reader's account of all answers."""
+
+    reader: str
+    score: Estimate
+    read: int
+    score_read: float | None
+    """The mean score over the answers that were read, first over those of a doc; None without any."""
+    rules: dict[str, int]
+    """Rule, or ``not read: reason`` → answers, the most frequent first."""
+
+
+@dataclass(frozen=True)
+class Reread(AsDict):
+    """One result, read with two readers."""
+
+    name: str
+    model: str
+    metric: str
+    total: int
+    """Answers; of a doc with several, its score is their mean."""
+    before: Side
+    after: Side
+    paired: Paired
+    """After against before."""
+    read_by_both: int
+    same_answer: int
+    """Answers that both read, and as the same."""
+    scores_of_both: tuple[float, float] | None
+    """The mean score before and after over the answers that both read; None where there are none."""
+    flips: tuple[ReadAgain, ...]
+    """The first items whose score differs."""
+    num_flips: int
+    notes: tuple[str, ...] = ()
+    part: str = ""
+    """Which of its answers these are, where it has others as well."""
+
+    KEYS = (
+        *("name", "part", "model", "metric", "total", "before", "after", "paired"),
+        *("read_by_both", "same_answer", "scores_of_both", "num_flips", "flips", "notes"),
+    )
+
+
+def reads_text(run: StoredRun, name: str) -> bool:
+    """Whether answers of this result are texts; else choices were scored."""
+    config = run.results["configs"].get(name) or {}
+    return str(config.get("output_type")) == "generate_until"
+
+
+def rereadable(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> list[str]:
+    """The chosen results that read text; none at all is an error that says what there is."""
+    chosen = chosen_names(run, names, formats)
+    found = [name for name in chosen if reads_text(run, name)]
+    if found:
+        return found
+    readable = [name for name in run.names if reads_text(run, name)]
+    what = listing(chosen) or "What was asked for"
+    raise ComparisonError(
+        f"{run.path}: {what} read no text; choices were scored by their likelihood, so there is nothing "
+        f"to read again. Results that read text: {listing(readable)}. Formats such as generate and cot "
+        "let the model write."
+    )
+
+
+def rereadings(
+    run: StoredRun, name: str, reader: BoundReader, include_path: Sequence[str] | None = None
+) -> list[Rereading]:
+    """Every answer of one result, read with ``reader`` as well.
+
+    Where docs were asked in several orders, those in the order of the data, then those in all orders.
+    """
+    if isinstance(run, RereadsItself):
+        return [run.reread(name, reader)]
+    if run.format_of(name) is None:
+        return [Plain(run, name, reader, include_path).rereading()]
+    first = UnderFormat(run, name, reader, include_path).rereading()
+    if not has_orders(run, name):
+        return [first]
+    first.part = "in the order of the data"
+    return [first, InAllOrders(run, name, reader, include_path).rereading()]
+
+
+def rereads(
+    run: StoredRun,
+    name: str,
+    reader: BoundReader,
+    reader_words: str,
+    *,
+    show: int,
+    include_path: Sequence[str] | None = None,
+    on_item: Callable[[str, ReadAgain], None] | None = None,
+) -> list[Reread]:
+    """One result with everything that is reported of it; ``on_item`` sees each answer once.
+
+    Where docs were asked in several orders, first those of the data alone, then all.
+    """
+    sources = rereadings(run, name, reader, include_path)
+    *some, last = sources
+    seen = [_tallied(source, show, lambda _: None) for source in some]
+    seen.append(_tallied(last, show, lambda item: on_item(name, item) if on_item else None))
+    if not seen[0].total:
+        raise ComparisonError(
+            f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
+        )
+    return [
+        tally.result(name, run.model, source, reader_words)
+        for tally, source in zip(seen, sources, strict=True)
+    ]
+
+
+def reread(
+    run: StoredRun,
+    name: str,
+    reader: BoundReader,
+    reader_words: str,
+    *,
+    show: int,
+    include_path: Sequence[str] | None = None,
+) -> Reread:
+    """One result, with the choices of its docs in the order of the data."""
+    return rereads(run, name, reader, reader_words, show=show, include_path=include_path)[0]
+
+
+def _tallied(source: Rereading, show: int, on_item: Callable[[ReadAgain], None]) -> _RereadTally:
+    tally = _RereadTally(show)
+    for item in source.items:
+        tally.add(item)
+        on_item(item)
+    return tally
+
+
+class _RereadTally:
+    """What is counted while answers come in."""
+
+    def __init__(self, show: int) -> None:
+        self._show = show
+        self.total = 0
+        self._scores = (array("d"), array("d"))
+        """Of each doc, the sum over its answers until all are there."""
+        self._answers = array("l")
+        """Of each doc, how many there are."""
+        self._doc: int | None = None
+        self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self._reads = (array("l"), array("l"))
+        self._read_sums = (array("d"), array("d"))
+        """Of each doc, how many answers were read, and the sum of their scores."""
+        self._clusters: list[str] = []
+        self._both = 0
+        self._both_sums = [0.0, 0.0]
+        self._same = 0
+        self._flips: list[ReadAgain] = []
+        self._num_flips = 0
+
+    def add(self, item: ReadAgain) -> None:
+        self.total += 1
+        self._add_score(item)
+        for side, verdict in enumerate((item.before, item.after)):
+            self._rules[side][_rule(verdict)] += 1
+            self._reads[side][-1] += verdict.is_read
+            self._read_sums[side][-1] += verdict.score if verdict.is_read else 0.0
+        if item.before.is_read and item.after.is_read:
+            self._both += 1
+            self._both_sums[0] += item.before.score
+            self._both_sums[1] += item.after.score
+            self._same += item.before.answer == item.after.answer
+        if item.before.score != item.after.score:
+            self._num_flips += 1
+            if len(self._flips) < self._show:
+                self._flips.append(item)
+
+    def _add_score(self, item: ReadAgain) -> None:
+        if not item.is_part or item.doc_id != self._doc:
+            self._doc = item.doc_id
+            self._answers.append(0)
+            for column in (*self._scores, *self._read_sums):
+                column.append(0.0)
+            for counts in self._reads:
+                counts.append(0)
+            if item.cluster is not None:
+                self._clusters.append(item.cluster)
+        self._answers[-1] += 1
+        self._scores[0][-1] += item.before.score
+        self._scores[1][-1] += item.after.score
+
+    def result(self, name: str, model: str, source: Rereading, words: str) -> Reread:
+        clusters = self._clusters if len(self._clusters) == len(self._answers) else None
+        for scores in self._scores:
+            for place, count in enumerate(self._answers):
+                scores[place] /= count
+        before, after = self._scores
+        return Reread(
+            name,
+            model,
+            source.metric,
+            self.total,
+            self._side(0, source.before, clusters),
+            self._side(1, words, clusters),
+            paired(after, before, clusters=clusters),
+            self._both,
+            self._same,
+            (self._both_sums[0] / self._both, self._both_sums[1] / self._both)
+            if self._both
+            else None,
+            tuple(self._flips),
+            self._num_flips,
+            tuple(source.notes),
+            source.part,
+        )
+
+    def _side(self, side: int, reader: str, clusters: Sequence[str] | None) -> Side:
+        rules = self._rules[side]
+        read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_READ))
+        scores = self._scores[side]
+        estimate = mean_estimate(scores) if not clusters else clustered_estimate(scores, clusters)
+        ordered = sorted(rules.items(), key=lambda one: (-one[1], one[0]))
+        sums = zip(self._read_sums[side], self._reads[side], strict=True)
+        means = [total / count for total, count in sums if count]
+        return Side(reader, estimate, read, fmean(means) if means else None, dict(ordered))
+
+
+def _rule(verdict: Verdict) -> str:
+    return verdict.rule or "unnamed" if verdict.is_read else f"{NOT_READ}{verdict.reason}"

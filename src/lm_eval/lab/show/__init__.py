@@ -1,0 +1,1 @@
+"""How the lab shows what it found: phrases, excerpts, plots."""

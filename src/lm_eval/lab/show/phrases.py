@@ -1,0 +1,128 @@
+"""Pieces of sentences about comparisons. Names are data and go through ``visible``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
+from lm_eval.reports.table import number, p_equals, percent
+from lm_eval.stats.estimates import Estimate
+from lm_eval.stats.paired import Paired
+from lm_eval.text.terminal import visible
+
+MANY_FORMATS = 4
+"""From here on, picking the best and the worst is worth a word of caution."""
+NAMED = 3
+"""Differences or rows named in a sentence; the table has them all."""
+MANY_ITEMS = 1000
+"""From this many items on, a third digit of a score means something."""
+
+
+def digits(comparison: Comparison) -> int:
+    """How many decimal places of a score the number of items is worth."""
+    return 2 if comparison.num_items < MANY_ITEMS else 3
+
+
+def size(comparison: Comparison, value: float) -> str:
+    """A score or difference in as many digits as the number of items is worth."""
+    return number(value, digits(comparison))
+
+
+def p_words(p: float) -> str:
+    """``p = 0.012``, ``p < 0.001``, ``p = 1``."""
+    return p_equals(p) if p < 0.9995 else "p = 1"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 item``, ``1,200 items``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def items(comparison: Comparison) -> str:
+    """``32 items``, ``200 items in 40 clusters``."""
+    text = counted(comparison.num_items, "item")
+    return (
+        f"{text} in {counted(comparison.num_clusters, 'cluster')}"
+        if comparison.num_clusters
+        else text
+    )
+
+
+def lead(comparison: Comparison, pair: Pair) -> str:
+    """``mcqa is 0.25 better than cloze (between 0.10 and 0.38)``."""
+    found = pair.result.difference
+    first, second = visible(pair.first), visible(pair.second)
+    text = f"{first} is {size(comparison, abs(found.value))} better than {second}"
+    if found.value == 0:
+        text = f"{first} and {second} have the same score"
+    if found.low is None or found.high is None:
+        return text
+    low, high = (found.low, found.high) if found.value >= 0 else (-found.high, -found.low)
+    return f"{text} (between {size(comparison, low)} and {size(comparison, high)})"
+
+
+def ends(comparison: Comparison, found: Estimate) -> str:
+    """``0.10 and 0.38``: an interval after *between*."""
+    return " and ".join(size(comparison, end) for end in (found.low, found.high) if end is not None)
+
+
+def clipped(found: Estimate) -> Estimate:
+    """The interval of a share without what lies below 0 or above 1."""
+    if found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+
+
+def fair_words(gap: float, shown: str) -> str:
+    """Best minus worst, picked on half of the items and scored on the others; ``shown`` is its size."""
+    found = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
+    return (
+        "Picked on one half of the items and scored on the other, where luck in the picking does not "
+        f"help, the best {found}."
+    )
+
+
+def scored(comparison: Comparison, row: ComparisonRow) -> str:
+    """``mcqa, 0.53``."""
+    return f"{visible(row.label)}, {size(comparison, row.score.value)}"
+
+
+def read_share(row: ComparisonRow) -> str:
+    """``64 %``, ``all`` or ``none`` of its answers could be read."""
+    if row.num_read == 0:
+        return "none"
+    return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
+
+
+def read_in_both(comparison: Comparison, found: Paired) -> str:
+    """``13 items read under both``."""
+    num = "one item" if found.n == 1 else f"{found.n:,} items"
+    return f"{num} read {comparison.under} both"
+
+
+def unread(row: ComparisonRow) -> str:
+    """``8 of 32 answers`` could not be read; ``25 % of the answers`` where items have several."""
+    if isinstance(row.num_unread, int):
+        return f"{row.num_unread:,} of {row.score.n:,} answers"
+    return f"{percent(row.num_unread, row.score.n)} of the answers"
+
+
+def chance(value: float) -> str:
+    """A chance in percent; only what is certain is 0 or 100."""
+    tenths = round(value * 1000)
+    if 0 < value < 1:
+        tenths = min(999, max(1, tenths))
+    return percent(tenths, 1000)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def round_up(count: float) -> int:
+    """A number of items to plan with: two digits, upwards."""
+    whole = max(1, -int(-count // 1))
+    step = int(10 ** max(0, len(str(whole)) - 2))
+    return -(-whole // step) * step

@@ -1,0 +1,379 @@
+"""Stored runs → ``Measurement``s, and several of them on the same items → ``Aligned``.
+
+A measurement is one task under one format, asked of one model, with a score for each item. Those of a
+comparison must be about the same items with the same few-shot examples; where they are not, that is an
+error, unless the caller asks for the items that all have.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ComparisonError, did_you_mean, listing
+from lm_eval.lab.stored.run import PLAIN, StoredRun, sweep_path
+from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
+from lm_eval.reports.items import ItemColumns
+from lm_eval.scoring.repeats import is_repeat_metric
+from lm_eval.stats.numeric import Bools, Floats, np
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One task under one format, asked of one model: a score for each item."""
+
+    run: str
+    """The results file, for messages; empty for the run that has just ended."""
+    model: str
+    task: str
+    format: str
+    """The format's name; ``plain`` where the task was asked without one."""
+    name: str
+    """``task@format`` as in the results."""
+    metric: str
+    higher_is_better: bool
+    items: tuple[str, ...]
+    """A key of each item: equal keys in two measurements are the same item."""
+    scores: Floats
+    """A number for each item; an answer that was not read counts as the metric says, not right."""
+    is_read: Bools | None = None
+    """Whether each answer could be read, of several replies any; None where nothing is read."""
+    shares_read: Floats | None = None
+    """Of each item's replies, the share that could be read; None: all or none, as ``is_read``."""
+    clusters: tuple[str, ...] | None = None
+    shots: tuple[str, ...] = ()
+    """A key of each item's few-shot examples."""
+    num_fewshot: int | None = None
+    missing: int = 0
+    usage: Mapping[str, Any] | None = None
+    """What the answers cost: requests, tokens, seconds."""
+    facts: Mapping[str, Any] | None = None
+    """What else the results say about it: fingerprints, versions, notes."""
+    members: tuple[str, ...] = ()
+    """Of a group, its tasks."""
+
+    @property
+    def more_formats(self) -> str | None:
+        """The command that asks the same under other formats, where another package made the run."""
+        return (self.facts or {}).get("more_formats")
+
+    @property
+    def label(self) -> str:
+        """What it is called beside others of the same task and model."""
+        return self.format
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Measurements on the same items: a matrix with a row for each of them."""
+
+    measurements: tuple[Measurement, ...]
+    items: tuple[str, ...]
+    scores: Floats
+    """Measurements × items."""
+    is_read: Bools
+    """Measurements × items; true where nothing is read from text."""
+    shares_read: Floats
+    """Measurements × items: of several replies, the share that could be read."""
+    clusters: tuple[str, ...] | None
+    left_out: Mapping[str, int]
+    """Measurement name → items that others lack; empty where all had the same."""
+
+    @cached_property
+    def if_read(self) -> Floats:
+        """Measurements × items: the scores of the replies that could be read; as they are where none."""
+        shares: Floats = np.where(self.is_read, self.shares_read, 1.0)
+        return self.scores / shares
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every score is 0 or 1."""
+        return bool(((self.scores == 0) | (self.scores == 1)).all())
+
+
+def measurements_of(run: StoredRun) -> list[Measurement]:
+    """Every result of a run that has items."""
+    return [
+        measurement(run.results, run.items, name, str(run.path), run.model) for name in run.names
+    ]
+
+
+def measurement(
+    results: Mapping[str, Any],
+    items: Any,
+    name: str,
+    run: str,
+    model: str,
+    metrics: Sequence[str] = (),
+) -> Measurement:
+    """One result; ``items`` gives the columns of a name under a filter.
+
+    ``metrics`` name those to take instead of the one shown as the score: the first that it has.
+    """
+    metric, filter_name = primary_metric(results, name, run, metrics)
+    columns: ItemColumns = items(name, filter_name)
+    is_read, shares_read = readings(metric, columns.read)
+    known = results.get("formats", {}).get(name)
+    return Measurement(
+        run=run,
+        model=model,
+        task=name.rpartition("@")[0] if known and "@" in name else name,
+        format=str(known["format"]) if known else PLAIN,
+        name=name,
+        metric=metric,
+        higher_is_better=bool(results.get("higher_is_better", {}).get(name, {}).get(metric, True)),
+        items=_keys(columns),
+        scores=_scores(columns, metric, run),
+        is_read=is_read,
+        shares_read=shares_read,
+        clusters=None if columns.clusters is None else tuple(columns.clusters),
+        shots=tuple(columns.shots),
+        num_fewshot=results.get("n-shot", {}).get(name),
+        missing=columns.missing,
+        usage=_usage(results, name),
+        facts={
+            "fingerprints": results.get("fingerprints", {}).get(name, {}),
+            "version": results.get("versions", {}).get(name),
+            "notes": results.get("notes", {}).get(name, []),
+            "more_formats": results.get("more_formats"),
+            "has_choices": bool((results["configs"].get(name) or {}).get("doc_to_choice")),
+        },
+    )
+
+
+def readings(
+    metric: str, read: Sequence[float] | Floats | None
+) -> tuple[Bools | None, Floats | None]:
+    """``is_read`` and ``shares_read`` of a measurement; ``read`` is the share of each item's replies."""
+    if read is None or metric in (ACC_DEBIASED, ACC_OVER_ORDERS):
+        return None, None  # of several orders, one alone is known as read
+    shares = np.array(read, dtype=float)
+    # Of pass@k and maj@k, no part belongs to one of the replies.
+    return shares > 0, None if is_repeat_metric(metric) else shares
+
+
+def _usage(results: Mapping[str, Any], name: str) -> dict[str, float] | None:
+    """What the answers cost, as far as the file has numbers for it."""
+    tasks = results.get("accounting", {}).get("tasks")
+    found = tasks.get(name) if isinstance(tasks, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }
+
+
+def with_items(
+    results: Iterable[Callable[[], Measurement]],
+) -> tuple[list[Measurement], list[str]]:
+    """The results that have a number for each item, and a note on each that has not; never none."""
+    found, errors = [], []
+    for result in results:
+        try:
+            found.append(result())
+        except _NotByItemError as error:
+            errors.append(error)
+    if errors and not found:
+        raise errors[0]
+    return found, [f"Left out: {error}" for error in errors]
+
+
+class _NotByItemError(ComparisonError):
+    """A metric is one number for a whole data set, such as the perplexity of a word."""
+
+
+def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Aligned:
+    """The measurements on the same items, in the order of the first.
+
+    Different tasks or few-shot examples are an error. So are different items, unless
+    ``intersect`` asks for those that all have.
+    """
+    _check_same(measurements)
+    first = measurements[0]
+    common = set(first.items).intersection(*(one.items for one in measurements[1:]))
+    left_out = {_title(one): len(one.items) - len(common) for one in measurements}
+    if any(left_out.values()) and not intersect:
+        raise ComparisonError(_different_items(measurements, len(common)))
+    kept = tuple(item for item in first.items if item in common)
+    if not kept:
+        raise ComparisonError(_different_items(measurements, 0))
+    rows = [_take(one, kept) for one in measurements]
+    _check_shots(rows)
+    clusters = next((row.clusters for row in rows if row.clusters is not None), None)
+    return Aligned(
+        tuple(measurements),
+        kept,
+        np.array([row.scores for row in rows], dtype=float),
+        np.array([_all_read(row) for row in rows], dtype=bool),
+        np.array([_shares_read(row) for row in rows], dtype=float),
+        clusters,
+        {name: count for name, count in left_out.items() if count},
+    )
+
+
+def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
+    """The measurement with these items alone, in this order."""
+    if one.items == tuple(kept):
+        return one
+    at = {item: place for place, item in enumerate(one.items)}
+    places = [at[item] for item in kept]
+    return replace(
+        one,
+        items=tuple(kept),
+        scores=one.scores[places],
+        is_read=None if one.is_read is None else one.is_read[places],
+        shares_read=None if one.shares_read is None else one.shares_read[places],
+        clusters=None if one.clusters is None else tuple(one.clusters[p] for p in places),
+        shots=tuple(one.shots[p] for p in places) if one.shots else (),
+    )
+
+
+def _all_read(one: Measurement) -> Bools:
+    return np.ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
+
+
+def _shares_read(one: Measurement) -> Floats:
+    return _all_read(one).astype(float) if one.shares_read is None else one.shares_read
+
+
+def _check_same(measurements: Sequence[Measurement]) -> None:
+    """Refuse what cannot be paired. Formats may show scores of different names: each is their score."""
+    tasks = sorted({one.task for one in measurements})
+    if len(tasks) > 1:
+        raise ComparisonError(
+            f"These are runs of different tasks, which have no items to pair: {listing(tasks)}. "
+            "Compare runs of one task at a time."
+        )
+    if len({one.higher_is_better for one in measurements}) > 1:
+        metrics = sorted({one.metric for one in measurements})
+        raise ComparisonError(
+            f"Of these metrics more is better for some and less for others: {listing(metrics)}. Choose "
+            "one that all have with --metric."
+        )
+
+
+def _check_shots(rows: Sequence[Measurement]) -> None:
+    """Refuse rows whose items stood after different examples: that would be a second difference."""
+    known = [row for row in rows if row.shots]
+    for row in known[1:]:
+        different = sum(a != b for a, b in zip(known[0].shots, row.shots, strict=True))
+        if different:
+            raise ComparisonError(
+                f"{_title(known[0])} and {_title(row)} were asked with different few-shot examples "
+                f"({different} of {len(row.items)} items; {known[0].num_fewshot} and "
+                f"{row.num_fewshot} shots), so their difference would have two causes. Run both with "
+                "the same --num_fewshot and --seed."
+            )
+
+
+def _different_items(measurements: Sequence[Measurement], common: int) -> str:
+    sizes = listing([_size(one) for one in measurements], 6)
+    summary = next((path for one in measurements if (path := _summary_of_few(one.run))), None)
+    if summary is not None:
+        shared = ", or give --intersect to compare on what they share" if common else ""
+        return (
+            "A sweep with --budget or --search asks only some items under each format, so its formats "
+            f"have few items to pair, or none: {sizes}; {common} are in all of them. What it found out "
+            f"about the formats is in {summary}. To compare them item by item, give the sweep again "
+            f"without --budget and --search{shared}."
+        )
+    if not common:
+        return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
+    again = "Run them with the same --limit or --samples"
+    if any(one.missing for one in measurements):
+        again = "Run again what got no answer"
+    return (
+        f"These runs are not about the same items: {sizes}; {common} are in all of them. {again}, or "
+        "give --intersect to compare on what they share."
+    )
+
+
+def _summary_of_few(run: str) -> Path | None:
+    """The summary of the sweep that a run is, if that has left cells out."""
+    try:
+        path = sweep_path(Path(run))
+        found = json.loads(path.read_text("utf-8"))
+        return path if found["cells"] < found["all_cells"] else None
+    except (OSError, ValueError, LookupError, TypeError):  # no such file, or no run on disk
+        return None
+
+
+def _size(one: Measurement) -> str:
+    """``t@mcqa (dummy) has 77 (3 got no answer)``."""
+    missing = f" ({one.missing} got no answer)" if one.missing else ""
+    return f"{_title(one)} has {len(one.items)}{missing}"
+
+
+def _title(one: Measurement) -> str:
+    return f"{one.name} ({one.model})"
+
+
+def primary_metric(
+    results: Mapping[str, Any], name: str, run: str, wanted: Sequence[str] = ()
+) -> tuple[str, str]:
+    """The metric shown as the score, or the one that is wanted, and its filter."""
+    known = list(results.get("primary_metrics", {}).get(name, {}))
+    others = [
+        key
+        for key, value in results["results"][name].items()
+        if "," in key
+        and "_stderr," not in key
+        and not key.startswith("share_read,")
+        and isinstance(value, int | float)
+    ]
+    if wanted:
+        return _wanted(wanted, [*known, *others], f"{run or 'This run'}, {name}")
+    entries = known or others
+    if not entries:
+        raise ComparisonError(
+            f"{run or 'This run'} has no score of {name!r}: it was run with --predict_only, or nothing "
+            "was scored."
+        )
+    metric, _, filter_name = entries[0].partition(",")
+    return metric, filter_name
+
+
+def _wanted(metrics: Sequence[str], entries: Sequence[str], where: str) -> tuple[str, str]:
+    """The first of the metrics that is there; ``metric,filter`` under the first filter that has it."""
+    for metric in metrics:
+        for entry in entries:
+            name, _, filter_name = entry.partition(",")
+            if name == metric:
+                return name, filter_name
+    names = sorted({entry.partition(",")[0] for entry in entries})
+    raise ComparisonError(
+        f"{where}: there is no metric {listing(metrics)}.{did_you_mean(metrics[0], names)} Metrics: "
+        f"{listing(names)}. Of several, as in --metric acc_norm,acc, the first that a result has counts."
+    )
+
+
+def _keys(columns: ItemColumns) -> tuple[str, ...]:
+    """A key of each item: its number and its content, as docs may be equal or be moved."""
+    return tuple(
+        f"{doc_id}:{digits}" for doc_id, digits in zip(columns.doc_ids, columns.docs, strict=True)
+    )
+
+
+def _scores(columns: ItemColumns, metric: str, run: str) -> Floats:
+    values = columns.metrics.get(metric)
+    where = f"{run or 'This run'}, {columns.name}"
+    if values is None:
+        raise _NotByItemError(
+            f"{where}: metric {metric!r} has no number for each item, so it cannot be compared item by "
+            f"item. Metrics that have: {listing(sorted(columns.metrics)) or 'none'}."
+        )
+    undefined = [doc for doc, value in zip(columns.doc_ids, values, strict=True) if value is None]
+    if undefined:
+        raise ComparisonError(
+            f"{where}: metric {metric!r} is no number (NaN or none) on {len(undefined)} of "
+            f"{len(values)} items, the first is doc {undefined[0]}. Let the metric give a number for "
+            "every doc, or choose another with --metric."
+        )
+    return np.array(values, dtype=float)

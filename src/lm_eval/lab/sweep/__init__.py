@@ -1,0 +1,1 @@
+"""``lm-eval sweep``: a task under many formats of a list."""

@@ -1,0 +1,178 @@
+"""The best or worst format of a list, found with few cells and scored again on fresh items.
+
+In: an ``Asker``. Out: a ``SearchResult``: the formats chosen, their scores while choosing, which
+flatter, and their scores and distances from the base format on items that took no part in the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lm_eval.lab.sweep.cells import Asker
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.estimates import Estimate, mean_estimate
+from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.search import Search, halving
+
+KEPT_FRESH = 3
+"""One item in this many is kept out of the search, to score its choices on."""
+FEW_FRESH = 30
+BASE = 0
+HALVING = "halving"
+"""The name of the search method on the command line and in summaries."""
+
+
+class SearchPlan(Protocol):
+    """The part of a ``Plan`` that a search uses."""
+
+    @property
+    def num_formats(self) -> int: ...
+    @property
+    def num_items(self) -> int: ...
+    @property
+    def budget(self) -> int | None: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A format that a search chose, scored on fresh items."""
+
+    kind: str
+    """``best`` or ``worst``."""
+    chosen: int
+    search: Search
+    fresh: Estimate
+    """Its score on fresh items."""
+    against_base: Paired | None
+    """Its score minus that of the base on the same fresh items; None if it is the base."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "kind": self.kind,
+            "chosen": self.chosen,
+            "search": self.search.to_dict(),
+            "fresh": asdict(self.fresh),
+            "against_base": None if self.against_base is None else self.against_base.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The formats that the searches chose, scored on fresh items beside the base format."""
+
+    extremes: tuple[Extreme, ...]
+    base: Estimate
+    """The score of the base format on the fresh items."""
+    fresh_items: int
+    apart: Paired | None
+    """Best minus worst on the fresh items; None unless both were searched for and differ."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "kind": "search",
+            "extremes": [extreme.to_dict() for extreme in self.extremes],
+            "base": asdict(self.base),
+            "fresh_items": self.fresh_items,
+            "best_minus_worst": None if self.apart is None else self.apart.to_dict(),
+        }
+
+
+def most_cells(num_formats: int, num_items: int, budget: int, what: str) -> tuple[int, int]:
+    """The most cells a search may ask: to choose formats, and to score its choices again."""
+    rows = 1 + len(_kinds(what))
+    choosing = min(budget, num_formats * (num_items - _reserve(num_items)))
+    return choosing, rows * min(num_items, max(budget // rows, FEW_FRESH))
+
+
+def _kinds(what: str) -> tuple[str, ...]:
+    return ("best", "worst") if what == "both" else (what,)
+
+
+def _reserve(num_items: int) -> int:
+    return max(1, num_items // KEPT_FRESH)
+
+
+def search(plan: SearchPlan, asker: Asker, what: str) -> SearchResult:
+    """Search for the ``best``, the ``worst`` or ``both``, then score the choices on fresh items.
+
+    The budget is for choosing; scoring again asks at most as many cells once more.
+    """
+    budget = plan.budget or 0
+    searches = _searches(plan, asker, _kinds(what), _reserve(plan.num_items))
+    chosen = {kind: search.chosen for kind, search in searches.items()}
+    rows = [*dict.fromkeys([BASE, *chosen.values()])]
+    items = _fresh(plan, list(searches.values()), budget // len(rows))
+    fresh = _Fresh(asker, rows, items, plan.seed)
+    return SearchResult(
+        extremes=tuple(_extreme(kind, search, fresh) for kind, search in searches.items()),
+        base=fresh.score(BASE),
+        fresh_items=len(items),
+        apart=_apart(chosen, fresh),
+    )
+
+
+class _Fresh:
+    """The scores of some formats on items that no search asked about."""
+
+    def __init__(self, asker: Asker, rows: Sequence[int], items: Sequence[int], seed: int) -> None:
+        self._scores = dict(zip(rows, asker.scores(rows, items).tolist(), strict=True))
+        known = asker.known.clusters
+        self._clusters = [known[item] for item in items] if known else None
+        self._seed = seed
+
+    def score(self, row: int) -> Estimate:
+        """A format's score."""
+        scores = self._scores[row]
+        if self._clusters is None:
+            return mean_estimate(scores)
+        return clustered_estimate(scores, self._clusters)
+
+    def apart(self, first: int, second: int) -> Paired | None:
+        """One format minus another; None where they are the same."""
+        if first == second:
+            return None
+        scores = (self._scores[row] for row in (first, second))
+        return paired(*scores, clusters=self._clusters, seed=self._seed)
+
+
+def _searches(
+    plan: SearchPlan, asker: Asker, kinds: Sequence[str], reserve: int
+) -> dict[str, Search]:
+    """Kind → its search; the searches share the budget equally."""
+    return {
+        kind: halving(
+            plan.num_formats,
+            (plan.budget or 0) // len(kinds),
+            asker.scores,
+            num_items=plan.num_items,
+            reserve=reserve,
+            worst=(kind == "worst") == asker.higher_is_better,
+            seed=plan.seed,
+        )
+        for kind in kinds
+    }
+
+
+def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:
+    """Items that no search asked about, in random order."""
+    used = frozenset().union(*(search.used_items for search in searches))
+    order = np.random.default_rng([plan.seed, 1]).permutation(plan.num_items).tolist()
+    fresh = [item for item in order if item not in used]
+    return fresh[: max(most, FEW_FRESH)]
+
+
+def _extreme(kind: str, search: Search, fresh: _Fresh) -> Extreme:
+    chosen = search.chosen
+    return Extreme(kind, chosen, search, fresh.score(chosen), fresh.apart(chosen, BASE))
+
+
+def _apart(chosen: dict[str, int], fresh: _Fresh) -> Paired | None:
+    return fresh.apart(chosen["best"], chosen["worst"]) if len(chosen) > 1 else None

@@ -1,0 +1,222 @@
+"""Prepare a sweep: the list of formats, the items, the budget and the files.
+
+In: a task under its base format, and ``--formats`` as a number or a file. Out: a ``Setup``: the plan,
+and the asker that carries it out. All errors in the request are raised here, before a model is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lm_eval.errors import FormatError, OutputError, UsageError
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.lab.grammar.axes import AXES
+from lm_eval.lab.grammar.format_list import FormatList
+from lm_eval.lab.grammar.sample import MOST_CHOICES, sample_formats
+from lm_eval.lab.stored.run import sweep_path
+from lm_eval.lab.sweep.cells import Asker, OpenedModel
+from lm_eval.lab.sweep.request import check_items, parse_budget
+from lm_eval.lab.sweep.sweep import Plan, Sweep
+from lm_eval.lab.sweep.task import SweptTask
+from lm_eval.models.base import LM
+from lm_eval.models.loading import model_class
+from lm_eval.run.plan import Run
+from lm_eval.run.prepare import doc_ids
+from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.encode import to_json
+from lm_eval.text.files import cache_folder
+from lm_eval.text.names import safe_model_name, safe_task_name
+
+MIN_FORMATS = 2
+DEFAULT_AXIS = AXES[0]
+ANSWERS = "answers.sqlite"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The flags of ``lm-eval sweep`` that hold for every task of the command."""
+
+    formats: str
+    """How many formats, or the path of a saved list."""
+    axis: str | None = None
+    """None: the axis of the saved list, or layout."""
+    budget: str | None = None
+    search: str | None = None
+    seed: int = 0
+    saves: bool = True
+    """Whether a new list is written; a dry run writes nothing."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A sweep of one task, ready to start."""
+
+    plan: Plan
+    asker: Asker
+    list_path: Path
+
+
+def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
+    """Prepare the sweep of one task; ``run`` has the model and the options."""
+    chosen = list(doc_ids(task, run.options))
+    formats, path = format_list(task, chosen, wanted, list_folder(run))
+    if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
+        raise UsageError(
+            "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
+            "with it."
+        )
+    clusters = {task.cluster_of(doc) for doc in chosen} - {None}
+    check_items(task.name, len(chosen), len(clusters) or None, wanted.search)
+    budget = parse_budget(
+        wanted.budget,
+        num_formats=len(formats),
+        num_items=len(chosen),
+        search=wanted.search,
+    )
+    plan = Plan(
+        name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
+        formats=formats,
+        num_items=len(chosen),
+        budget=budget,
+        search=wanted.search,
+        seed=wanted.seed,
+    )
+    asker = Asker(run, [SweptTask(task, sample) for sample in formats], chosen, opened)
+    asker.check()
+    return Setup(plan, asker, path)
+
+
+def base_format(task: ConfigurableTask) -> PromptFormat:
+    """The format that a sweep varies; a ``FormatError`` if the task has none."""
+    if task.format is None:
+        example = "cot" if task.config.doc_to_choice is None else "mcqa"
+        raise FormatError(
+            f"Task {task.name!r} is asked without a format, so there is nothing to vary. Name one to "
+            f"start from, such as --base {example}; `lm-eval ls formats` lists them."
+        )
+    return task.format
+
+
+def format_list(
+    task: ConfigurableTask, docs: Sequence[int], wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
+    """The list of formats and its path: the file named, one saved before, or a newly sampled list.
+
+    If no format was named for the task, the sweep starts from the base of the file.
+    """
+    if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
+        count, most_choices = int(wanted.formats), _most_choices(task, docs)
+        return _sampled(base_format(task), count, most_choices, wanted, folder)
+    path = Path(wanted.formats).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"--formats {wanted.formats!r} is neither a number of formats, such as 50, nor a file with "
+            "a list of them."
+        )
+    formats = FormatList.load(path)
+    named = task.format if task.format_name else None
+    _check_list(formats, named or formats.base, wanted, path)
+    return formats, path
+
+
+def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
+    """How many labels each format needs: ``MOST_CHOICES``, or more where a doc has more choices."""
+    if not base_format(task).shows_labels:
+        return MOST_CHOICES
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come when the docs are asked
+        return max([MOST_CHOICES, *(len(task.ask(doc).choices) for doc in docs)])
+
+
+def _sampled(
+    base: PromptFormat, count: int, most_choices: int, wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
+    if count < MIN_FORMATS:
+        raise UsageError(
+            f"--formats {count}: a sweep compares formats, so it needs at least {MIN_FORMATS}, the base "
+            "format among them."
+        )
+    axis = wanted.axis or DEFAULT_AXIS
+    name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{wanted.seed}"
+    many = f"_{most_choices}choices" if most_choices > MOST_CHOICES else ""
+    path = folder / f"{name}{many}_{base.fingerprint[:6]}.yaml"
+    if path.is_file():
+        saved = FormatList.load(path)
+        _check_list(saved, base, wanted, path)
+        return saved, path
+    sampled = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
+    formats = FormatList.of(sampled)
+    return formats, formats.save(path) if wanted.saves else path
+
+
+def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
+    """Raise a ``UsageError`` if a list varies another format or axis, or lacks its base."""
+    if formats.base.fingerprint != base.fingerprint:
+        raise UsageError(
+            f"{path} varies the format {formats.base.name!r} ({formats.base.fingerprint}), but the "
+            f"task's base format is {base.name!r} ({base.fingerprint}). Start from the same one, such "
+            f"as with --base {formats.base.name}, or sample a new list with --formats {len(formats)}."
+        )
+    if wanted.axis is not None and wanted.axis != formats.axis:
+        raise UsageError(
+            f"{path} varies the axis {formats.axis!r}, not {wanted.axis!r}. Leave --axis out, or sample "
+            "a new list."
+        )
+    if len(formats) < MIN_FORMATS:
+        raise UsageError(f"{path} holds {len(formats)} format; a sweep compares at least two.")
+    if formats[0].format.fingerprint != base.fingerprint or formats[0].options:
+        raise UsageError(
+            f"{path} does not begin with its base format {base.name!r}, against which a sweep compares "
+            "the others. Put it back in the first place."
+        )
+
+
+# Files
+
+
+def list_folder(run: Run) -> Path:
+    """The folder for lists: the output folder, or the user's cache if there is none."""
+    return cache_folder() / "sweeps" if run.output_path is None else _folder(run.output_path)
+
+
+def with_answers(run: Run) -> Run:
+    """The run with a file for its answers, so that later commands can reuse them.
+
+    Backends whose answers cost nothing keep none, unless a file is named.
+    """
+    if run.use_cache is not None or not _is_worth_keeping(run):
+        return run
+    if run.output_path is not None:
+        return replace(run, use_cache=str(_folder(run.output_path) / ANSWERS))
+    file = f"{safe_model_name(run.model_name)}.sqlite"
+    return replace(run, use_cache=str(cache_folder() / "sweeps" / file))
+
+
+def _is_worth_keeping(run: Run) -> bool:
+    model = run.model if isinstance(run.model, LM) else model_class(run.model)
+    return bool(model.keeps_answers)
+
+
+def _folder(output_path: str) -> Path:
+    path = Path(output_path).expanduser()
+    return path.parent if path.suffix == ".json" and not path.is_dir() else path
+
+
+def write_summary(sweep: Sweep) -> Sweep:
+    """Write ``sweep_<time>.json`` beside the results, if any; return the sweep with its path."""
+    results = sweep.files.get("results")
+    if results is None:
+        return sweep
+    path = sweep_path(Path(results))
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(to_json(sweep.to_dict(), indent=2) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        raise OutputError(f"The summary cannot be written to {path}: {error.strerror}.") from None
+    return replace(sweep, files={**sweep.files, "summary": str(path)})

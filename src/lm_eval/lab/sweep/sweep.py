@@ -1,0 +1,222 @@
+"""A task under many formats of a list: all cells, some of them, or a search for the extremes.
+
+In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is a ``FullSweep`` (every format on
+every item), a ``PartialSweep`` (an estimate from some of the cells) or a ``SearchResult``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+
+from lm_eval.errors import DataError
+from lm_eval.lab.grammar.sample import SampledFormats
+from lm_eval.lab.sweep.cells import Asker, Cell
+from lm_eval.lab.sweep.full import FullSweep, full_sweep
+from lm_eval.lab.sweep.search import HALVING, SearchResult, most_cells, search
+from lm_eval.stats.clusters import FEW_CLUSTERS
+from lm_eval.stats.partial.distribution import Distribution, balanced_cells, estimate_distribution
+
+MIN_ITEMS = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep of one task: its formats and items, and how many of the cells to ask."""
+
+    name: str
+    """The task under its base format, such as ``demo_mcq@mcqa``."""
+    formats: SampledFormats
+    num_items: int
+    budget: int | None = None
+    """How many cells to ask; None: all."""
+    search: str | None = None
+    seed: int = 0
+
+    @property
+    def num_formats(self) -> int:
+        return len(self.formats)
+
+    @property
+    def all_cells(self) -> int:
+        return self.num_formats * self.num_items
+
+    def cells(self) -> list[Cell] | None:
+        """The cells to ask, None for all; for a search, as many as it may ask, spread evenly."""
+        if self.budget is None:
+            return None
+        return balanced_cells(self.num_formats, self.num_items, self.most_cells, self.seed)
+
+    @property
+    def most_cells(self) -> int:
+        """The number of cells to ask; for a search, the largest it may be."""
+        if self.budget is None:
+            return self.all_cells
+        return self.budget if self.search is None else min(self.all_cells, sum(self.search_cells))
+
+    @property
+    def search_cells(self) -> tuple[int, int]:
+        """How many cells a search may ask to choose formats, and to score its choices again."""
+        assert self.budget is not None, "a search has a budget"
+        assert self.search is not None, "what a search alone has"
+        return most_cells(self.num_formats, self.num_items, self.budget, self.search)
+
+
+@dataclass(frozen=True)
+class PartialSweep:
+    """The distribution of scores over formats, estimated from some of the cells."""
+
+    distribution: Distribution
+    seen: tuple[int, ...]
+    """The number of items asked under each format."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"kind": "few cells", **self.distribution.to_dict(), "seen": list(self.seen)}
+
+
+Result: TypeAlias = Union[FullSweep, PartialSweep, SearchResult]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A finished sweep of one task: its result, and what it asked and cost."""
+
+    plan: Plan
+    metric: str
+    higher_is_better: bool
+    cells: int
+    """Cells that have a score."""
+    reused: int
+    asked: int
+    missing: int
+    usage: Mapping[str, Any]
+    shares_read: tuple[float | None, ...]
+    result: Result
+    notes: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Paths of the files: ``formats``, ``answers``, ``results``, ``summary``."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        plan = self.plan
+        return {
+            "task": plan.name,
+            "axis": plan.formats.axis,
+            "base": plan.formats.base.name,
+            "seed": plan.seed,
+            "metric": self.metric,
+            "higher_is_better": self.higher_is_better,
+            "num_formats": plan.num_formats,
+            "num_items": plan.num_items,
+            "budget": plan.budget,
+            "search": plan.search,
+            "search_method": HALVING if plan.search else None,
+            "cells": self.cells,
+            "all_cells": plan.all_cells,
+            "answers_reused": self.reused,
+            "answers_asked": self.asked,
+            "cells_missing": self.missing,
+            "usage": dict(self.usage),
+            "formats": [
+                {
+                    "name": sample.name,
+                    "fingerprint": sample.format.fingerprint,
+                    "slots": dict(sample.slots),
+                    "options": dict(sample.options),
+                    "share_read": share,
+                }
+                for sample, share in zip(plan.formats, self.shares_read, strict=True)
+            ],
+            "result": self.result.to_dict(),
+            "notes": list(self.notes),
+            "files": dict(self.files),
+        }
+
+
+def sweep(
+    plan: Plan, asker: Asker, *, output_path: str | None = None, files: Mapping[str, str]
+) -> Sweep:
+    """Ask the cells of the plan and analyse the scores; a run's files go to ``output_path``."""
+    notes: list[str] = []
+    result: Result
+    if plan.search is not None:
+        result = search(plan, asker, plan.search)
+        path = asker.rewrite(output_path) if output_path is not None else None
+    else:
+        path = asker.write(plan.cells(), output_path)
+        analyse = _partial if _is_partial(plan) else _full
+        result = analyse(plan, asker, notes)
+    known = asker.known
+    return Sweep(
+        plan=plan,
+        metric=known.metric,
+        higher_is_better=known.higher_is_better,
+        cells=int(known.is_known.sum()),
+        reused=known.reused,
+        asked=known.asked,
+        missing=known.missing,
+        usage=known.usage.as_dict(),
+        shares_read=tuple(known.share_read(row) for row in range(plan.num_formats)),
+        result=result,
+        notes=tuple(notes),
+        files={**files, **({} if path is None else {"results": str(path)})},
+    )
+
+
+def _is_partial(plan: Plan) -> bool:
+    return plan.budget is not None and plan.budget < plan.all_cells
+
+
+def _partial(plan: Plan, asker: Asker, notes: list[str]) -> PartialSweep:
+    known = asker.known
+    if known.clusters:
+        notes.append(
+            "The items come in clusters. This estimate is about the scores on these very items, and "
+            "takes them for independent, so that its intervals may be a little too narrow. The full "
+            "sweep takes clusters into account."
+        )
+    cells = known.cells()
+    if not cells:
+        raise DataError(f"{plan.name}: no cell got an answer, so there is nothing to estimate.")
+    distribution = estimate_distribution(
+        cells,
+        known.scores[known.is_known].tolist(),
+        plan.num_formats,
+        plan.num_items,
+        seed=plan.seed,
+    )
+    seen = [0] * plan.num_formats
+    for row, _ in cells:
+        seen[row] += 1
+    return PartialSweep(distribution, tuple(seen))
+
+
+def _full(plan: Plan, asker: Asker, notes: list[str]) -> FullSweep:
+    items = np.flatnonzero(asker.known.is_known.all(axis=0)).tolist()
+    if len(items) < MIN_ITEMS:
+        raise DataError(
+            f"{plan.name}: {len(items)} of {plan.num_items} items have an answer under every format, "
+            f"and a comparison needs at least {MIN_ITEMS}. Ask more items, or look into what failed."
+        )
+    if len(items) < plan.num_items:
+        notes.append(
+            f"{plan.num_items - len(items)} of {plan.num_items} items are left out, because an answer "
+            "under some format is missing."
+        )
+    slots = [sample.slots for sample in plan.formats]
+    result = full_sweep(asker.measurements(items), slots)
+    if result.comparison.num_clusters is not None:
+        notes.append(_about_clusters(result.comparison.num_clusters))
+    return result
+
+
+def _about_clusters(count: int) -> str:
+    """A note that items come in clusters, with a warning where these are few."""
+    text = f"The items come in {count:,} clusters, which all of this takes into account"
+    if count < FEW_CLUSTERS:
+        text += f"; fewer than {FEW_CLUSTERS} tend to make intervals too narrow"
+    return f"{text}."

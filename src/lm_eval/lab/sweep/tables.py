@@ -1,0 +1,187 @@
+"""A sweep as a table: the best and the worst formats, the base, and how each differs from it.
+
+In: a ``Sweep``. Out: something Rich can print. Names and slot values are data and go through
+``visible``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lm_eval.lab.sweep.full import FullSweep
+from lm_eval.lab.sweep.search import Extreme, SearchResult
+from lm_eval.lab.sweep.sweep import PartialSweep, Sweep
+from lm_eval.lab.sweep.words import sentences, title
+from lm_eval.reports.table import interval, number
+from lm_eval.stats.estimates import Estimate
+from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHOWN = 5
+"""Formats that a table shows from each end; the JSON file has all of them."""
+_MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One line of the table, as text."""
+
+    name: str
+    what: str
+    score: str
+    interval: str
+    n: str
+    choosing: str = ""
+    against: str = ""
+    p: str = ""
+    chance: str = ""
+    read: str = ""
+    differs: str = ""
+
+
+_COLUMNS = (
+    Column("what", "", stays=False),
+    Column("name", "Format", wraps=True, stays=True),
+    Column("score", "Score", is_number=True, stays=True),
+    Column("interval", "95 % interval", is_number=True, stays=True),
+    Column("n", "Items", is_number=True, stays=True),
+    Column("choosing", "While choosing", is_number=True),
+    Column("against", "Against base", is_number=True),
+    Column("p", "p", is_number=True),
+    Column("chance", "Best / worst", is_number=True),
+    Column("read", "Read", is_number=True),
+    Column("differs", "Differs in", wraps=True),
+)
+
+
+def print_sweep(sweep: Sweep, console: Console) -> None:
+    """Print a sweep: sentences, then the table."""
+    console.print(Paragraph("", title(sweep), "bold"))
+    console.print()
+    for sentence in sentences(sweep):
+        console.print(Paragraph("  ", sentence))
+    console.print()
+    console.print(table(sweep))
+    console.print()
+    console.print(Paragraph("  ", _columns_note(sweep)))
+    console.print()
+
+
+def _columns_note(sweep: Sweep) -> str:
+    """What the columns of the table mean."""
+    result = sweep.result
+    if isinstance(result, PartialSweep):
+        return "Score: estimated for all items. Items: how many of them were asked."
+    if isinstance(result, SearchResult):
+        return (
+            "Score, Against base and p: on the fresh items alone. While choosing: the score, and on how "
+            "many items."
+        )
+    many = sweep.plan.num_formats > 2
+    adjusted = ", adjusted after Benjamini and Hochberg" if many else ""
+    return (
+        f"Against base: the score less that of the base format; p is about this difference{adjusted}. "
+        "Best / worst: the share of resamples in which the format is the best, and the worst."
+    )
+
+
+def table(sweep: Sweep) -> FittingTable:
+    """The best and worst formats and the base; for a search, its choices and the base."""
+    result = sweep.result
+    if isinstance(result, SearchResult):
+        rows = [_extreme_row(sweep, extreme) for extreme in result.extremes]
+        base = _Row(_name(sweep, 0), "base", *_score(result.base), read=_read(sweep, 0))
+        return FittingTable(_COLUMNS, (rows, [base]), _MOVABLE)
+    order = _order(sweep, result.scores if isinstance(result, FullSweep) else _per_format(result))
+    ends = order if len(order) <= 2 * SHOWN else [*order[:SHOWN], *order[-SHOWN:]]
+    rows = [_row(sweep, row) for row in ends]
+    base_row = [] if 0 in ends else [_row(sweep, 0)]
+    if len(ends) == len(order):
+        return FittingTable(_COLUMNS, (rows,), _MOVABLE)
+    return FittingTable(_COLUMNS, (rows[:SHOWN], rows[SHOWN:], base_row), _MOVABLE)
+
+
+def _per_format(result: PartialSweep) -> Sequence[Estimate]:
+    return result.distribution.per_format
+
+
+def _order(sweep: Sweep, scores: Sequence[Estimate]) -> list[int]:
+    """Row numbers, best first."""
+    sign = -1 if sweep.higher_is_better else 1
+    return sorted(range(len(scores)), key=lambda row: (sign * scores[row].value, row))
+
+
+def _row(sweep: Sweep, row: int) -> _Row:
+    result = sweep.result
+    what = "base" if row == 0 else ""
+    if isinstance(result, PartialSweep):
+        estimate = result.distribution.per_format[row]
+        return _Row(
+            _name(sweep, row),
+            what,
+            number(estimate.value),
+            interval(estimate),
+            f"{result.seen[row]:,}",
+            read=_read(sweep, row),
+            differs=_differs(sweep, row),
+        )
+    assert isinstance(result, FullSweep)
+    pair, p = result.against_base[row], result.adjusted[row]
+    return _Row(
+        _name(sweep, row),
+        what,
+        *_score(result.scores[row]),
+        against="" if pair is None else f"{pair.difference.value:+.3f}",
+        p="" if p is None else _p(p),
+        chance=f"{_share(result.p_best[row])} / {_share(result.p_worst[row])}",
+        read=_read(sweep, row),
+        differs=_differs(sweep, row),
+    )
+
+
+def _extreme_row(sweep: Sweep, extreme: Extreme) -> _Row:
+    pair = extreme.against_base
+    choosing = extreme.search.while_choosing
+    return _Row(
+        _name(sweep, extreme.chosen),
+        extreme.kind,
+        *_score(extreme.fresh),
+        choosing=f"{number(choosing.value)} on {choosing.n:,}",
+        against="" if pair is None else f"{pair.difference.value:+.3f}",
+        p="" if pair is None else _p(pair.p),
+        read=_read(sweep, extreme.chosen),
+        differs=_differs(sweep, extreme.chosen),
+    )
+
+
+def _score(estimate: Estimate) -> tuple[str, str, str]:
+    return number(estimate.value), interval(estimate), f"{estimate.n:,}"
+
+
+def _name(sweep: Sweep, row: int) -> str:
+    return visible(sweep.plan.formats[row].name)
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _read(sweep: Sweep, row: int) -> str:
+    share = sweep.shares_read[row]
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def _differs(sweep: Sweep, row: int) -> str:
+    """The slots in which a format differs from the base, with their values."""
+    base, slots = sweep.plan.formats[0].slots, sweep.plan.formats[row].slots
+    changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
+    return visible(", ".join(changed))
