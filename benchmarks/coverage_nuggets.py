@@ -17,13 +17,13 @@ import numpy as np
 
 from lm_eval.stats.measured import Measured
 from lm_eval.stats.ranks import tau_b
-from nugget_eval import confusion
-from nugget_eval.agreement import agreement, rater_agreement
-from nugget_eval.comparing import compare_runs
-from nugget_eval.rankings import run_agreement, tau_ap
+from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.reading import LABELS
-from nugget_eval.records import Assignment, Nugget
-from nugget_eval.scores import RunScores, Score, TopicScores, score_run
+from nugget_eval.scores import confusion
+from nugget_eval.scores.agreement import agreement, rater_agreement
+from nugget_eval.scores.compare import compare_runs
+from nugget_eval.scores.rankings import run_agreement, tau_ap
+from nugget_eval.scores.scores import RunScores, Score, TopicScores, score_run
 
 SEED = 20_261_116
 TOPIC_SD = 1.0

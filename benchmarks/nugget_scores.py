@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from nugget_eval.agreement import agreement, align_labels
 from nugget_eval.common import LABELS
-from nugget_eval.comparing import rank_runs
-from nugget_eval.records import IMPORTANCES, Assignment, Nugget
-from nugget_eval.runs import read_assignments, write_records
-from nugget_eval.scores import score_run
+from nugget_eval.data.files import read_assignments, write_records
+from nugget_eval.data.records import IMPORTANCES, Assignment, Nugget
+from nugget_eval.scores.agreement import agreement, align_labels
+from nugget_eval.scores.compare import rank_runs
+from nugget_eval.scores.scores import score_run
 
 TOPICS, NUGGETS = 1000, 20
 

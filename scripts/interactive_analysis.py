@@ -19,7 +19,7 @@ from typing import Any
 from lm_eval.errors import DataError, LmEvalError
 from lm_eval.text.terminal import visible
 from nugget_eval.common import LabelReading, read_labels
-from nugget_eval.rows import read_rows
+from nugget_eval.data.rows import read_rows
 
 READ = "read"
 LONGEST_SHOWN = 1500

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ModelConfig,
     )
     from nugget_eval.errors import ConfigurationError, NuggetEvalError
-    from nugget_eval.evaluation import evaluate
+    from nugget_eval.judge.evaluation import evaluate
     from nugget_eval.prompts import build_template_prompt
     from nugget_eval.reading import (
         parse_labels_multi_format,
@@ -46,7 +46,7 @@ _HOMES = {
     "ConfigurationError": "errors",
     "NuggetEvalError": "errors",
     "build_template_prompt": "prompts",
-    "evaluate": "evaluation",
+    "evaluate": "judge.evaluation",
     "parse_labels_multi_format": "reading",
     "read_labels": "reading",
     "strip_thinking_reasoning_blocks": "reading",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.reading import Label
-from nugget_eval.records import Assignment, Nugget
 
 LETTERS: dict[str, Label | None] = {
     "S": "support",

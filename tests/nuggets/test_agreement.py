@@ -25,18 +25,18 @@ from lm_eval.errors import DataError
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.ranks import tau_b
-from nugget_eval.agreement import (
+from nugget_eval.data.records import Gold, Nugget
+from nugget_eval.reading import LABELS
+from nugget_eval.scores.agreement import (
     Agreement,
     agreement,
     align_labels,
     corrected_share,
     rater_agreement,
 )
-from nugget_eval.bootstrap import Resampling
-from nugget_eval.rankings import run_agreement, tau_ap
-from nugget_eval.reading import LABELS
-from nugget_eval.records import Gold, Nugget
-from nugget_eval.scores import score_runs
+from nugget_eval.scores.bootstrap import Resampling
+from nugget_eval.scores.rankings import run_agreement, tau_ap
+from nugget_eval.scores.scores import score_runs
 
 H, J, K = "SSSSPPPNNNNN", "SSPSPNPNNNPN", "SPSSPPNNNNNS"
 CODES = {"N": 0, "P": 1, "S": 2}

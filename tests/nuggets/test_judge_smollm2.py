@@ -11,7 +11,7 @@ from workplace import TOPICS, Workplace
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf.model import GgufLM
 from nugget_eval.config import Config
-from nugget_eval.evaluation import evaluate
+from nugget_eval.judge.evaluation import evaluate
 from nugget_eval.reading import read_labels
 
 

@@ -22,7 +22,7 @@ from lm_eval.cli import main
 from lm_eval.lab.stored.measurement import align, measurements_of
 from lm_eval.lab.stored.run import StoredRun, open_runs
 from lm_eval.registry import RUN_READERS
-from nugget_eval.lab_runs import READER
+from nugget_eval.lab.runs import READER
 
 pytest.importorskip("aiohttp")
 IS_INSTALLED = bool(metadata.entry_points(group="lm_eval.runs"))

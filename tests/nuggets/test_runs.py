@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.errors import DataError, OutputError
-from nugget_eval import runs
-from nugget_eval.records import (
+from nugget_eval.data import files as runs
+from nugget_eval.data.records import (
     Answer,
     Assignment,
     Block,

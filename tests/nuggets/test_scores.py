@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from labelled import nuggets, run
 
 from lm_eval.errors import DataError, UsageError
-from nugget_eval.bootstrap import Resampling
-from nugget_eval.comparing import compare_runs, rank_runs
-from nugget_eval.measures import MEASURES, TREC_MEASURES
-from nugget_eval.records import Nugget, Topic
-from nugget_eval.scores import score_run, score_runs, score_topic
+from nugget_eval.data.records import Nugget, Topic
+from nugget_eval.scores.bootstrap import Resampling
+from nugget_eval.scores.compare import compare_runs, rank_runs
+from nugget_eval.scores.measures import MEASURES, TREC_MEASURES
+from nugget_eval.scores.scores import score_run, score_runs, score_topic
 
 LABEL_LETTERS = st.text("SPN.", max_size=6)
 
@@ -318,7 +318,7 @@ def test_without_numpy_the_pip_line_is_shown() -> None:
     code = (
         "import sys\nsys.modules['numpy'] = None\n"
         "from nugget_eval import runs, scores, agreement, comparing, rankings, tables\n"
-        "from nugget_eval.records import Nugget\n"
+        "from nugget_eval.data.records import Nugget\n"
         "from lm_eval.errors import MissingExtraError\n"
         "try:\n    scores.score_topic('1', [Nugget('a')])\n"
         "except MissingExtraError as error:\n    print(error.install)"

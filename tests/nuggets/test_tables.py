@@ -10,11 +10,11 @@ import pytest
 from labelled import labels, run
 from rich.console import Console
 
-from nugget_eval import tables
-from nugget_eval.agreement import agreement, rater_agreement
-from nugget_eval.comparing import compare_runs, rank_runs
-from nugget_eval.rankings import run_agreement
-from nugget_eval.scores import score_run, score_runs
+from nugget_eval.output import tables
+from nugget_eval.scores.agreement import agreement, rater_agreement
+from nugget_eval.scores.compare import compare_runs, rank_runs
+from nugget_eval.scores.rankings import run_agreement
+from nugget_eval.scores.scores import score_run, score_runs
 
 HOSTILE = "[bold]run[/bold] \x1b[31m\u202eevil\nline | <b>"
 FIRST = {"a": "SPN SN", "b": "SS N", "c": " S", "d": ".. ."}

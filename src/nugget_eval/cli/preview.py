@@ -8,10 +8,11 @@ from lm_eval.errors import UsageError
 from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable
 from lm_eval.text.terminal import console, visible
-from nugget_eval.calls import JudgeCaller
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
-from nugget_eval.items import Item, load_items
+from nugget_eval.data.items import Item, load_items
+from nugget_eval.data.records import Assignment, Nugget
+from nugget_eval.judge.calls import JudgeCaller
 from nugget_eval.prompts import (
     FORMAT_TYPES,
     domain_names,
@@ -21,7 +22,6 @@ from nugget_eval.prompts import (
     prompt_type_names,
 )
 from nugget_eval.reading import LABELS
-from nugget_eval.records import Assignment, Nugget
 
 _EXAMPLE = Assignment(
     "why is the sky blue",

@@ -15,10 +15,9 @@ from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable, Paragraph
 from lm_eval.text.hiding import hidden, secrets_in
 from lm_eval.text.terminal import console, print_written, visible
-from nugget_eval.bootstrap import require_numpy
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
-from nugget_eval.evaluation import (
+from nugget_eval.judge.evaluation import (
     Evaluation,
     evaluating,
     forecast,
@@ -26,9 +25,10 @@ from nugget_eval.evaluation import (
     output_folder,
     prices_of,
 )
-from nugget_eval.outputs import count_replies, write_files
-from nugget_eval.scores import RunScores
-from nugget_eval.tables import agreement_table, confusion_table, summary_table, topic_table
+from nugget_eval.output.files import count_replies, write_files
+from nugget_eval.output.tables import agreement_table, confusion_table, summary_table, topic_table
+from nugget_eval.scores.bootstrap import require_numpy
+from nugget_eval.scores.scores import RunScores
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,18 +12,13 @@ from lm_eval.errors import DataError, OutputError
 from lm_eval.text.columns import Paragraph
 from lm_eval.text.files import write_whole
 from lm_eval.text.terminal import console, print_written, visible
-from nugget_eval.agreement import AlignedLabels, agreement, align_labels, rater_agreement
-from nugget_eval.bootstrap import Resampling
 from nugget_eval.cli.commands import config_of
-from nugget_eval.comparing import rank_runs
 from nugget_eval.config import Config
-from nugget_eval.evaluation import check_output
-from nugget_eval.outputs import metrics_names
-from nugget_eval.rankings import run_agreement
-from nugget_eval.records import Assignment, Labelled
-from nugget_eval.runs import best_over_passages, read_labelled, read_topics, write_records
-from nugget_eval.scores import RunScores, score_runs
-from nugget_eval.tables import (
+from nugget_eval.data.files import best_over_passages, read_labelled, read_topics, write_records
+from nugget_eval.data.records import Assignment, Labelled
+from nugget_eval.judge.evaluation import check_output
+from nugget_eval.output.files import metrics_names
+from nugget_eval.output.tables import (
     agreement_table,
     comparison_table,
     confusion_table,
@@ -31,6 +26,11 @@ from nugget_eval.tables import (
     summary_table,
     topic_table,
 )
+from nugget_eval.scores.agreement import AlignedLabels, agreement, align_labels, rater_agreement
+from nugget_eval.scores.bootstrap import Resampling
+from nugget_eval.scores.compare import rank_runs
+from nugget_eval.scores.rankings import run_agreement
+from nugget_eval.scores.scores import RunScores, score_runs
 
 
 def score(args: argparse.Namespace) -> int:

@@ -14,8 +14,10 @@ from lm_eval.errors import DataError, listing
 from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
 from lm_eval.text.as_dict import AsDict
-from nugget_eval import confusion as stats
-from nugget_eval.bootstrap import (
+from nugget_eval.data.records import Labelled, nugget_ids
+from nugget_eval.reading import LABELS, Label
+from nugget_eval.scores import confusion as stats
+from nugget_eval.scores.bootstrap import (
     Measured,
     Resampling,
     from_draws,
@@ -23,8 +25,6 @@ from nugget_eval.bootstrap import (
     np,
     resampled_sums,
 )
-from nugget_eval.reading import LABELS, Label
-from nugget_eval.records import Labelled, nugget_ids
 
 Labels = Sequence[Label | None]
 

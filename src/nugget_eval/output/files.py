@@ -18,14 +18,14 @@ from lm_eval.text.as_dict import plain
 from lm_eval.text.files import write_whole
 from lm_eval.text.names import unique_name
 from lm_eval.text.secrets import redacted
-from nugget_eval.calls import JudgeCaller
-from nugget_eval.evaluation import Evaluation
+from nugget_eval.data.files import write_records
+from nugget_eval.data.items import Item
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
-from nugget_eval.items import Item
-from nugget_eval.judge import Judged, JudgedReply
+from nugget_eval.judge.calls import JudgeCaller
+from nugget_eval.judge.evaluation import Evaluation
+from nugget_eval.judge.judge import Judged, JudgedReply
 from nugget_eval.reading import LABELS, Label, LabelReading
-from nugget_eval.runs import write_records
-from nugget_eval.scores import RunScores
+from nugget_eval.scores.scores import RunScores
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
 from lm_eval.requests.usage import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
-from nugget_eval.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.config import Config
-from nugget_eval.items import Item
+from nugget_eval.data.items import Item
+from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
+from nugget_eval.judge.snippets import Verdict, check_snippets
+from nugget_eval.judge.voting import median_label
 from nugget_eval.reading import Label, LabelReading, read_reasoning
-from nugget_eval.snippets import Verdict, check_snippets
-from nugget_eval.voting import median_label
 
 REFUSED = (400, 404, 415, 422, 501)
 """Status codes with which a server rejects ``response_format``."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lm_eval.stats.numeric import Floats
-from nugget_eval.bootstrap import np
 from nugget_eval.reading import LABELS, Label
+from nugget_eval.scores.bootstrap import np
 
 Votes = Sequence[Sequence["Label | None"]]
 """A row for each nugget, a column for each judge."""

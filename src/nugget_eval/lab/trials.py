@@ -22,15 +22,15 @@ from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue
 from lm_eval.text.as_dict import AsDict, plain
 from lm_eval.text.hiding import hiding, secrets_in
-from nugget_eval.agreement import Agreement, agreement
-from nugget_eval.bootstrap import Measured, Resampling, np
-from nugget_eval.comparing import tested_over_topics
 from nugget_eval.config import Config
-from nugget_eval.evaluation import Evaluation, evaluating, judge_specs
-from nugget_eval.items import load_items
-from nugget_eval.measures import GAIN
-from nugget_eval.outputs import count_replies
+from nugget_eval.data.items import load_items
+from nugget_eval.judge.evaluation import Evaluation, evaluating, judge_specs
+from nugget_eval.output.files import count_replies
 from nugget_eval.reading import Label
+from nugget_eval.scores.agreement import Agreement, agreement
+from nugget_eval.scores.bootstrap import Measured, Resampling, np
+from nugget_eval.scores.compare import tested_over_topics
+from nugget_eval.scores.measures import GAIN
 
 
 @dataclass(frozen=True)

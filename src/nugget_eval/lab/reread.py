@@ -10,11 +10,11 @@ from typing import Any
 from lm_eval.errors import UsageError
 from lm_eval.formats.readers import BoundReader, read
 from lm_eval.lab.reread.items import ReadAgain, Rereading, Verdict
-from nugget_eval.canaries import Canary
-from nugget_eval.lab_nuggets import JudgedFolder, JudgedNugget, Key
+from nugget_eval.judge.canaries import Canary
+from nugget_eval.judge.voting import combine, median_label
+from nugget_eval.lab.nuggets import JudgedFolder, JudgedNugget, Key
 from nugget_eval.prompts import get_output_format
 from nugget_eval.reading import LABELS, Label
-from nugget_eval.voting import combine, median_label
 
 READER_NAME = "nugget_labels"
 

@@ -13,15 +13,15 @@ from lm_eval.errors import DataError, listing
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
 from lm_eval.text.as_dict import AsDict
-from nugget_eval.bootstrap import (
+from nugget_eval.scores.bootstrap import (
     Measured,
     Resampling,
     measured,
     np,
     resampled_sums,
 )
-from nugget_eval.measures import known_measure
-from nugget_eval.scores import RunScores
+from nugget_eval.scores.measures import known_measure
+from nugget_eval.scores.scores import RunScores
 
 NO_ORDER = "undefined: one side ties all runs"
 _CELLS_AT_ONCE = 4_000_000

@@ -23,23 +23,23 @@ from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.forecast import Forecast
 from lm_eval.text.hiding import hiding, secrets_in
-from nugget_eval.agreement import (
+from nugget_eval.config import Config
+from nugget_eval.data.files import best_over_passages
+from nugget_eval.data.items import Item, Loaded, Written, load_items
+from nugget_eval.data.records import Assignment, Gold
+from nugget_eval.judge.judge import Judge, Judged
+from nugget_eval.judge.voting import combine
+from nugget_eval.prompts import PromptInfo, prompt_info
+from nugget_eval.reading import Label
+from nugget_eval.scores.agreement import (
     Agreement,
     RaterAgreement,
     agreement,
     align_labels,
     rater_agreement,
 )
-from nugget_eval.bootstrap import Resampling
-from nugget_eval.config import Config
-from nugget_eval.items import Item, Loaded, Written, load_items
-from nugget_eval.judge import Judge, Judged
-from nugget_eval.prompts import PromptInfo, prompt_info
-from nugget_eval.reading import Label
-from nugget_eval.records import Assignment, Gold
-from nugget_eval.runs import best_over_passages
-from nugget_eval.scores import RunScores, score_runs
-from nugget_eval.voting import combine
+from nugget_eval.scores.bootstrap import Resampling
+from nugget_eval.scores.scores import RunScores, score_runs
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
+from nugget_eval.data.rows import Row, Source, listed, merged, shown, spelling
 from nugget_eval.reading import LABELS, Label, label_of
-from nugget_eval.rows import Row, Source, listed, merged, shown, spelling
 
 Importance: TypeAlias = Literal["vital", "okay"]
 IMPORTANCES: tuple[Importance, ...] = get_args(Importance)

@@ -14,8 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from lm_eval.errors import DataError, OutputError, listing
 from lm_eval.text.files import replacing
-from nugget_eval.reading import Label
-from nugget_eval.records import (
+from nugget_eval.data.records import (
     Answer,
     Assignment,
     Block,
@@ -29,7 +28,8 @@ from nugget_eval.records import (
     nugget_ids,
     with_labels,
 )
-from nugget_eval.rows import Row, Source, read_lines, read_rows, shown, to_line
+from nugget_eval.data.rows import Row, Source, read_lines, read_rows, shown, to_line
+from nugget_eval.reading import Label
 
 T = TypeVar("T")
 _RANK: dict[Label | None, int] = {None: -1, "not_support": 0, "partial_support": 1, "support": 2}

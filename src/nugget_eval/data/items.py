@@ -12,8 +12,8 @@ from typing import Union
 
 from lm_eval.errors import DataError, UsageError, listing
 from nugget_eval.config import DataConfig
-from nugget_eval.reading import Label
-from nugget_eval.records import (
+from nugget_eval.data.files import match_topics, read_answers, read_labelled, read_topics
+from nugget_eval.data.records import (
     Answer,
     Assignment,
     Block,
@@ -25,7 +25,7 @@ from nugget_eval.records import (
     nugget_ids,
     with_labels,
 )
-from nugget_eval.runs import match_topics, read_answers, read_labelled, read_topics
+from nugget_eval.reading import Label
 
 Written = Union[Assignment, PassageAssignment, Block]
 

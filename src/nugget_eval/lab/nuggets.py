@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError
+from nugget_eval.data.files import read_labelled
+from nugget_eval.data.rows import read_rows
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
-from nugget_eval.measures import GAIN
 from nugget_eval.reading import LABELS, Label
-from nugget_eval.rows import read_rows
-from nugget_eval.runs import read_labelled
+from nugget_eval.scores.measures import GAIN
 
 ACCURACY, GAIN_METRIC = "accuracy", "gain"
 Key = tuple[int, int]

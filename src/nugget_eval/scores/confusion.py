@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lm_eval.stats.numeric import Floats
-from nugget_eval.bootstrap import np
-from nugget_eval.measures import GAIN
 from nugget_eval.reading import Label
+from nugget_eval.scores.bootstrap import np
+from nugget_eval.scores.measures import GAIN
 
 ORDER: tuple[Label, ...] = ("not_support", "partial_support", "support")
 SIZE = len(ORDER)

@@ -14,9 +14,9 @@ from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
-from nugget_eval.canaries import Canary, canaries_for, with_canaries
 from nugget_eval.config import AUTO, Config
-from nugget_eval.items import Item
+from nugget_eval.data.items import Item
+from nugget_eval.judge.canaries import Canary, canaries_for, with_canaries
 from nugget_eval.prompts import (
     Example,
     NuggetFormat,

@@ -12,12 +12,12 @@ from lm_eval.reports.table import bounds, interval, number, p_value, percent, wi
 from lm_eval.text.cells import Cells
 from lm_eval.text.columns import Column, FittingTable
 from lm_eval.text.terminal import visible
-from nugget_eval.agreement import Agreement, RaterAgreement
-from nugget_eval.comparing import RunDifference, RunRanking
-from nugget_eval.measures import MEASURES, known_measure
-from nugget_eval.rankings import RunAgreement
 from nugget_eval.reading import LABELS
-from nugget_eval.scores import RunScores, TopicScore
+from nugget_eval.scores.agreement import Agreement, RaterAgreement
+from nugget_eval.scores.compare import RunDifference, RunRanking
+from nugget_eval.scores.measures import MEASURES, known_measure
+from nugget_eval.scores.rankings import RunAgreement
+from nugget_eval.scores.scores import RunScores, TopicScore
 
 NAME_CHARS = 60
 _UNNAMED = "(unnamed)"

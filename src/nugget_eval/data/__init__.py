@@ -1,0 +1,1 @@
+"""The files of a nugget evaluation: rows, records, items."""

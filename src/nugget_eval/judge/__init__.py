@@ -1,0 +1,1 @@
+"""The judge: what is asked, read, voted on and kept."""

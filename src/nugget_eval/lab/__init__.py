@@ -1,0 +1,1 @@
+"""Runs of the judge as the format lab sees them."""

@@ -1,0 +1,1 @@
+"""Labels → scores of topics and runs, agreement, comparisons."""
