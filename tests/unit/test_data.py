@@ -20,8 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.data import Splits, Table, load_splits
-from lm_eval.data.csv_rows import read_csv_text
-from lm_eval.data.json_rows import read_json_text
+from lm_eval.data.files import read_csv_text, read_json_text
 from lm_eval.errors import DataError, MissingExtraError
 
 Write = Callable[..., Path]

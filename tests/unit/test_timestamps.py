@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lm_eval.data import load_splits
+from lm_eval.data.hub import with_dates
 from lm_eval.data.table import Table
-from lm_eval.data.timestamps import with_dates
 
 MORNING = datetime(1994, 5, 14, 8)
 

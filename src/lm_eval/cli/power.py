@@ -13,8 +13,7 @@ from lm_eval.lab.power.report import PowerPlan, plan
 from lm_eval.lab.power.rows import Assumptions, Exact, PowerRow, Question
 from lm_eval.stats.numeric import require
 from lm_eval.stats.power import total_variance, variance_of_difference
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.files import write_whole
 from lm_eval.text.terminal import console, print_written, visible
 

@@ -38,7 +38,7 @@ from lm_eval.run.borders import (
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.hiding import hiding, secrets_in
+from lm_eval.text.secrets import hiding, secrets_in
 from lm_eval.text.terminal import visible
 
 

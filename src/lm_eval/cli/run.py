@@ -30,8 +30,7 @@ from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
-from lm_eval.text.hiding import hiding, secrets_in
-from lm_eval.text.secrets import is_secret_name, redacted_text
+from lm_eval.text.secrets import hiding, is_secret_name, redacted_text, secrets_in
 from lm_eval.text.terminal import console, visible
 
 

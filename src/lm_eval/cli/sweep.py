@@ -21,7 +21,7 @@ from lm_eval.run.plan import Run
 from lm_eval.run.prepare import check_samples
 from lm_eval.tasks.loader import split_selector
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.hiding import hiding, secrets_in
+from lm_eval.text.secrets import hiding, secrets_in
 
 
 def sweep(args: argparse.Namespace) -> int:

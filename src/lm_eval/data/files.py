@@ -6,16 +6,23 @@ Text goes through unchanged. Each reader takes a path and its own options and re
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
+import math
+import re
+import sys
+import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any
 
-from lm_eval.data.csv_rows import read_csv_text
-from lm_eval.data.json_rows import read_json_text
+from lm_eval.config.yaml_errors import excerpt
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
 
@@ -144,3 +151,298 @@ def _bad_bytes(path: Path, data: bytes, error: UnicodeDecodeError, encoding: str
         f"{encoding.upper()}, near {around!r}. Save the file as UTF-8, or name its encoding: "
         f"dataset_kwargs: {{encoding: {guess}}}."
     )
+
+
+_INT = re.compile(r"0|-?[1-9][0-9]*")
+_FLOAT = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOOLS = {"true": True, "True": True, "false": False, "False": False}
+_LIMIT_LOCK = threading.Lock()
+_MAX_FIELD = min(sys.maxsize, 2**31 - 1)  # a C long, which has 32 bits on Windows
+
+
+def read_csv_text(
+    text: str,
+    source: str,
+    *,
+    delimiter: str | None = None,
+    sep: str | None = None,
+    header: int | str | None = "infer",
+    column_names: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    quotechar: str | None = '"',
+    quoting: int = csv.QUOTE_MINIMAL,
+) -> Table:
+    """The rows in ``text``; the first record names the columns.
+
+    ``column_names`` (or ``names``) names them instead, and the first record is then a row unless
+    ``header: 0``. ``quotechar: null`` takes quotes as plain text.
+    """
+    names = column_names if column_names is not None else names
+    has_header = _has_header(header, names, source)
+    records = _records(text, source, _dialect(delimiter or sep or ",", quotechar, quoting))
+    first = records.pop(0)[1] if has_header and records else []
+    columns = list(names) if names is not None else _column_names(first)
+    _check_names(columns, source)
+    rows = [_checked(record, columns, source, line) for line, record in records]
+    values = [_typed([row[i] for row in rows]) for i in range(len(columns))]
+    return Table.owning(
+        [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)], columns
+    )
+
+
+def _has_header(header: Any, names: Sequence[str] | None, source: str) -> bool:
+    if header == "infer":
+        return names is None
+    if header is None or header is False:
+        if names is None:
+            raise DataError(
+                f"{source}: without a header row the columns need names: "
+                f"dataset_kwargs: {{header: null, column_names: [question, answer]}}."
+            )
+        return False
+    if header is True or header == 0:
+        return True
+    raise DataError(f"{source}: `header` is infer, 0 or null, not {header!r}.")
+
+
+def _dialect(delimiter: str, quotechar: str | None, quoting: int) -> dict[str, Any]:
+    if not quotechar or quoting == csv.QUOTE_NONE:
+        return {"delimiter": delimiter, "quoting": csv.QUOTE_NONE, "quotechar": None}
+    return {"delimiter": delimiter, "quotechar": quotechar}
+
+
+def _records(text: str, source: str, dialect: dict[str, Any]) -> list[tuple[int, list[str]]]:
+    """Each record with the line on which it begins; blank lines are skipped."""
+    records, line = [], 1
+    with _unlimited_fields():
+        try:
+            reader = csv.reader(io.StringIO(text, newline=""), strict=True, **dialect)
+            for record in reader:
+                if record:
+                    records.append((line, record))
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise _broken(error, text, source, line) from None
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{source}: delimiter or quotechar is unusable: {error}.") from None
+    return records
+
+
+@contextmanager
+def _unlimited_fields() -> Iterator[None]:
+    with _LIMIT_LOCK:  # the limit belongs to the whole interpreter
+        before = csv.field_size_limit(_MAX_FIELD)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
+
+
+def _column_names(record: list[str]) -> list[str]:
+    """The header's names; a nameless one is called as pandas calls it."""
+    return [name or f"Unnamed: {position}" for position, name in enumerate(record)]
+
+
+def _check_names(columns: list[Any], source: str) -> None:
+    for name in columns:
+        if not isinstance(name, str):
+            raise DataError(f"{source}: the column name {name!r} is not a text.")
+        if columns.count(name) > 1:
+            raise DataError(
+                f"{source}, line 1: two columns are called {name!r}. Rename one of the two."
+            )
+
+
+def _checked(record: list[str], columns: list[str], source: str, line: int) -> list[str]:
+    if len(record) != len(columns):
+        raise DataError(
+            f"{source}, line {line}: {len(record)} values for {len(columns)} columns "
+            f"({listing(columns, 8)}). Put a value that holds the separator or a line break in "
+            f"quotes. The values: {_short(record)}"
+        )
+    return record
+
+
+def _short(record: list[str]) -> str:
+    text = repr(record)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _typed(values: list[str]) -> list[Any]:
+    """The values of one column in the narrowest type that fits them all."""
+    present = [value for value in values if value]
+    parse = _parser(present) if present else None
+    if parse is None:
+        return [value or None for value in values]
+    return [parse(value) if value else None for value in values]
+
+
+def _parser(present: list[str]) -> Callable[[str], Any] | None:
+    if all(value in _BOOLS for value in present):
+        return _BOOLS.__getitem__
+    if all(_INT.fullmatch(value) for value in present):
+        longest = max(map(len, present))
+        return int if longest <= 4000 else None  # Python refuses to convert much longer ones
+    if all(map(_is_plain_float, present)):
+        return float
+    return None
+
+
+def _is_plain_float(value: str) -> bool:
+    if not _FLOAT.fullmatch(value):
+        return False
+    number = float(value)
+    # A number too large for a float, or a whole one it cannot hold exactly, is better left alone.
+    is_whole = _INT.fullmatch(value) is not None and len(value) <= 4000
+    return math.isfinite(number) and (not is_whole or int(number) == int(value))
+
+
+def _broken(error: csv.Error, text: str, source: str, line: int) -> DataError:
+    lines = text.split("\n")
+    shown = lines[line - 1] if line <= len(lines) else ""
+    return DataError(
+        f"{source}, line {line}: broken CSV: {error}.\n{excerpt(shown, 0)}\n"
+        f'Close the quote, or double a quote inside quotes (""). If quotes are plain text in this '
+        f"file: dataset_kwargs: {{quotechar: null}}."
+    )
+
+
+class _DuplicateKeyError(ValueError):
+    pass
+
+
+def read_json_text(text: str, source: str, *, field: str | None = None) -> Table:
+    """The rows in ``text``. ``field`` names the key (``a.b`` for nested) that holds the list."""
+    if field is not None:
+        return _rows_of(_at_field(_decode(text, source), field, source), source)
+    if text.lstrip().startswith("["):
+        return _rows_of(_decode(text, source), source)
+    return _read_json_lines(text, source)
+
+
+def _read_json_lines(text: str, source: str) -> Table:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(_lines(text), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            row = _DECODER.decode(line)
+        except (ValueError, RecursionError) as error:
+            if not rows:
+                _refuse_single_object(text, source)
+            raise _broken_json(error, line, source, number) from None
+        if type(row) is not dict:
+            raise _not_an_object(row, f"{source}, line {number}")
+        rows.append(row)
+    return Table.owning(rows)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One line after the other: a list of all would be the whole file a second time.
+
+    They end at "\\n" only: JSON strings may hold U+2028 and the like as they are.
+    """
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Each line is decoded by itself, and would bring its own copy of every key.
+    result = {intern(name): value for name, value in pairs}
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _DuplicateKeyError(f"the key {twice!r} stands twice in one object")
+    return result
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
+
+
+def _decode(text: str, source: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise _broken_json(error, text, source, 1) from None
+
+
+def _rows_of(value: Any, source: str) -> Table:
+    if isinstance(value, dict) and value and all(isinstance(v, list) for v in value.values()):
+        return Table.from_dict(value)
+    if not isinstance(value, list):
+        raise DataError(f"{source}: a list of objects is needed, not a {_kind(value)}.")
+    for position, row in enumerate(value):
+        if not isinstance(row, dict):
+            raise _not_an_object(row, f"{source}, item {position + 1} of the list")
+    return Table.owning(value)
+
+
+def _at_field(value: Any, field: str, source: str) -> Any:
+    if isinstance(value, dict) and field in value:
+        return value[field]
+    for key in field.split("."):
+        if not isinstance(value, dict) or key not in value:
+            keys = list(value) if isinstance(value, dict) else []
+            raise DataError(
+                f"{source} has no field {field!r}.{did_you_mean(key, keys)} "
+                f"Keys there: {listing(keys)}."
+            )
+        value = value[key]
+    return value
+
+
+def _refuse_single_object(text: str, source: str) -> None:
+    """Explain a file that is one object over several lines; return if it is not that."""
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(value, Mapping):
+        return
+    lists = [key for key, item in value.items() if isinstance(item, list)]
+    field = lists[0] if lists else "NAME"
+    raise DataError(
+        f"{source} is one JSON object over several lines, not a list of rows. Name the key that "
+        f"holds the rows: dataset_kwargs: {{field: {field}}}. Keys with a list: {listing(lists)}."
+    )
+
+
+def _broken_json(error: Exception, text: str, source: str, first_line: int) -> DataError:
+    if isinstance(error, json.JSONDecodeError):
+        line = text[text.rfind("\n", 0, error.pos) + 1 :].partition("\n")[0]
+        number = first_line + error.lineno - 1
+        problem = error.msg.removesuffix(" at")
+        return DataError(
+            f"{source}, line {number}, column {error.colno}: broken JSON: {problem}.\n"
+            f"{excerpt(line, error.colno - 1)}\nCorrect this line, or remove it."
+        )
+    if isinstance(error, RecursionError):
+        problem = "nested too deeply"
+    elif isinstance(error, _DuplicateKeyError):
+        problem = f"{error}; remove one of the two"
+    else:
+        problem = "a number with too many digits; put it in quotes"
+    place = source if "\n" in text else f"{source}, line {first_line}"
+    return DataError(f"{place}: {problem}.\n{excerpt(text.partition(chr(10))[0], 0)}")
+
+
+def _not_an_object(row: Any, place: str) -> DataError:
+    shown = json.dumps(row)
+    shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
+    return DataError(
+        f'{place}: each row must be an object such as {{"question": "…"}}, and this one is a '
+        f"{_kind(row)}: {shown}"
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return "literal"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    return "list" if isinstance(value, list) else "object"

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from lm_eval.data.files import READERS, SUFFIXES, file_type, read_file
-from lm_eval.data.hub import load_from_hub
+from lm_eval.data.hub import load_from_hub, with_dates
 from lm_eval.data.paths import Places
 from lm_eval.data.table import Table
-from lm_eval.data.timestamps import with_dates
 from lm_eval.errors import DataError, did_you_mean, listing
 
 logger = logging.getLogger(__name__)

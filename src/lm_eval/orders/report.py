@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from lm_eval.orders.results import ChoiceOrder, Shares
 from lm_eval.reports.table import number, with_interval
 from lm_eval.scoring.results import TaskResult
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

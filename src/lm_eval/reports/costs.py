@@ -13,8 +13,7 @@ from typing import Any
 from lm_eval.answers.prices import Prices
 from lm_eval.requests.usage import Usage
 from lm_eval.scoring.results import TaskResult
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.terminal import visible
 
 TOTAL = "total"

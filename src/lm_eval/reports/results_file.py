@@ -18,7 +18,7 @@ from lm_eval.reports.environment import environment, git_hash, package_version, 
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import text_hash
-from lm_eval.text.names import safe_model_name
+from lm_eval.text.files import safe_model_name
 from lm_eval.text.secrets import redacted
 
 NOT_AVAILABLE = "N/A"

@@ -13,8 +13,7 @@ from lm_eval.answers.prices import Prices
 from lm_eval.reports.costs import cost_table
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -28,8 +28,15 @@ from lm_eval.text.encode import (
     task_hash,
     to_json,
 )
-from lm_eval.text.files import PARTIAL, rename, sync, write_whole
-from lm_eval.text.names import safe_model_name, safe_task_name, unique_name
+from lm_eval.text.files import (
+    PARTIAL,
+    rename,
+    safe_model_name,
+    safe_task_name,
+    sync,
+    unique_name,
+    write_whole,
+)
 from lm_eval.text.secrets import HIDDEN, environment_secrets, redacted_text
 from lm_eval.text.terminal import visible
 

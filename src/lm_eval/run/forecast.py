@@ -19,8 +19,8 @@ from lm_eval.run.plan import Run, backend_arguments
 from lm_eval.run.prepare import Prepared, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.hiding import hiding, secrets_in
 from lm_eval.text.progress import Progress
+from lm_eval.text.secrets import hiding, secrets_in
 
 
 def forecast(

@@ -37,7 +37,7 @@ from lm_eval.run.scorers import SampleSink
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.hiding import hidden, hiding, secrets_in
+from lm_eval.text.secrets import hidden, hiding, secrets_in
 
 PARTIAL_FILES = "partial files"
 SEEDS: Mapping[str, int | None] = {

@@ -15,7 +15,7 @@ from lm_eval.stats.estimates import Estimate, bare
 from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.numeric import ArrayLike, Floats, special
 from lm_eval.stats.student import check_confidence
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from lm_eval.stats.sign_flips import (
     pair_sign_flip_p_values,
     sign_flip_p_values,
 )
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 MCNEMAR = "exact McNemar"
 

@@ -17,7 +17,7 @@ from lm_eval.stats.matrices import score_matrix, unit_sums
 from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, np
 from lm_eval.stats.resampling import resampled_sums
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 DEFAULT_MARGIN = 0.02
 OUTER_SHARE = 0.2

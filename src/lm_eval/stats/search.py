@@ -16,7 +16,7 @@ import numpy as np
 from lm_eval.errors import DataError, UsageError
 from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, mean_estimate
 from lm_eval.stats.numeric import ArrayLike, Floats
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 Ask = Callable[[Sequence[int], Sequence[int]], ArrayLike]
 """Scores of some formats on some items, as an array formats × items."""

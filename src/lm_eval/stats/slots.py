@@ -15,7 +15,7 @@ import numpy as np
 from lm_eval.stats.estimates import DEFAULT_SEED
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 DEFAULT_PERMUTATIONS = 5000
 _TIE = 1e-12

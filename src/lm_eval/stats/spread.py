@@ -20,7 +20,7 @@ from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints, special
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread_null import TIE, noise_floor
 from lm_eval.stats.student import t_quantile
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 DEFAULT_RESAMPLES = 10_000
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
 
+
 _NARROWEST_TEXT = 12
 """A column of texts that are broken needs no more than this."""
 _TIED = re.compile(
@@ -191,3 +192,19 @@ def _fill(table: Table, columns: Sequence[Column], rows: Sequence[Any]) -> None:
 
 def _markdown_line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+class Cells:
+    """The cells of one row, read as attributes; a cell that was not set is empty."""
+
+    def __init__(self, **cells: str) -> None:
+        self._cells = cells
+
+    def __getattr__(self, column: str) -> str:
+        if column.startswith("_"):
+            raise AttributeError(column)
+        return self._cells.get(column, "")
+
+    def replace(self, **cells: str) -> Cells:
+        """The same row with some cells changed."""
+        return Cells(**{**self._cells, **cells})

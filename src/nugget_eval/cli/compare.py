@@ -11,8 +11,7 @@ from lm_eval.cli.program import logging_from
 from lm_eval.errors import DataError, UsageError
 from lm_eval.reports.costs import count, duration, tokens
 from lm_eval.reports.table import interval, number, p_value, percent
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes

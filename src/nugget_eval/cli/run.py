@@ -11,9 +11,8 @@ from lm_eval.errors import LmEvalWarning
 from lm_eval.reports.costs import amount, cost_digits, count, duration, tokens
 from lm_eval.reports.forecast import print_forecasts
 from lm_eval.reports.table import percent
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph
-from lm_eval.text.hiding import hidden, secrets_in
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.secrets import hidden, secrets_in
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config

@@ -20,8 +20,8 @@ from lm_eval.models.loading import opened_model
 from lm_eval.requests.usage import Usage
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue
-from lm_eval.text.as_dict import AsDict, plain
-from lm_eval.text.hiding import hiding, secrets_in
+from lm_eval.text.encode import AsDict, plain
+from lm_eval.text.secrets import hiding, secrets_in
 from nugget_eval.config import Config
 from nugget_eval.data.items import load_items
 from nugget_eval.judge.evaluation import Evaluation, evaluating, judge_specs

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import lm_eval
-from lm_eval.text.as_dict import plain
-from lm_eval.text.files import write_whole
-from lm_eval.text.names import unique_name
+from lm_eval.text.encode import plain
+from lm_eval.text.files import unique_name, write_whole
 from lm_eval.text.secrets import redacted
 from nugget_eval.data.files import write_records
 from nugget_eval.data.items import Item

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 from nugget_eval.data.records import Labelled, nugget_ids
 from nugget_eval.reading import LABELS, Label
 from nugget_eval.scores import confusion as stats

@@ -14,7 +14,7 @@ from lm_eval.errors import DataError, listing
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.sign_flips import NO_SIGN, PValue, sign_flip_p_values
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 from nugget_eval.scores.bootstrap import Measured, Resampling, measured, np, resampled_sums
 from nugget_eval.scores.measures import known_measure
 from nugget_eval.scores.scores import RunScores

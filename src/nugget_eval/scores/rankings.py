@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 from nugget_eval.scores.bootstrap import (
     Measured,
     Resampling,

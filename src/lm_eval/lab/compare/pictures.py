@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lm_eval.lab.compare.values import Comparison, ComparisonReport
 from lm_eval.lab.compare.words import title
 from lm_eval.lab.show.plots import Plot, ScoresPlot, flips_plot, save_all, scores_plot, spread_plot
-from lm_eval.text.names import unique_name
+from lm_eval.text.files import unique_name
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from lm_eval.lab.compare.values import Ranking
 from lm_eval.lab.show.phrases import chance
 from lm_eval.reports.table import number, with_interval
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.terminal import visible
 
 ALIKE = 0.1

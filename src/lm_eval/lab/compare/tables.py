@@ -36,8 +36,7 @@ from lm_eval.reports.table import (
     value_of,
     with_interval,
 )
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph, markdown
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 if TYPE_CHECKING:
     from lm_eval.stats.components import Components

@@ -13,8 +13,7 @@ from lm_eval.lab.reread.report import difference_words
 from lm_eval.lab.show.phrases import counted
 from lm_eval.reports.table import p_value, signed, value_of, with_interval
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

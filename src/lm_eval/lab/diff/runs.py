@@ -19,7 +19,7 @@ from lm_eval.lab.stored.run import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
-from lm_eval.text.as_dict import plain
+from lm_eval.text.encode import plain
 
 Parts = dict[str, float]
 """``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → what of the difference is theirs."""

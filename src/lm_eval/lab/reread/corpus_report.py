@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.lab.reread.odd_answers import OddAnswer
 from lm_eval.lab.show.excerpts import quoted
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

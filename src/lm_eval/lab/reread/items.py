@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.stored.run import StoredRun
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 
 @dataclass(frozen=True)

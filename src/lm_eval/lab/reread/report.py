@@ -11,8 +11,7 @@ from lm_eval.lab.show.excerpts import marked, quoted
 from lm_eval.lab.show.phrases import counted
 from lm_eval.reports.table import NOTHING, interval, number, p_equals, percent, signed
 from lm_eval.stats.paired import Paired
-from lm_eval.text.cells import Cells
-from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from lm_eval.lab.stored.run import StoredRun
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 NOT_READ = "not read: "
 """The prefix of a reason among rules."""

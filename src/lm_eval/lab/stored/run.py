@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from lm_eval.errors import ComparisonError, listing
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
-from lm_eval.text.names import safe_task_name
+from lm_eval.text.files import safe_task_name
 
 _STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
 _RESULTS_NAME = re.compile(rf"{_STAMP}\.json$")

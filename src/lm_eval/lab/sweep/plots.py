@@ -15,7 +15,7 @@ from lm_eval.lab.sweep.full import FullSweep
 from lm_eval.lab.sweep.search import SearchResult
 from lm_eval.lab.sweep.sweep import PartialSweep, Sweep
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.names import safe_task_name
+from lm_eval.text.files import safe_task_name
 
 
 def check_folder(folder: str) -> None:

@@ -29,8 +29,7 @@ from lm_eval.run.plan import Run
 from lm_eval.run.prepare import doc_ids
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
-from lm_eval.text.files import cache_folder
-from lm_eval.text.names import safe_model_name, safe_task_name
+from lm_eval.text.files import cache_folder, safe_model_name, safe_task_name
 
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]

@@ -19,7 +19,7 @@ from lm_eval.stats.numeric import Floats
 from lm_eval.stats.partial.balanced import Cell, balanced_cells, check_cells
 from lm_eval.stats.partial.filling import Grid, broken_share, fit_checks, row_means, seen_cells
 from lm_eval.stats.partial.sampler import CHAINS, SWEEPS, Draws, PosteriorSampler, SeenCells
-from lm_eval.text.as_dict import AsDict
+from lm_eval.text.encode import AsDict
 
 __all__ = ["Cell", "Distribution", "balanced_cells", "estimate_distribution"]
 
