@@ -20,7 +20,7 @@ from lm_eval.models.base import Capabilities
 from lm_eval.models.dummy import DummyLM
 from lm_eval.registry import MODELS
 from lm_eval.requests import Answered, FailedRequest, Reply, Request
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 
 WINDOW = 4
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lm_eval.answers.prices import Prices, read_prices
 from lm_eval.errors import ConfigError
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 
 FILE = """\
 gpt-4o-mini: {input: 0.15, output: 0.6, cached_input: 0.075}

@@ -18,7 +18,7 @@ import lm_eval
 from lm_eval.answers.store import AnswerStore, StoreInUseError, decode, encode
 from lm_eval.errors import StoreError
 from lm_eval.requests import Reply
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 
 COUNT = 300
 

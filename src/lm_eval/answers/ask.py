@@ -30,7 +30,7 @@ from lm_eval.requests import (
     RollingRequest,
     expected_instead,
 )
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.text.progress import Progress
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)

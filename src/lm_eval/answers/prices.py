@@ -16,7 +16,7 @@ from typing import Any
 
 from lm_eval.config.yaml import PathLike, key_line, read_yaml_file
 from lm_eval.errors import ConfigError, did_you_mean, listing
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 
 DEFAULT = "default"
 """The entry for every model that no other entry names."""

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import StoreError
 from lm_eval.requests import Answer, Reply, Score
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.text.secrets import HIDDEN, environment_secrets
 
 APPLICATION_ID = 0x6C6D6576

@@ -49,7 +49,7 @@ def _formats() -> list[tuple[str, ...]]:
 
 
 def _print_names(args: argparse.Namespace) -> None:
-    from lm_eval.tasks.names import TaskNames, task_roots
+    from lm_eval.tasks.index import TaskNames, task_roots
 
     names = TaskNames(task_roots(args.include_path))
     kind = {"tasks": "task", "subtasks": "task", "groups": "group", "tags": "tag"}[args.what]

@@ -15,7 +15,7 @@ from lm_eval.lab.sweep.plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep.setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.lab.sweep.sweep import Sweep
 from lm_eval.reports.forecast import Forecast
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import check_samples

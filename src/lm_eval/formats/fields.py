@@ -21,7 +21,7 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
-from lm_eval.formats.labels import LABEL_STYLES
+from lm_eval.formats.items import LABEL_STYLES
 from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader

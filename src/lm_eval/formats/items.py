@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import lru_cache
+from string import ascii_uppercase
+from typing import Any, Literal, Union
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import FormatError, GoldError
-from lm_eval.formats.gold import resolve_gold
 
 AnswerKind = Literal["choice", "text", "order"]
 """What an answer is: one of the choices, a text, or all choices in an order."""
@@ -118,3 +119,109 @@ def _order(target: Any, choices: Sequence[str]) -> tuple[int, ...]:
             "list that names every choice once, best first (indices, texts or letters)."
         )
     return places
+
+
+def resolve_gold(target: Any, choices: Sequence[str]) -> int:
+    """The place of the right choice.
+
+    ``target`` may be a 0-based index, the choice's own text, a letter, or digits for an index, tried
+    in that order. No match, or a text that occurs twice among the choices, is a ``GoldError``.
+    """
+    for attempt in (exact_place, _as_text, _as_letter, _as_digits):
+        place = attempt(target, choices)
+        if place is not None:
+            _check_unique(place, choices)
+            return place
+    raise GoldError(
+        f"target {shorten(target)} matches none of the {len(choices)} choices "
+        f"({', '.join(shorten(choice, 40) for choice in choices[:8])}). It may be a 0-based index, a "
+        "choice's own text, a letter, or digits for an index."
+    )
+
+
+def exact_place(target: Any, choices: Sequence[str]) -> int | None:
+    """The place of the choice that ``target`` is the 0-based index or the exact text of."""
+    if isinstance(target, float) and target.is_integer():
+        target = int(target)
+    if isinstance(target, int) and 0 <= target < len(choices):
+        return int(target)
+    if isinstance(target, str) and target in choices:
+        return list(choices).index(target)
+    return None
+
+
+def _as_text(target: Any, choices: Sequence[str]) -> int | None:
+    """The place of the text, whatever blanks are around it; a number may be a choice's text too."""
+    text = str(target)
+    if text in choices:
+        return list(choices).index(text)
+    stripped = [choice.strip() for choice in choices]
+    return stripped.index(text.strip()) if text.strip() in stripped else None
+
+
+def _as_letter(target: Any, choices: Sequence[str]) -> int | None:
+    text = str(target).strip().upper()
+    place = ascii_uppercase.find(text) if len(text) == 1 else -1
+    return place if 0 <= place < len(choices) else None
+
+
+def _as_digits(target: Any, choices: Sequence[str]) -> int | None:
+    text = str(target).strip()
+    if text.isascii() and text.isdigit() and int(text) < len(choices):
+        return int(text)
+    return None
+
+
+def _check_unique(place: int, choices: Sequence[str]) -> None:
+    gold = choices[place].strip()
+    if [choice.strip() for choice in choices].count(gold) > 1:
+        raise GoldError(
+            f"the gold answer {shorten(gold)} occurs more than once among the choices, so no reader "
+            "can tell which is meant. Make the choices distinct, or leave the doc out (process_docs)."
+        )
+
+
+LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]
+"""``choices`` means that the choice texts are the labels, as in classification."""
+
+LABEL_STYLES = ("letters", "numbers", "choices")
+
+
+def letter(place: int) -> str:
+    """The label of a 0-based place: A … Z, AA, AB …"""
+    prefix = letter(place // 26 - 1) if place >= 26 else ""
+    return prefix + ascii_uppercase[place % 26]
+
+
+@lru_cache(maxsize=1024)
+def counted_labels(style: str, count: int) -> tuple[str, ...]:
+    """``count`` labels of a style that has no end."""
+    if style == "letters":
+        return tuple(letter(place) for place in range(count))
+    return tuple(str(place + 1) for place in range(count))
+
+
+def labels_for(
+    style: LabelStyle, choices: Sequence[str], *, cuts: bool, format_name: str
+) -> tuple[str, ...]:
+    """One label for each choice; with ``cuts``, at most as many as the list has."""
+    if style is None:
+        return ()
+    if style == "choices":
+        return tuple(choices)
+    if isinstance(style, str):
+        return counted_labels(style, len(choices))
+    if len(style) < len(choices) and not cuts:
+        raise FormatError(
+            f"format {format_name!r} has {len(style)} labels ({', '.join(style)}) for "
+            f"{len(choices)} choices. Dropping a choice would change the question: give at least "
+            f"{len(choices)} choice_labels, or use `letters` or `numbers`, which have no end."
+        )
+    return style[: len(choices)]
+
+
+def joined(labels: Sequence[str], word: str) -> str:
+    """``A, B, C and D`` for the word ``and``."""
+    if len(labels) < 2:
+        return "".join(labels)
+    return f"{', '.join(labels[:-1])} {word} {labels[-1]}"

@@ -16,8 +16,7 @@ from typing import Any, Literal
 from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja
 from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
-from lm_eval.formats.items import AnswerKind, Item
-from lm_eval.formats.labels import LabelStyle, joined, labels_for
+from lm_eval.formats.items import AnswerKind, Item, LabelStyle, joined, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
 OutputType = Literal["multiple_choice", "generate_until"]

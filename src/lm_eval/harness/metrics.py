@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import GoldError, LmEvalWarning
-from lm_eval.formats.gold import exact_place
+from lm_eval.formats.items import exact_place
 from lm_eval.harness.metric_list import MetricSpec
 from lm_eval.registry import METRICS
 from lm_eval.scoring.metrics import count_bytes

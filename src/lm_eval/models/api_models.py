@@ -31,7 +31,7 @@ from lm_eval.requests import (
     Request,
     RollingRequest,
 )
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:
     from lm_eval.models.http.transport import Transport

@@ -26,7 +26,7 @@ from lm_eval.requests import (
     RollingRequest,
     with_text,
 )
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 
 
 @dataclass(frozen=True)

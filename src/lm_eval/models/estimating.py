@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 
 CHARS_PER_TOKEN = 4
 """About what English text has; other languages and code have fewer."""

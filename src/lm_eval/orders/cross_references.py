@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from lm_eval.formats.labels import letter
+from lm_eval.formats.items import letter
 
 _QUANTITY = (
     r"(?:none|all|any|some|both|neither|either|each|every one|most|one|two|three|several|"

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from lm_eval.answers.prices import Prices
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.terminal import visible

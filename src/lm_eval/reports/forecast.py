@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.answers.prices import Prices
 from lm_eval.reports.costs import TOTAL, amount, cost_digits, count
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.terminal import visible
 

@@ -6,8 +6,15 @@ so that memory grows neither with the number of choices nor with the number of s
 
 from __future__ import annotations
 
-from lm_eval.requests.build import DocRef, ask_in, build_requests, repeated, showing
-from lm_eval.requests.contexts import build_contexts, with_text
+from lm_eval.requests.build import (
+    DocRef,
+    ask_in,
+    build_contexts,
+    build_requests,
+    repeated,
+    showing,
+    with_text,
+)
 from lm_eval.requests.options import (
     PromptOptions,
     check_limit,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 from lm_eval.errors import RequestError
@@ -231,3 +231,48 @@ def _with_media(arguments: tuple[Any, ...], media: Mapping[str, Any] | None) -> 
 
 def _plain(context: Context) -> str | list[dict[str, str]]:
     return str(context) if isinstance(context, Prompt) else context.as_dicts()
+
+
+@dataclass(slots=True)
+class Usage:
+    """Counts that add up. A backend that does not count leaves them at 0."""
+
+    requests: int = 0
+    """Requests sent over the network and answered; one may carry many questions."""
+    retries: int = 0
+    """Sendings beyond the first of each request."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    """Of ``tokens_in``, those the server had from an earlier request."""
+    wall_s: float = 0.0
+
+    def add(self, other: Usage) -> None:
+        """Add ``other`` to these counts."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Usage:
+        whole = cls()
+        for usage in usages:
+            whole.add(usage)
+        return whole
+
+
+@dataclass(slots=True)
+class Estimated:
+    """What requests would cost, if nothing has to be sent again: between ``least`` and ``most``."""
+
+    least: Usage = field(default_factory=Usage)
+    most: Usage = field(default_factory=Usage)
+    counted_with: str | None = None
+    """The tokenizer that counted ``tokens_in``; None: they are guessed from characters."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether ``tokens_in`` are counted, not guessed."""
+        return self.counted_with is not None

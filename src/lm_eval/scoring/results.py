@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
 from lm_eval.orders.results import ChoiceOrder
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.stats.estimates import Estimate
 
 

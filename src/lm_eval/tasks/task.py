@@ -6,7 +6,10 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -23,11 +26,15 @@ from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leadin
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.harness.prompts import HarnessPrompts
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
-from lm_eval.tasks.config_checks import check_keys, check_supported, check_templates
 from lm_eval.tasks.docs import Doc, TaskDocs
 from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
-from lm_eval.tasks.fingerprint import fingerprint_of
-from lm_eval.tasks.fitness import CHECKED_DOCS, check_fitness
+from lm_eval.tasks.fitness import (
+    CHECKED_DOCS,
+    check_fitness,
+    check_keys,
+    check_supported,
+    check_templates,
+)
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
 __all__ = ["ConfigurableTask", "Doc", "Task"]
@@ -350,3 +357,23 @@ _MADE_FROM_CONFIG = tuple(
 
 Task = ConfigurableTask
 """The name under which older Python tasks know it."""
+
+
+def fingerprint_of(config: TaskConfig) -> str:
+    """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
+    content = {
+        # Where a function lies in memory says nothing about what it does.
+        key: re.sub(r" at 0x[0-9a-f]+", "", str(getattr(config, key)))
+        for key in (
+            *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
+            *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
+            *("description", "num_fewshot", "repeats", "raw", "process_results"),
+            *("filter_list", "metric_list"),
+        )
+    }
+    if config.normalization is not None:
+        content["normalization"] = config.normalization
+    files = {function.file for _, function in config.functions()} - {None}
+    helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
+    text = json.dumps({**content, "helpers": helpers}, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

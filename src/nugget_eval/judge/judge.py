@@ -17,7 +17,7 @@ from lm_eval.errors import LmEvalWarning, RequestError
 from lm_eval.formats.assemble import Turn
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
 from nugget_eval.config import Config
 from nugget_eval.data.items import Item

@@ -17,7 +17,7 @@ from typing import Any
 
 from lm_eval.errors import DataError
 from lm_eval.models.loading import opened_model
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.sign_flips import PValue
 from lm_eval.text.encode import AsDict, plain

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import FieldError, FormatError, GoldError, LmEvalWarning
-from lm_eval.formats.gold import resolve_gold
-from lm_eval.formats.items import build_item, choice_texts
-from lm_eval.formats.labels import joined, labels_for, letter
+from lm_eval.formats.items import build_item, choice_texts, joined, labels_for, letter, resolve_gold
 
 
 def task(doc: dict[str, Any], format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:

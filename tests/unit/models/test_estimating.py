@@ -12,7 +12,7 @@ from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.base import LM
 from lm_eval.models.estimating import estimated, guess_tokens
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 
 LETTERS = (" A", " B", " C", " D")
 

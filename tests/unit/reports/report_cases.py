@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lm_eval.answers.prices import Prices
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import mean_estimate, pooled_estimate, share_estimate
 

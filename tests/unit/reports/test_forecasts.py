@@ -11,7 +11,7 @@ from report_cases import PRICES
 from rich.console import Console
 
 from lm_eval.reports.forecast import Forecast, print_forecasts
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 

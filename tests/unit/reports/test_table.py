@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lm_eval.reports.costs import amount, cost_digits, duration
 from lm_eval.reports.table import interval, number, percent, print_results, results_markdown
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.text.columns import Paragraph

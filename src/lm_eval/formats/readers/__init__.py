@@ -7,15 +7,19 @@ it to a reply. Readers never guess: what cannot be read says why.
 from __future__ import annotations
 
 from lm_eval.formats.readers.bound import BoundReader, bind_reader
-from lm_eval.formats.readers.choice import choice, first_label, label_after, marked_label
-from lm_eval.formats.readers.fitted import fitted
-from lm_eval.formats.readers.free_text import after_last, as_choice, regex
-from lm_eval.formats.readers.json_field import json_field
-from lm_eval.formats.readers.mentions import choice_text, label_text
+from lm_eval.formats.readers.choice import (
+    choice,
+    choice_text,
+    first_label,
+    label_after,
+    label_text,
+    marked_label,
+)
+from lm_eval.formats.readers.free_text import after_last, as_choice, json_field, regex
 from lm_eval.formats.readers.number import number
 from lm_eval.formats.readers.ranking import ranking
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason, register_reader
-from lm_eval.formats.readers.reply import read
+from lm_eval.formats.readers.reply import fitted, read
 from lm_eval.formats.readers.thinking import mask_thinking
 
 __all__ = [

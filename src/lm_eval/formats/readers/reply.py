@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from lm_eval.formats.readers.bound import BoundReader, first_settled
+from lm_eval.formats.readers.free_text import as_choice
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason
 from lm_eval.formats.readers.text import fold
 from lm_eval.formats.readers.thinking import find_thinking, mask_thinking
@@ -103,3 +105,34 @@ def _reason(masked: str, reading: Reading, *, is_cut: bool, is_refused: bool) ->
     if is_refusal(visible):
         return "refused"
     return reading.reason or "unreadable"
+
+
+def fitted(
+    reading: Reading,
+    answers: Literal["choice", "text", "order"],
+    labels: Sequence[str],
+    choices: Sequence[str],
+) -> Reading:
+    """The reading as an answer of this kind, whichever reader it comes from.
+
+    Where a choice is asked for, a text becomes the choice it names, or unreadable; where a text is asked
+    for, the index of a choice becomes that choice's text.
+    """
+    if not reading.is_answer:
+        return reading
+    value = reading.value
+    if answers == "choice":
+        return reading if isinstance(value, int) else _as_choice(reading, labels, choices)
+    if answers == "order":
+        return reading if isinstance(value, list | tuple) else NO_ANSWER
+    if isinstance(value, int):
+        return Reading((choices or labels)[value], reading.rule, reading.span)
+    if isinstance(value, list | tuple) and choices and all(isinstance(v, int) for v in value):
+        return Reading(", ".join(choices[v] for v in value), reading.rule, reading.span)
+    return reading
+
+
+def _as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
+    if isinstance(reading.value, list | tuple):
+        return NO_ANSWER
+    return as_choice(reading, labels, choices)

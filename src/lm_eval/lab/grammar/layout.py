@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval.config.fields import is_jinja
-from lm_eval.formats.labels import LabelStyle, counted_labels
+from lm_eval.formats.items import LabelStyle, counted_labels
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.reading_side import with_reading_side
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import ComparisonError, LmEvalError
-from lm_eval.formats.labels import labels_for
+from lm_eval.formats.items import labels_for
 from lm_eval.formats.readers import BoundReader, fitted, read
 from lm_eval.harness.scorer import INVALID, HarnessScorer
 from lm_eval.lab.reread.items import (

@@ -22,7 +22,7 @@ from lm_eval.lab.sweep.task import SweptTask, one_warning_for_all
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model
 from lm_eval.reports.items import ItemColumns, RunItems
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome, Run, backend_arguments, execute
 from lm_eval.run.prepare import prepare
 from lm_eval.scoring.results import TaskResult

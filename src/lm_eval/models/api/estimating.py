@@ -18,7 +18,7 @@ from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, 
 from lm_eval.models.api.settings import SendingSettings, ServerModel, TokenizerSettings
 from lm_eval.models.estimating import estimated, guess_tokens
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
-from lm_eval.requests.usage import Estimated, Usage
+from lm_eval.requests.values import Estimated, Usage
 
 
 def estimated_for_server(model: ServerModel, requests: Iterable[Request]) -> Estimated:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from lm_eval.errors import ModelError
 from lm_eval.requests import Reply
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 
 Outputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 

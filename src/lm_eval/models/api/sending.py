@@ -20,7 +20,7 @@ from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestEr
 from lm_eval.models.api.replies import shown, tokens_used
 from lm_eval.models.api.settings import SendingSettings, ServerModel, full_address
 from lm_eval.models.api.tokenizers import INSTALL_EXTRA, valid_text
-from lm_eval.requests.usage import Usage
+from lm_eval.requests.values import Usage
 from lm_eval.text import secrets as redact
 
 if TYPE_CHECKING:
