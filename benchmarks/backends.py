@@ -262,7 +262,7 @@ def main() -> None:
     args = parser.parse_args()
     sys.path.insert(0, str(SOURCE))
     from lm_eval.errors import MissingExtraError
-    from lm_eval.models.gguf.embedded import default_weights
+    from lm_eval.models.gguf.model import default_weights
 
     with tempfile.TemporaryDirectory() as name:
         given = tasks(args.data, Path(name))

@@ -197,7 +197,7 @@ def spawn(python: str, options: Sequence[str], *, ours: bool) -> dict[str, float
 def default_model() -> str:
     """The folder of SmolLM2, converted where it is not yet."""
     sys.path.insert(0, str(SOURCE))
-    from lm_eval.models.gguf.embedded import default_weights
+    from lm_eval.models.gguf.model import default_weights
     from lm_eval.models.hf.loading import LoadOptions, load
 
     return load(LoadOptions(str(default_weights()), device="cpu")).source.at

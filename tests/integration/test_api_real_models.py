@@ -11,8 +11,7 @@ from gguf_server import gguf_server
 
 from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.formats.assemble import Chat, Message, Prompt
-from lm_eval.models.gguf.embedded import default_weights
-from lm_eval.models.gguf.model import GgufLM
+from lm_eval.models.gguf.model import GgufLM, default_weights
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
 

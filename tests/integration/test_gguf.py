@@ -14,8 +14,8 @@ import pytest
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.gguf.engine import BatchEntry, Engine
+from lm_eval.models.gguf.generation import Scorer
 from lm_eval.models.gguf.model import GgufLM
-from lm_eval.models.gguf.scoring import Scorer
 from lm_eval.models.tree.tokens import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
 

@@ -12,10 +12,9 @@ import pytest
 import tiny_models
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.forward import PlainScorer
+from lm_eval.models.hf.forward import PlainScorer, find_rope_switch
 from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
 from lm_eval.models.hf.model import HFLM
-from lm_eval.models.hf.positions import find_rope_switch
 from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.tree.tokens import Span

@@ -16,7 +16,7 @@ import pytest
 from command_line import SOURCE, Workplace
 
 from lm_eval.errors import MissingExtraError
-from lm_eval.models.gguf.embedded import default_weights
+from lm_eval.models.gguf.model import default_weights
 
 DOCS = 6
 TASKS = ("t.yaml@mcqa", "t.yaml@cloze", "t.yaml@generate")

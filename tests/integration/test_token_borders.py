@@ -13,7 +13,7 @@ from command_line import Workplace
 from lm_eval.api.model import LM, Score, TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.errors import MissingExtraError
-from lm_eval.models.gguf.embedded import default_weights
+from lm_eval.models.gguf.model import default_weights
 from lm_eval.requests import LoglikelihoodRequest
 
 pytestmark = pytest.mark.usefixtures("own_registries")

@@ -1,7 +1,6 @@
 """The bases of model backends, for Python users."""
 
-from lm_eval.models.base import LM, Capabilities, StreamingLM
-from lm_eval.models.template_lm import TemplateLM
+from lm_eval.models.base import LM, Capabilities, StreamingLM, TemplateLM
 from lm_eval.requests import Reply, Score
 
 __all__ = ["LM", "Capabilities", "Reply", "Score", "StreamingLM", "TemplateLM"]

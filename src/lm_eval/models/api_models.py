@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models.api import settings
-from lm_eval.models.api.calls import ServerCaller
+from lm_eval.models.api.calls import ServerCaller, Streams
 from lm_eval.models.api.estimating import estimated_for_server
-from lm_eval.models.api.facts import ServerFacts
-from lm_eval.models.api.loading import TokenizerLoader
 from lm_eval.models.api.replies import NextTokens
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded
-from lm_eval.models.api.streams import Streams
-from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
-from lm_eval.models.template_lm import EncodedPair
+from lm_eval.models.api.tokens import ServerFacts, TokenizerLoader
+from lm_eval.models.base import LM, Capabilities, EncodedPair, StreamingLM, peek
 from lm_eval.requests import (
     Answered,
     FailedRequest,

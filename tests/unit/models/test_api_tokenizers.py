@@ -9,8 +9,13 @@ import pytest
 from toy_openai import CHAT_TEMPLATE, toy_tokenizer, write_tokenizer
 
 from lm_eval.errors import ModelError
-from lm_eval.models.api.tokenizer_files import load_files, load_tiktoken
-from lm_eval.models.api.tokenizers import FileTokenizer, ServerTokenizer, TiktokenTokenizer
+from lm_eval.models.api.tokenizers import (
+    FileTokenizer,
+    ServerTokenizer,
+    TiktokenTokenizer,
+    load_files,
+    load_tiktoken,
+)
 
 TEXTS = ["", "Answer: A", "naïve 🦙 中文", "<s>x</s>", "half \ud800 pair"]
 

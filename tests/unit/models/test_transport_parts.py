@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.errors import RequestError, UnreachableError, UsageError
-from lm_eval.models.http.failures import Failure, of_body, of_status, server_message
+from lm_eval.models.http.failures import Failure, Schedule, of_body, of_status, server_message
 from lm_eval.models.http.pacing import (
     LARGEST_AUTO,
     LONGEST_WAIT_S,
@@ -24,7 +24,6 @@ from lm_eval.models.http.pacing import (
     reset_wait,
     retry_after,
 )
-from lm_eval.models.http.retry import Schedule
 from lm_eval.models.http.transport import TransportOptions
 
 KEY = "sk-canary-0123456789"

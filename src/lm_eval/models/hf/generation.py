@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.forward import virtual_tokens
-from lm_eval.models.hf.positions import find_rope_switch, forget_lengths
+from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, virtual_tokens
 from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_gap
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.sampling import Sample, cut_at_stop

@@ -18,7 +18,6 @@ from lm_eval.models.hf.encoding import Encoding
 from lm_eval.models.hf.forward import PairScorer, PlainScorer, virtual_tokens
 from lm_eval.models.hf.generation import BatchGenerator, Endings, drop_settings
 from lm_eval.models.hf.loading import LoadOptions, load
-from lm_eval.models.hf.objects import is_object
 from lm_eval.models.hf.options import (
     auto_batch,
     batch_rows,
@@ -29,7 +28,7 @@ from lm_eval.models.hf.options import (
     read_window,
     token_id,
 )
-from lm_eval.models.hf.sources import adapter_digest, digest_of, tokenizer_digest
+from lm_eval.models.hf.sources import adapter_digest, digest_of, is_object, tokenizer_digest
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.tree.spans import Span, sum_by_place
@@ -313,7 +312,7 @@ class HFLM(StreamingLM):
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """The tokenizer alone: weights may take long to load, and are not needed to encode."""
-        from lm_eval.models.hf.vocabulary import HFVocabulary
+        from lm_eval.models.hf.encoding import HFVocabulary
 
         cls.check_args(model_args, name=name)
         wanted = inspect.signature(HFVocabulary.__init__).parameters

@@ -11,8 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lm_eval.models.hf.forward import mask, padded, takes, tolerance
-from lm_eval.models.hf.positions import find_rope_switch
+from lm_eval.models.hf.forward import find_rope_switch, mask, padded, takes, tolerance
 from lm_eval.models.hf.tree_forward import looks_everywhere, refusal
 
 _WORTHWHILE = 16

@@ -12,10 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lm_eval.models.hf.auto_batch import is_out_of_memory
-from lm_eval.models.hf.cache import bytes_per_token, free_memory
-from lm_eval.models.hf.forward import score_error
-from lm_eval.models.hf.positions import find_rope_switch, forget_lengths
-from lm_eval.models.hf.tree_forward import TreeForward, refusal, vocabulary_size
+from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, score_error
+from lm_eval.models.hf.tree_forward import (
+    TreeForward,
+    bytes_per_token,
+    free_memory,
+    refusal,
+    vocabulary_size,
+)
 from lm_eval.models.tree.tokens import (
     Chunk,
     Limits,

@@ -18,10 +18,16 @@ from functools import partial
 from typing import Any, Final, Generic, Literal, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError, UsageError
-from lm_eval.models.http.failures import BrokenBody, Failure, of_body, of_status
+from lm_eval.models.http.failures import (
+    BrokenBody,
+    Failure,
+    Schedule,
+    of_body,
+    of_status,
+    send_again,
+)
 from lm_eval.models.http.pacing import Pace
 from lm_eval.models.http.pool import CONNECT_S, Pool, Target, close_all
-from lm_eval.models.http.retry import Schedule, send_again
 from lm_eval.models.http.stepping import Stepper
 
 __all__ = ["BrokenBody", "Received", "Transport", "TransportOptions"]
