@@ -17,8 +17,14 @@ from lm_eval.models.base import LM
 from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
 from lm_eval.reports.samples import Show
 from lm_eval.run.borders import warn_of_borders
-from lm_eval.run.capable import check_capable
-from lm_eval.run.prepare import Prepared, RunOptions, metric_names, prepare, prepare_all
+from lm_eval.run.prepare import (
+    Prepared,
+    RunOptions,
+    check_capable,
+    metric_names,
+    prepare,
+    prepare_all,
+)
 from lm_eval.run.scorers import SampleSink, task_scorer
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate, pooled_estimate

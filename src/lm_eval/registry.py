@@ -293,7 +293,7 @@ def is_higher_better(metric_name: str) -> bool | None:
 
 
 def _harness_metric(name: str) -> HarnessMetric:
-    importlib.import_module("lm_eval.harness.metric_functions")  # the built-in ones
+    importlib.import_module("lm_eval.harness.metric_list")  # the built-in ones
     return HARNESS_METRICS.get(name)
 
 

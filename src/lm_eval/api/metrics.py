@@ -21,8 +21,8 @@ from lm_eval.harness.aggregation import (
     weighted_mean,
     weighted_perplexity,
 )
-from lm_eval.harness.exact_match import exact_match as exact_match_fn
-from lm_eval.harness.exact_match import exact_match as exact_match_hf_evaluate
+from lm_eval.harness.metric_list import exact_match as exact_match_fn
+from lm_eval.harness.metric_list import exact_match as exact_match_hf_evaluate
 from lm_eval.harness.stderr import (
     aggregate_subtask_metrics,
     bootstrap_stderr,

@@ -79,7 +79,7 @@ def _print_forecasts(
     show: Callable[[Sequence[Prepared]], None],
 ) -> None:
     """What the run would ask and cost."""
-    from lm_eval.reports.forecast import print_forecasts
+    from lm_eval.reports.costs import print_forecasts
     from lm_eval.run.forecast import forecast
 
     forecasts = forecast(asked, tasks, groups, on_prepared=show)

@@ -14,7 +14,7 @@ from lm_eval.lab.sweep.cells import OpenedModel
 from lm_eval.lab.sweep.plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep.setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.lab.sweep.sweep import Sweep
-from lm_eval.reports.forecast import Forecast
+from lm_eval.reports.costs import Forecast
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
@@ -136,7 +136,7 @@ def show(result: Sweep, plots: str | None) -> None:
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
-    from lm_eval.reports.forecast import print_forecasts
+    from lm_eval.reports.costs import print_forecasts
     from lm_eval.text.terminal import console
 
     forecasts = []

@@ -1,6 +1,6 @@
 """Filters that rewrite responses, for Python users."""
 
-from lm_eval.harness.filters.base import Filter
+from lm_eval.harness.filters.pipeline import Filter
 from lm_eval.harness.filters.transformation import (
     LowercaseFilter,
     MapFilter,

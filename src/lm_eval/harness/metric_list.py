@@ -7,17 +7,119 @@ from __future__ import annotations
 
 import inspect
 import re
+import string
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import CodeNotRunError, ConfigError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import (
+    CodeNotRunError,
+    ConfigError,
+    LmEvalWarning,
+    MissingExtraError,
+    did_you_mean,
+    listing,
+)
 from lm_eval.harness.aggregation import CORPUS_SCORES, mean, sacrebleu_metric
-from lm_eval.harness.exact_match import exact_match
-from lm_eval.harness.metric_functions import TEXT, HubMetric, get_metric, keep
-from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS
+from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS, HarnessMetric
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_NO_DIGITS = str.maketrans("", "", string.digits)
+
+
+def exact_match(
+    *,
+    predictions: Sequence[Any],
+    references: Sequence[Any],
+    regexes_to_ignore: Sequence[str] | None = None,
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    ignore_numbers: bool = False,
+) -> dict[str, float]:
+    """``{"exact_match": share}``. The options apply in the order of the signature.
+
+    Punctuation and numbers are the ASCII ones. A prediction that is a list counts by its parts.
+    """
+
+    def plain(values: Sequence[Any]) -> list[Any]:
+        values = _alike(list(values))
+        for pattern in regexes_to_ignore or ():
+            values = _map(partial(re.sub, pattern, ""), values)
+        if ignore_case:
+            values = _lower(values)
+        if ignore_punctuation:
+            values = _map(lambda text: text.translate(_NO_PUNCTUATION), values)
+        if ignore_numbers:
+            values = _map(lambda text: text.translate(_NO_DIGITS), values)
+        return values
+
+    same = list(_compare(plain(predictions), plain(references)))
+    return {"exact_match": sum(same) / len(same) if same else 0.0}
+
+
+def _map(change: Callable[[str], str], values: list[Any]) -> list[Any]:
+    """``change`` on every text, in nested lists too. Zero bytes at its end get lost, as in arrays."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [changed(part) for part in value]
+        return change(value).rstrip("\0") if isinstance(value, str) else value
+
+    return [changed(value) for value in values]
+
+
+def _texts(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _texts(value)
+        else:
+            yield value
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Values of one type, as an array has them: one text among numbers makes texts of all."""
+    if not any(isinstance(value, str) for value in _texts(values)):
+        return values
+    return _map(str, _as_texts(values))
+
+
+def _as_texts(values: Iterable[Any]) -> list[Any]:
+    return [_as_texts(v) if isinstance(v, (list, tuple)) else str(v) for v in values]
+
+
+def _lower(values: list[Any]) -> list[Any]:
+    """Small letters, cut to the length of the longest text before: an array's texts have a width,
+    and a few capitals, such as the Turkish dotted I, become two characters."""
+    width = max((len(text) for text in _texts(values) if isinstance(text, str)), default=0)
+    return _map(lambda text: text.lower()[:width], values)
+
+
+def _compare(predicted: Any, wanted: Any) -> Iterable[bool]:
+    """Equality part by part, as arrays are compared: the last dimensions are aligned, and a
+    single part is compared with all of the other side."""
+    predicted, wanted = _wrap(predicted, _depth(wanted)), _wrap(wanted, _depth(predicted))
+    if not isinstance(predicted, list):
+        yield bool(predicted == wanted)
+    elif len(predicted) == len(wanted) or 1 in (len(predicted), len(wanted)):
+        many = max(len(predicted), len(wanted)) if predicted and wanted else 0
+        for index in range(many):
+            yield from _compare(predicted[index % len(predicted)], wanted[index % len(wanted)])
+    else:
+        yield False
+
+
+def _depth(value: Any) -> int:
+    return 1 + (_depth(value[0]) if value else 0) if isinstance(value, list) else 0
+
+
+def _wrap(value: Any, depth: int) -> Any:
+    while _depth(value) < depth:
+        value = [value]
+    return value
+
 
 KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 OF_PAIRS = ("f1", "matthews_corrcoef", "bleu", "chrf", "chrf++", "ter", "bypass")
@@ -215,3 +317,97 @@ def _check_regexes(patterns: Any, where: str) -> None:
                 f"{where}: {pattern!r} in regexes_to_ignore is no regular expression: {error.msg} "
                 f"at position {error.pos}."
             ) from None
+
+
+CHOICE, LL, ROLLING, TEXT = (
+    "multiple_choice",
+    "loglikelihood",
+    "loglikelihood_rolling",
+    "generate_until",
+)
+
+
+def keep(items: Any) -> Any:
+    """What is stored is computed elsewhere, or by the aggregation."""
+    return items
+
+
+def bypass(items: Any) -> None:
+    """Nothing: the run only predicts."""
+
+
+class HubMetric:
+    """A metric of the ``evaluate`` library, loaded when it is first called."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self._compute: Any = None
+
+    def load(self) -> Any:
+        """The function that computes it."""
+        if self._compute is None:
+            self._compute = _load_from_hub(self.__name__)
+        return self._compute
+
+    def __call__(self, **arguments: Any) -> Any:
+        return self.load()(**arguments)
+
+
+def _load_from_hub(name: str) -> Any:
+    unknown = ""
+    if name not in HARNESS_METRICS:
+        hint = did_you_mean(name, HARNESS_METRICS)
+        unknown = f"{name!r} is no metric of this package.{hint} "
+    try:
+        import evaluate
+    except ModuleNotFoundError:
+        raise MissingExtraError(
+            f"{unknown}The metric {name!r} is looked for in the library `evaluate`, which is not "
+            "installed.",
+            install="pip install 'lm-eval-formats[hub-metrics]'",
+        ) from None
+    try:
+        return evaluate.load(name).compute
+    except Exception as error:
+        raise MissingExtraError(
+            f"{unknown}The library `evaluate` cannot load the metric {name!r} "
+            f"({type(error).__name__}: {error}). It may need the network or one more package.",
+            install=f'python -c "import evaluate; evaluate.load({name!r})"',
+        ) from error
+
+
+def get_metric(name: str, hf_evaluate_metric: bool = False) -> Any:
+    """The function of a metric: a registered one, else the one of the ``evaluate`` library.
+
+    ``exact_match`` there and here are the same, so it needs no library.
+    """
+    if name in HARNESS_METRICS and (not hf_evaluate_metric or name == "exact_match"):
+        return HARNESS_METRICS.get(name).function
+    return HubMetric(name)
+
+
+BUILT_IN = (
+    # name, aggregation, higher_is_better, what it is made from
+    HarnessMetric("acc", keep, "mean", True, (CHOICE, LL)),
+    HarnessMetric("acc_norm", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("acc_bytes", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("acc_tokens", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("acc_mutual_info", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("acc_all", keep, "mean", True, ()),
+    HarnessMetric("exact_match", exact_match, "mean", True, (CHOICE, TEXT)),
+    HarnessMetric("f1", keep, "f1", True, (CHOICE,)),
+    HarnessMetric("mcc", keep, "matthews_corrcoef", True, (CHOICE,)),
+    HarnessMetric("brier_score", keep, "brier_score", False, (CHOICE,)),
+    HarnessMetric("likelihood", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("perplexity", keep, "perplexity", False, (LL,)),
+    HarnessMetric("word_perplexity", keep, "weighted_perplexity", False, (ROLLING,)),
+    HarnessMetric("byte_perplexity", keep, "weighted_perplexity", False, (ROLLING,)),
+    HarnessMetric("bits_per_byte", keep, "bits_per_byte", False, (ROLLING,)),
+    HarnessMetric("bleu", keep, "bleu", True, (TEXT,)),
+    HarnessMetric("chrf", keep, "chrf", True, (TEXT,)),
+    HarnessMetric("chrf++", keep, "chrf++", True, (TEXT,)),
+    HarnessMetric("ter", keep, "ter", False, (TEXT,)),
+    HarnessMetric("bypass", bypass, "bypass", True, (CHOICE, LL, ROLLING, TEXT)),
+)
+for _metric in BUILT_IN:
+    HARNESS_METRICS.register(_metric.name, _metric, place=f"{__name__}, metric {_metric.name}")

@@ -16,8 +16,7 @@ from lm_eval.errors import GoldError, LmEvalWarning
 from lm_eval.formats.items import exact_place
 from lm_eval.harness.metric_list import MetricSpec
 from lm_eval.registry import METRICS
-from lm_eval.scoring.metrics import count_bytes
-from lm_eval.scoring.outcomes import ChoiceOutcome
+from lm_eval.scoring.metrics import ChoiceOutcome, count_bytes
 
 NO_GOLD = -100
 """The place of a gold that is none of the choices: never right."""

@@ -27,8 +27,7 @@ from lm_eval.harness.metrics import (
 )
 from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.clusters import Clusters
-from lm_eval.scoring.columns import ValueColumn
+from lm_eval.scoring.columns import Clusters, ValueColumn
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask

@@ -15,8 +15,7 @@ from dataclasses import replace
 from lm_eval.errors import FormatError, UsageError, place
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.orders.cross_references import names_others
-from lm_eval.orders.permutation import Order, Permutation, orders, reordered
+from lm_eval.orders.permutation import Order, Permutation, names_others, orders, reordered
 from lm_eval.requests import (
     DocRef,
     DocRequests,

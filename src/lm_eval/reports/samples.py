@@ -13,8 +13,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.harness.scorer import FilteredDoc
 from lm_eval.orders.scoring import InOrder
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
-from lm_eval.scoring.metrics import is_right
-from lm_eval.scoring.outcomes import TextOutcome
+from lm_eval.scoring.metrics import TextOutcome, is_right
 from lm_eval.scoring.score import ScoredDoc
 from lm_eval.text.encode import doc_hash, prompt_hash, target_hash
 

@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval.evaluator import adapt, check_groups
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model
-from lm_eval.reports.forecast import Forecast
+from lm_eval.reports.costs import Forecast
 from lm_eval.requests import Request
 from lm_eval.run.plan import Run, backend_arguments
 from lm_eval.run.prepare import Prepared, prepare_all

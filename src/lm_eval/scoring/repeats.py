@@ -14,8 +14,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError
 from lm_eval.scoring.answers import as_number, normal_form, only_number, same_answer
-from lm_eval.scoring.metrics import Metric, is_right
-from lm_eval.scoring.outcomes import TextOutcome
+from lm_eval.scoring.metrics import Metric, TextOutcome, is_right
 from lm_eval.stats.estimates import mean_estimate
 from lm_eval.stats.repeats import majority_score, pass_chance
 

@@ -26,10 +26,8 @@ from lm_eval.formats.normalisation import leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
-from lm_eval.scoring.clusters import Clusters
-from lm_eval.scoring.columns import ValueColumn
-from lm_eval.scoring.metrics import Metric, get_metric
-from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
+from lm_eval.scoring.columns import Clusters, ValueColumn
+from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome, get_metric
 from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
 from lm_eval.scoring.results import ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate, mean_estimate

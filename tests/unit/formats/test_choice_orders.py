@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from lm_eval.errors import FormatError, UsageError
 from lm_eval.formats.items import Item
-from lm_eval.orders.cross_references import names_others
-from lm_eval.orders.permutation import Permutation, orders, parse_permutation, reordered
+from lm_eval.orders.permutation import (
+    Permutation,
+    names_others,
+    orders,
+    parse_permutation,
+    reordered,
+)
 
 
 def test_the_words_of_the_flag() -> None:

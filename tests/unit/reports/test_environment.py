@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval.reports import environment as module
-from lm_eval.reports.environment import environment, git_hash, pretty_environment
+from lm_eval.reports import results_file as module
+from lm_eval.reports.results_file import environment, git_hash, pretty_environment
 
 
 def test_it_names_versions():

@@ -10,7 +10,7 @@ import pytest
 from report_cases import PRICES
 from rich.console import Console
 
-from lm_eval.reports.forecast import Forecast, print_forecasts
+from lm_eval.reports.costs import Forecast, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"

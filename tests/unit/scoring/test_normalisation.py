@@ -15,8 +15,7 @@ from lm_eval.formats.items import resolve_gold
 from lm_eval.formats.normalisation import NORMALISATIONS, leading, normalisation_of
 from lm_eval.harness.metrics import NO_GOLD, gold_places, score_multiple_choice
 from lm_eval.registry import HARNESS_METRICS
-from lm_eval.scoring.metrics import METRICS
-from lm_eval.scoring.outcomes import ChoiceOutcome
+from lm_eval.scoring.metrics import METRICS, ChoiceOutcome
 
 # Each of the five wins under one normalisation alone:      sum    /char  /byte  /token  gain
 TEXTS = (

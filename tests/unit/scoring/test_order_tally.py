@@ -21,7 +21,7 @@ from lm_eval.orders.scoring import (
     order_values,
 )
 from lm_eval.requests import DocRequests
-from lm_eval.scoring.outcomes import ChoiceOutcome, Outcome, TextOutcome
+from lm_eval.scoring.metrics import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.tasks.prompts import Asked
 
 CYCLIC = Permutation("cyclic")

@@ -8,7 +8,7 @@ import pytest
 
 from lm_eval.errors import ConfigError
 from lm_eval.formats.readers import NO_ANSWER, Reading
-from lm_eval.scoring.outcomes import TextOutcome
+from lm_eval.scoring.metrics import TextOutcome
 from lm_eval.scoring.repeats import is_repeat_metric, repeat_metrics
 
 

@@ -1,7 +1,7 @@
 """Responses → what is scored: the filters of a task's ``filter_list`` and their pipelines."""
 
-from lm_eval.harness.filters.base import Filter
 from lm_eval.harness.filters.pipeline import (
+    Filter,
     FilterEnsemble,
     FilterPipeline,
     build_filter_ensemble,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import FieldError, listing
-from lm_eval.harness.filters.base import Filter, Responses, each, each_text
+from lm_eval.harness.filters.pipeline import Filter, Responses, each, each_text
 
 NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
 _TAGGED_TOKEN = re.compile(r"\('([^']*)', '([^']*)'\)")
