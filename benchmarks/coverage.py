@@ -19,6 +19,7 @@ import numpy as np
 
 from lm_eval.harness.aggregation import perplexity
 from lm_eval.harness.stderr import value_and_stderr
+from lm_eval.scoring.repeats import majority_score, pass_chance
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import (
     Estimate,
@@ -28,10 +29,8 @@ from lm_eval.stats.estimates import (
     pooled_estimate,
     share_estimate,
 )
-from lm_eval.stats.paired import mcnemar, paired
+from lm_eval.stats.paired import mcnemar, paired, paired_share_interval
 from lm_eval.stats.power import items_needed
-from lm_eval.stats.repeats import majority_score, pass_chance
-from lm_eval.stats.score_interval import paired_share_interval
 
 SEED = 20_261_116
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from lm_eval.stats.measured import Measured
 from lm_eval.stats.ranks import tau_b
+from lm_eval.stats.resampling import Measured
 from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.reading import LABELS
 from nugget_eval.scores import confusion

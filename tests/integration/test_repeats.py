@@ -10,8 +10,8 @@ import pytest
 from command_line import Workplace
 
 from lm_eval.lab.stored.run import open_runs
+from lm_eval.scoring.repeats import majority_score, pass_chance
 from lm_eval.stats.estimates import mean_estimate
-from lm_eval.stats.repeats import majority_score, pass_chance
 
 
 @pytest.fixture

@@ -7,14 +7,15 @@ of a two-way analysis of variance and the standard errors that follow from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from lm_eval.stats.clusters import cluster_codes
-from lm_eval.stats.estimates import Estimate, bare
-from lm_eval.stats.matrices import score_matrix, unit_sums
+import numpy as np
+
+from lm_eval.stats.clusters import cluster_codes, score_matrix, unit_sums
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, bare, check_confidence
+from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import ArrayLike, Floats, special
-from lm_eval.stats.student import check_confidence
 from lm_eval.text.encode import AsDict
 
 
@@ -162,3 +163,77 @@ def _satterthwaite(weights: Sequence[float], parts: Sequence[float], dfs: Sequen
 def _positive(value: float) -> float:
     """``value``, or 0 where it is negative or a rounding error."""
     return value if value > 1e-15 else 0.0
+
+
+DEFAULT_PERMUTATIONS = 5000
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class SlotEffect(AsDict):
+    """One slot: what its values score, and whether they differ by more than chance."""
+
+    slot: str
+    means: Mapping[str, float]
+    """Value → the mean score of the formats that have it, highest first."""
+    counts: Mapping[str, int]
+    """Value → how many formats have it."""
+    explained: float
+    """Share of the variance between formats that the slot explains."""
+    by_chance: float
+    """The share that a slot with as many values and no effect would show on average."""
+    p: float
+    adjusted: float
+    """``p`` adjusted by Holm for the number of slots."""
+
+
+def slot_effects(
+    scores: Sequence[float],
+    slots: Mapping[str, Sequence[str]],
+    *,
+    permutations: int = DEFAULT_PERMUTATIONS,
+    seed: int = DEFAULT_SEED,
+) -> list[SlotEffect]:
+    """The effect of each slot with two values or more, strongest first.
+
+    ``slots`` has one value for each format. Where all formats score alike nothing is explained.
+    """
+    values = np.asarray(scores, dtype=float)
+    drawn = np.random.default_rng(seed).permuted(np.tile(values, (permutations, 1)), axis=1)
+    effects = []
+    for slot, chosen in slots.items():
+        if len(chosen) != len(values):
+            raise ValueError(f"Slot {slot!r} has {len(chosen)} values for {len(values)} formats.")
+        if 1 < len(set(chosen)) < len(values):
+            effects.append(_effect(slot, list(chosen), values, drawn))
+    p_values = holm([effect.p for effect in effects])
+    adjusted = [replace(effect, adjusted=p) for effect, p in zip(effects, p_values, strict=True)]
+    return sorted(adjusted, key=lambda effect: (effect.p, -effect.explained))
+
+
+def _effect(slot: str, chosen: list[str], values: Floats, drawn: Floats) -> SlotEffect:
+    names = sorted(set(chosen))
+    member = np.array([[value == name for value in chosen] for name in names], dtype=float)
+    counts = member.sum(axis=1)
+    total = float(((values - values.mean()) ** 2).sum())
+    seen = _between(values[None, :], member, counts)[0]
+    chance = _between(drawn, member, counts)
+    p = (1 + int((chance >= seen - _TIE).sum())) / (1 + len(chance))
+    means = dict(zip(names, (member @ values / counts).tolist(), strict=True))
+    ordered = sorted(means, key=lambda name: -means[name])
+    return SlotEffect(
+        slot=slot,
+        means={name: means[name] for name in ordered},
+        counts={name: int(counts[names.index(name)]) for name in ordered},
+        explained=float(seen) / total if total > _TIE else 0.0,
+        by_chance=float(chance.mean()) / total if total > _TIE else 0.0,
+        p=p,
+        adjusted=p,
+    )
+
+
+def _between(rows: Floats, member: Floats, counts: Floats) -> Floats:
+    """The sum of squares between the groups of each row."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    squares: Floats = ((centred @ member.T) ** 2 / counts).sum(axis=1)
+    return squares

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from lm_eval.stats.matrices import is_binary
+from lm_eval.stats.clusters import is_binary
 from lm_eval.stats.numeric import ArrayLike, Floats, np, special
 from lm_eval.text.encode import AsDict
 

@@ -8,6 +8,7 @@ counted in plain Python; everything else needs numpy and scipy.
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +21,10 @@ from lm_eval.stats.clusters import (
     is_plain,
     mean_of_sums,
 )
-from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, t_method
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, check_confidence, t_method
 from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
 from lm_eval.stats.numeric import ArrayLike, Bools, Floats, Ints, np
 from lm_eval.stats.power import can_find, factor
-from lm_eval.stats.score_interval import paired_share_interval
 from lm_eval.stats.sign_flips import (
     NO_SIGN,
     PValue,
@@ -326,3 +326,47 @@ def _detectable_share(discordant: int, n: int) -> float | None:
 
 def _unpaired(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else math.hypot(first, second)
+
+
+_STEPS = 60
+"""Halvings of an interval of width 2 that reach the last digit."""
+
+
+def paired_share_interval(
+    wins: int, losses: int, n: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """The interval of (wins − losses) / n, where ``n`` items were asked of both."""
+    if n < 1 or wins < 0 or losses < 0 or wins + losses > n:
+        raise ValueError(f"Wins and losses are of n items; got {wins} and {losses} of {n}.")
+    check_confidence(confidence)
+    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
+    # The lower end is the upper end with wins and losses swapped.
+    return -_upper_end(losses, wins, n, z), _upper_end(wins, losses, n, z)
+
+
+def _upper_end(wins: int, losses: int, n: int, z: float) -> float:
+    """The largest difference that is not rejected."""
+    low, high = (wins - losses) / n, 1.0
+    if wins == n:
+        return 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if _score(wins, losses, n, middle) > -z:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _score(wins: int, losses: int, n: int, difference: float) -> float:
+    """How many standard errors the data lie above ``difference``, were that the truth."""
+    # The share of losses that is most likely given the difference: a root of A x² + B x + C.
+    a = 2 * n
+    b = (2 * n - wins + losses) * difference - wins - losses
+    c = -losses * difference * (1 - difference)
+    share = (math.sqrt(max(0.0, b * b - 4 * a * c)) - b) / (2 * a)
+    variance = n * (2 * share + difference * (1 - difference))
+    above = wins - losses - n * difference
+    if variance <= 0:
+        return 0.0 if above == 0 else math.copysign(math.inf, above)
+    return above / math.sqrt(variance)

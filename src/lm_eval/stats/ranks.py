@@ -11,12 +11,17 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
+from lm_eval.stats.clusters import score_matrix, unit_sums
 from lm_eval.stats.estimates import DEFAULT_SEED
-from lm_eval.stats.halves import DEFAULT_SPLITS, half_means
-from lm_eval.stats.matrices import score_matrix, unit_sums
-from lm_eval.stats.measured import Measured, from_resamples, resampling_method
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, np
-from lm_eval.stats.resampling import resampled_sums
+from lm_eval.stats.resampling import (
+    DEFAULT_SPLITS,
+    Measured,
+    from_resamples,
+    half_means,
+    resampled_sums,
+    resampling_method,
+)
 from lm_eval.text.encode import AsDict
 
 DEFAULT_MARGIN = 0.02

@@ -8,7 +8,10 @@ two tables with the same number of rows get the same draws.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
+from lm_eval.stats.estimates import SMALL_N, Estimate, bare, resampled_tail
 from lm_eval.stats.numeric import Floats, Generator, Ints, Reals, np
 
 CELLS_AT_ONCE = 2_000_000
@@ -102,3 +105,107 @@ def _poisson_table(mean: float) -> Ints:
     chances = [math.exp(-mean) * mean**k / math.factorial(k) for k in range(20)]
     shares = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return np.searchsorted(np.cumsum(chances), shares)
+
+
+DEFINED_SHARE = 0.9
+"""If the statistic is defined in less than this share of the resamples, it gets no interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A statistic with its interval, or the reason why it has no value or no interval."""
+
+    estimate: Estimate | None
+    reason: str = ""
+
+    @property
+    def value(self) -> float | None:
+        """The statistic, or None."""
+        return None if self.estimate is None else self.estimate.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        shown = {"value": None, "low": None, "high": None, "stderr": None, "n": 0, "method": "none"}
+        if self.estimate is not None:
+            shown = {name: getattr(self.estimate, name) for name in shown}
+        return {**shown, "reason": self.reason} if self.reason else shown
+
+
+def from_resamples(
+    value: float,
+    draws: Floats,
+    *,
+    n: int,
+    num_units: int,
+    of: str = "items",
+    confidence: float = 0.95,
+) -> Measured:
+    """``value`` with the percentile interval of ``draws``; draws that are NaN are ignored.
+
+    ``of`` names what was resampled and ``num_units`` is its number; ``n`` is the ``n`` of the
+    estimate. The fewer units there are, the smaller the tails that are cut off (``resampled_tail``).
+    """
+    if len(draws) < 2 or num_units < 2:
+        return Measured(bare(value, n), f"no interval: it takes two {of} and two draws")
+    defined = draws[np.isfinite(draws)]
+    if len(defined) < max(2, DEFINED_SHARE * len(draws)):
+        return Measured(bare(value, n), "undefined in too many resamples for an interval")
+    if np.ptp(defined) < 1e-12:
+        return Measured(bare(value, n, 0.0), f"all {of} agree: no spread to resample")
+    tail = resampled_tail(confidence, num_units)
+    low, high = (float(end) for end in np.quantile(defined, [tail, 1.0 - tail]))
+    stderr = float(np.std(defined, ddof=1))
+    return Measured(Estimate(value, stderr, low, high, n, resampling_method(of, num_units)))
+
+
+def resampling_method(of: str, num_units: int) -> str:
+    """The method of an estimate: ``bootstrap over topics, small n``."""
+    return f"bootstrap over {of}{', small n' if num_units < SMALL_N else ''}"
+
+
+DEFAULT_SPLITS = 100
+_TIE = 1e-12
+
+
+def split_half_spread(units: Floats, sizes: Floats, splits: int, rng: Generator) -> float | None:
+    """Best minus worst with both chosen on one half of the units and scored on the other.
+
+    ``units`` has the sums of the scores, units (items or clusters) × formats, ``sizes`` the items in
+    each. The mean over random splits, each used both ways; formats that tie share the choice. It
+    is 0 on average where formats do not differ, and may be negative. None with fewer than two units.
+    """
+    if len(units) < 2:
+        return None
+    first, second = half_means(units, sizes, splits, rng)
+    return float((_gaps(first, second).mean() + _gaps(second, first).mean()) / 2)
+
+
+def half_means(units: Floats, sizes: Floats, splits: int, rng: Generator) -> tuple[Floats, Floats]:
+    """Each column's mean on the two halves of random splits of the units: splits × columns, twice.
+
+    What is drawn does not depend on the order of the units.
+    """
+    distinct, counts = kinds(np.column_stack([units, sizes]))
+    sums = np.repeat(distinct, counts, axis=0)
+    row = (np.arange(len(units)) < len(units) // 2).astype(float)
+    step = max(1, CELLS_AT_ONCE // len(units))
+    parts = [
+        rng.permuted(np.tile(row, (min(step, splits - start), 1)), axis=1) @ sums
+        for start in range(0, splits, step)
+    ]
+    first = np.concatenate(parts)
+    second = sums.sum(axis=0) - first
+    return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
+
+
+def tops(means: Floats, tie: float) -> Floats:
+    """1 at the largest of each row; those within ``tie`` of it share the 1 evenly."""
+    is_top = means >= means.max(axis=1, keepdims=True) - tie
+    shares: Floats = is_top / is_top.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _gaps(choose: Floats, report: Floats) -> Floats:
+    """For each row, best minus worst of ``choose`` as they score in ``report``."""
+    gaps: Floats = ((tops(choose, _TIE) - tops(-choose, _TIE)) * report).sum(axis=1)
+    return gaps

@@ -10,11 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lm_eval.stats.estimates import DEFAULT_ITERS, DEFAULT_SEED, Estimate, bare
-from lm_eval.stats.measured import Measured, from_resamples, resampling_method
+from lm_eval.stats.estimates import DEFAULT_ITERS, DEFAULT_SEED, Estimate, bare, resampled_tail
 from lm_eval.stats.numeric import Floats, LateModule, require
-from lm_eval.stats.resampling import drawn_sums, kind_sums, kinds
-from lm_eval.stats.student import resampled_tail
+from lm_eval.stats.resampling import (
+    Measured,
+    drawn_sums,
+    from_resamples,
+    kind_sums,
+    kinds,
+    resampling_method,
+)
 
 INSTALL = "pip install 'lm-eval-formats[judge]'"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.errors import UsageError
-from lm_eval.stats.partial.balanced import balanced_cells
+from lm_eval.stats.partial.distribution import balanced_cells
 
 
 @st.composite

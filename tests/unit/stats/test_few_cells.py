@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats.partial import effects as prior
+from lm_eval.stats.partial import sampler as prior
 from lm_eval.stats.partial.distribution import Distribution, balanced_cells, estimate_distribution
 
 Cell = tuple[int, int]

@@ -21,9 +21,10 @@ from lm_eval.stats.estimates import (
     macro_f1_estimate,
     mean_estimate,
     pooled_estimate,
+    resampled_tail,
     share_estimate,
+    t_quantile,
 )
-from lm_eval.stats.student import resampled_tail, t_quantile
 
 WILSON = json.loads((Path(__file__).parent / "wilson.json").read_text())["rows"]
 PAIRS = list(zip("AABBCCDDAABC", "ABBBCADDAADC", strict=True))

@@ -9,8 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lm_eval.stats.binomial import Tail, at_most, exactly
-from lm_eval.stats.mcnemar import exact_detectable, exact_items, exact_power, mcnemar
+from lm_eval.stats.mcnemar import (
+    Tail,
+    at_most,
+    exact_detectable,
+    exact_items,
+    exact_power,
+    exactly,
+    mcnemar,
+)
 from lm_eval.stats.power import items_needed
 
 SHARES = st.sampled_from([0.02, 0.1, 0.37, 0.5, 0.8, 1.0])

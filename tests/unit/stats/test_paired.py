@@ -19,9 +19,9 @@ from lm_eval.stats.paired import (
     Paired,
     paired,
     paired_many,
+    paired_share_interval,
     paired_where,
 )
-from lm_eval.stats.score_interval import paired_share_interval
 
 BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40)
 GRADED = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=25)

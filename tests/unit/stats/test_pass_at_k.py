@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval.scoring.repeats import majority_score, pass_chance
 from lm_eval.stats.estimates import mean_estimate
-from lm_eval.stats.repeats import majority_score, pass_chance
 
 RIGHT = "b"
 ANSWERS = st.lists(st.sampled_from(["a", RIGHT, "c", None]), min_size=1, max_size=7)

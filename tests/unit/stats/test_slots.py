@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.stats.slots import slot_effects
+from lm_eval.stats.components import slot_effects
 
 
 def test_known_answer() -> None:

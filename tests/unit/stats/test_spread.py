@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from lm_eval.stats import spread_null
-from lm_eval.stats.matrices import unit_sums
+from lm_eval.stats import spread as spread_null
+from lm_eval.stats.clusters import unit_sums
 from lm_eval.stats.resampling import resampled_sums
 from lm_eval.stats.spread import resampled_means, spread
 

@@ -17,11 +17,11 @@ import numpy as np
 from lm_eval.lab.compare.statistics import Options, compare_formats
 from lm_eval.lab.compare.values import Comparison, Pair
 from lm_eval.lab.stored.measurement import Measurement
+from lm_eval.stats.components import SlotEffect, slot_effects
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.multiplicity import CochranQ, cochran_q
 from lm_eval.stats.paired import Paired
 from lm_eval.stats.partial.distribution import QUANTILES
-from lm_eval.stats.slots import SlotEffect, slot_effects
 from lm_eval.stats.spread import Spread
 
 

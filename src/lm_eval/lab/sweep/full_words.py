@@ -12,7 +12,7 @@ from lm_eval.lab.sweep.full import FullSweep
 from lm_eval.lab.sweep.phrases import between, ends, name_of, share, unread_words
 from lm_eval.lab.sweep.sweep import Plan, Sweep
 from lm_eval.reports.table import number
-from lm_eval.stats.slots import SlotEffect
+from lm_eval.stats.components import SlotEffect
 from lm_eval.text.terminal import visible
 
 CLEAR_BEST = 0.5

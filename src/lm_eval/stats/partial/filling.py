@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from lm_eval.stats.matrices import is_binary
+from lm_eval.stats.clusters import is_binary
 from lm_eval.stats.numeric import Floats, Generator, Ints
-from lm_eval.stats.partial.effects import ITEMS
-from lm_eval.stats.partial.sampler import Draws, SeenCells
+from lm_eval.stats.partial.sampler import ITEMS, Draws, SeenCells
 
 NODES = 400
 """Beyond this many items, those with nearly the same difficulty are counted together."""

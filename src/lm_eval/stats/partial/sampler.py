@@ -22,19 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from lm_eval.stats.numeric import Bools, Floats, Ints
-from lm_eval.stats.partial import effects
-from lm_eval.stats.partial.effects import (
-    ITEMS,
-    LEVEL_SD,
-    NAMES,
-    SHIFT_MEAN,
-    SHIFT_SD,
-    SIZE_FORMATS,
-    SIZE_ITEMS,
-    State,
-    half_normal,
-    normal,
-)
 
 CHAINS = 8
 WARM_UP = 300
@@ -145,8 +132,8 @@ class PosteriorSampler:
 
     def _formats_density(self, state: State) -> Floats:
         residual = self.t - state["level"]
-        by_chain: Floats = effects.of_formats(residual, state).sum(axis=0)
-        return effects.of_parameters(state) + by_chain
+        by_chain: Floats = of_formats(residual, state).sum(axis=0)
+        return of_parameters(state) + by_chain
 
     def _items_density(self, state: State) -> Floats:
         by_chain: Floats = normal(self.b, state[ITEMS]).sum(axis=0)
@@ -161,8 +148,8 @@ class PosteriorSampler:
         likelihood = self._likelihood(t, self.b)
         gained = np.add.reduceat(likelihood - self.likelihood, self.format_starts, axis=0)
         level = self.state["level"]
-        gained += effects.of_formats(t - level, self.state)
-        gained -= effects.of_formats(self.t - level, self.state)
+        gained += of_formats(t - level, self.state)
+        gained -= of_formats(self.t - level, self.state)
         is_taken = self._accepts(gained)
         self.t = np.where(is_taken, t, self.t)
         self.likelihood = np.where(is_taken[self.cells.formats], likelihood, self.likelihood)
@@ -217,7 +204,7 @@ class PosteriorSampler:
     def _draw_broken(self) -> Bools:
         """Draw which formats are broken, given their effects."""
         residual = self.t - self.state["level"]
-        odds = effects.broken_odds(residual, self.state)
+        odds = broken_odds(residual, self.state)
         is_broken: Bools = self.rng.random(residual.shape) * (1.0 + np.exp(-odds)) < 1.0
         return is_broken
 
@@ -269,3 +256,57 @@ def _stacked(kept: list[Floats]) -> Floats:
     """Chain after chain: (…, chains) of each draw → (…, chains · draws)."""
     stacked = np.stack(kept, axis=-1)
     return stacked.reshape(*stacked.shape[:-2], -1)
+
+
+State = dict[str, Floats]
+"""Parameters by name, one number per chain."""
+
+# Half-normal priors of the effects' sizes; the level's and the broken formats' shift's normal ones;
+# the share of broken formats is Beta(SHARE_A, SHARE_B).
+SIZE_FORMATS, SIZE_ITEMS, SIZE_BROKEN = 0.8, 2.0, 0.5
+LEVEL_SD = 2.0
+SHIFT_MEAN, SHIFT_SD = -2.5, 1.0
+SHARE_A, SHARE_B = 0.5, 4.0
+NAMES = ("level", "log_formats", "logit_share", "shift", "log_broken")
+ITEMS = "log_items"
+
+
+def normal(value: Floats, log_size: Floats) -> Floats:
+    """The log density of N(0, size²)."""
+    density: Floats = -0.5 * (value * np.exp(-log_size)) ** 2 - log_size
+    return density
+
+
+def half_normal(log_size: Floats, scale: float) -> Floats:
+    """The log density of a half-normal size, in terms of its logarithm."""
+    return log_size - 0.5 * (np.exp(log_size) / scale) ** 2
+
+
+def of_formats(residual: Floats, state: State) -> Floats:
+    """The log density of each format's effect beyond the level: sound and broken formats mixed."""
+    share = state["logit_share"]
+    log_share = -np.logaddexp(0.0, -share)
+    sound = log_share - share + normal(residual, state["log_formats"])
+    broken = log_share + normal(residual - state["shift"], state["log_broken"])
+    return np.logaddexp(sound, broken)
+
+
+def broken_odds(residual: Floats, state: State) -> Floats:
+    """The log odds that a format with this effect is broken."""
+    sound = normal(residual, state["log_formats"])
+    broken = normal(residual - state["shift"], state["log_broken"])
+    return np.clip(state["logit_share"] + broken - sound, -500.0, 500.0)
+
+
+def of_parameters(state: State) -> Floats:
+    """The log density of the parameters of the formats' effects."""
+    share = state["logit_share"]
+    log_share = -np.logaddexp(0.0, -share)
+    return (
+        -0.5 * (state["level"] / LEVEL_SD) ** 2
+        - 0.5 * ((state["shift"] - SHIFT_MEAN) / SHIFT_SD) ** 2
+        + half_normal(state["log_formats"], SIZE_FORMATS)
+        + half_normal(state["log_broken"], SIZE_BROKEN)
+        + SHARE_A * log_share
+        + SHARE_B * (log_share - share)
+    )
