@@ -22,8 +22,7 @@ WRITTEN = (".json", ".md")
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
-    from lm_eval.lab.compare.pictures import show_scores, write_plots
-    from lm_eval.lab.compare.tables import print_comparison
+    from lm_eval.lab.compare.tables import print_comparison, show_scores, write_plots
     from lm_eval.text.terminal import console, print_written
 
     _check(args)

@@ -9,7 +9,7 @@ from lm_eval.cli.arguments import split_list
 from lm_eval.errors import OutputError, UsageError
 from lm_eval.lab.diff.report import print_diff
 from lm_eval.lab.diff.runs import diff_runs
-from lm_eval.lab.stored.chosen import one_run
+from lm_eval.lab.stored.select import one_run
 from lm_eval.text.encode import to_json
 from lm_eval.text.files import write_whole
 from lm_eval.text.terminal import console, print_written

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval.errors import UsageError, listing
-from lm_eval.lab.power.report import PowerPlan, plan
 from lm_eval.lab.power.rows import Assumptions, Exact, PowerRow, Question
+from lm_eval.lab.power.words import PowerPlan, plan
 from lm_eval.stats.numeric import require
 from lm_eval.stats.power import total_variance, variance_of_difference
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
@@ -89,7 +89,7 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
     if args.runs:
         require("numpy")
         from lm_eval.cli.compare import choice_of
-        from lm_eval.lab.power.runs import pairs_in_runs
+        from lm_eval.lab.power.rows import pairs_in_runs
 
         return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0

@@ -12,13 +12,11 @@ from lm_eval.cli.arguments import split_list
 from lm_eval.errors import OutputError, UsageError
 from lm_eval.formats.compile import add_formats
 from lm_eval.formats.readers import BoundReader
-from lm_eval.lab.reread.corpus_report import print_corpus
-from lm_eval.lab.reread.items import ReadAgain
-from lm_eval.lab.reread.odd_answers import read_corpus
-from lm_eval.lab.reread.reader_spec import given_reader, reader_words
+from lm_eval.lab.reread.items import ReadAgain, given_reader, reader_words
+from lm_eval.lab.reread.odd_answers import print_corpus, read_corpus
 from lm_eval.lab.reread.report import print_reread
 from lm_eval.lab.reread.results import rereadable, rereads
-from lm_eval.lab.stored.chosen import one_run
+from lm_eval.lab.stored.select import one_run
 from lm_eval.text.encode import to_json
 from lm_eval.text.files import replacing
 from lm_eval.text.terminal import console, print_written

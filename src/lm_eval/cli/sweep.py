@@ -11,9 +11,9 @@ from lm_eval.cli.run import check_output, run_of, task_manager
 from lm_eval.errors import UsageError
 from lm_eval.lab.sweep import sweep as sweeping
 from lm_eval.lab.sweep.cells import OpenedModel
-from lm_eval.lab.sweep.plots import check_folder, save_plots, sweep_scores_plot
 from lm_eval.lab.sweep.setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.lab.sweep.sweep import Sweep
+from lm_eval.lab.sweep.tables import check_folder, save_plots, sweep_scores_plot
 from lm_eval.reports.costs import Forecast
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.run.forecast import forecast

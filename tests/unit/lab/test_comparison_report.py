@@ -15,10 +15,9 @@ import pytest
 from comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 from rich.console import Console
 
-from lm_eval.lab.compare.pictures import pictures
-from lm_eval.lab.compare.rankings import ranking_sentences
+from lm_eval.lab.compare.notes import ranking_sentences
 from lm_eval.lab.compare.statistics import compare
-from lm_eval.lab.compare.tables import comparison_markdown, print_comparison
+from lm_eval.lab.compare.tables import comparison_markdown, pictures, print_comparison
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.compare.words import fewest_units, sentences
 from lm_eval.lab.show.phrases import chance, joined, p_words, round_up

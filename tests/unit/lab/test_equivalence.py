@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from lab_bases import BASES, base
 
 from lm_eval.formats.compile import compile_format, get_format
-from lm_eval.lab.grammar.equivalence import CHECKS, failed_check
+from lm_eval.lab.grammar.equivalence import CHECKS, Probe, failed_check, parse
 from lm_eval.lab.grammar.layout import Layout
-from lm_eval.lab.grammar.probe import Probe, parse
 
 MCQA, GENERATE = get_format("mcqa"), get_format("generate")
 

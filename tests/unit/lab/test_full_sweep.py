@@ -9,7 +9,7 @@ from comparison_cases import clear, row
 
 from lm_eval.lab.compare.statistics import Options, compare
 from lm_eval.lab.stored.measurement import Measurement
-from lm_eval.lab.sweep.full import FullSweep, full_sweep, slot_values
+from lm_eval.lab.sweep.sweep import FullSweep, full_sweep, slot_values
 from lm_eval.stats.paired import paired
 
 

@@ -16,8 +16,8 @@ from rich.cells import cell_len
 
 from lm_eval.errors import OutputError, UsageError
 from lm_eval.lab.show.plots import Plot, flips_plot, scores_plot, spread_plot
+from lm_eval.lab.show.plots.scores import ticks
 from lm_eval.lab.show.plots.spread import p_text
-from lm_eval.lab.show.plots.text import ticks
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
 from lm_eval.text.terminal import visible

@@ -9,7 +9,7 @@ import pytest
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.compile import get_format
 from lm_eval.lab.grammar.sample import sample_formats
-from lm_eval.lab.sweep.task import SweptTask, one_warning_for_all
+from lm_eval.lab.sweep.cells import SweptTask, one_warning_for_all
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -50,8 +50,8 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
     """The comparison of every task of the run that was asked under several formats."""
     require(*LAB_PACKAGES)
     from lm_eval.lab.compare.statistics import compare
-    from lm_eval.lab.stored.groups import comparable, groups_in
     from lm_eval.lab.stored.measurement import measurement, with_items
+    from lm_eval.lab.stored.select import comparable, groups_in
 
     results = outcome.as_dict()
     columns = {(one.name, one.filter): one for one in outcome.items.columns()}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compare.notes import SMALL_N, comparison_notes, flip_notes, pair_notes
-from lm_eval.lab.compare.pictures import scores_picture
-from lm_eval.lab.compare.rankings import (
+from lm_eval.lab.compare.notes import (
+    SMALL_N,
+    comparison_notes,
+    flip_notes,
+    pair_notes,
     ranking_notes,
     ranking_sentences,
     ranking_table,
@@ -25,7 +28,7 @@ from lm_eval.lab.compare.values import (
 )
 from lm_eval.lab.compare.words import sentences, title
 from lm_eval.lab.show.phrases import chance, digits, size
-from lm_eval.lab.show.plots import ScoresPlot
+from lm_eval.lab.show.plots import Plot, ScoresPlot, flips_plot, save_all, scores_plot, spread_plot
 from lm_eval.reports.costs import count, duration, tokens
 from lm_eval.reports.table import (
     bounds,
@@ -37,10 +40,12 @@ from lm_eval.reports.table import (
     with_interval,
 )
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.files import unique_name
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 HEADING = "What this says"
 
@@ -243,3 +248,54 @@ def _ranking_section(ranking: Ranking) -> Section:
         [ranking_table(ranking)],
         list(ranking_notes(ranking)),
     )
+
+
+SCORES = "scores with 95 % intervals"
+
+
+def write_plots(report: ComparisonReport, folder: Path) -> list[Path]:
+    """Write every plot as SVG and PNG, and return the paths."""
+    return save_all(pictures(report), folder)
+
+
+def pictures(report: ComparisonReport) -> Iterator[tuple[str, Plot]]:
+    """Each plot with a name for its file: ``demo_mcq_dummy_scores``."""
+    taken: list[str] = []
+    for comparison in report.blocks:
+        start = unique_name(f"{comparison.task}_{comparison.within}", taken)
+        taken.append(start)
+        labels = [row.label for row in comparison.rows]
+        yield f"{start}_scores", scores_picture(comparison, _titled(comparison, SCORES))
+        heading = _titled(comparison, "flips")
+        yield (
+            f"{start}_flips",
+            flips_plot(labels, comparison.flip_counts, title=heading, sides=_sides(comparison)),
+        )
+        if comparison.spread is not None:
+            yield (
+                f"{start}_spread",
+                spread_plot(comparison.spread, labels, title=_titled(comparison, "spread")),
+            )
+
+
+def show_scores(report: ComparisonReport, console: Console) -> None:
+    """Print the plot of each comparison's scores as text."""
+    for comparison in report.blocks:
+        console.print()
+        scores_picture(comparison, _titled(comparison, SCORES)).show(console)
+
+
+def scores_picture(comparison: Comparison, heading: str = "") -> ScoresPlot:
+    """The scores of a comparison with their intervals."""
+    return scores_plot([(row.label, row.score) for row in comparison.rows], title=heading)
+
+
+def _sides(comparison: Comparison) -> tuple[str, str]:
+    """The labels of the rows and of the columns of the flip matrix."""
+    good, bad = ("right", "wrong") if comparison.is_right_or_wrong else ("better", "worse")
+    by = "under this format" if comparison.compares == "formats" else "with this model"
+    return f"{good} {by} …", f"… and {bad} {by.split(maxsplit=1)[0]} this one"
+
+
+def _titled(comparison: Comparison, what: str) -> str:
+    return f"{title(comparison)}: {what}"

@@ -15,7 +15,7 @@ import yaml
 from lm_eval.config.fields import shorten
 from lm_eval.errors import LmEvalError
 from lm_eval.formats.compile import compile_format
-from lm_eval.lab.reread.reader_spec import reader_words
+from lm_eval.lab.reread.items import reader_words
 from lm_eval.lab.show.phrases import counted
 from lm_eval.lab.stored.run import PLAIN, StoredRun
 from lm_eval.text.secrets import redacted

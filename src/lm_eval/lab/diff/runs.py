@@ -13,9 +13,9 @@ from typing import Any
 from lm_eval.errors import ComparisonError, MissingExtraError, listing
 from lm_eval.lab.diff.facts import FactDiff, result_findings, run_findings
 from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, compare_items
-from lm_eval.lab.stored.chosen import check_names, chosen_names, format_name
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredRun
+from lm_eval.lab.stored.select import check_names, chosen_names, format_name
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired

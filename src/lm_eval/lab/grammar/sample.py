@@ -20,8 +20,7 @@ from lm_eval.errors import FormatError, UsageError, did_you_mean, listing
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import AXES, Axis, Variant, axis_of
-from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS, failed_check
-from lm_eval.lab.grammar.probe import Probe
+from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS, Probe, failed_check
 
 DEFAULT_SEED = 1234
 MOST_CHOICES = 9

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from lm_eval.lab.power.rows import DIFFERENCES, Assumptions, PowerRow, Question, items_row
+from lm_eval.lab.power.rows import (
+    DIFFERENCES,
+    Assumptions,
+    PowerRow,
+    Question,
+    items_row,
+    power_rows,
+)
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.power import factor
 
@@ -167,3 +177,31 @@ def _percent(share: float) -> str:
 def _counted(row: PowerRow) -> str:
     repeats = f" with {row.repeats} replies each" if row.repeats and row.repeats > 1 else ""
     return f"{row.items:,} item{'' if row.items == 1 else 's'}{repeats}"
+
+
+@dataclass(frozen=True)
+class PowerPlan:
+    """The rows of a table, and what they say."""
+
+    question: Question
+    assumptions: tuple[Assumptions, ...]
+    rows: tuple[PowerRow, ...]
+    words: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What should be known about the choice of results."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        found = asdict(self)
+        for one in found["assumptions"]:
+            one["limit"] = None if math.isinf(one["limit"]) else one["limit"]
+        return found
+
+
+def plan(
+    assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()
+) -> PowerPlan:
+    """The answers for each of the assumptions; ValueError for what cannot be asked."""
+    rows = [row for one in assumptions for row in power_rows(one, question)]
+    words = power_words(assumptions, rows, question)
+    return PowerPlan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))

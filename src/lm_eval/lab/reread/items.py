@@ -5,13 +5,27 @@ Shared by everything that reads answers again, the runs of other packages includ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import yaml
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import (
+    ConfigError,
+    LmEvalError,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+    listing,
+)
+from lm_eval.formats.compile import compile_format, format_names, get_format
 from lm_eval.formats.items import AnswerKind
-from lm_eval.formats.readers import BoundReader
+from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.lab.stored.run import StoredRun
+from lm_eval.registry import READERS
 from lm_eval.text.encode import AsDict
 
 
@@ -105,3 +119,86 @@ def answered_samples(
             continue
         if filter_name is None or sample.get("filter", "none") == filter_name:
             yield sample
+
+
+_WHOLE_NUMBER_OPTIONS = ("group",)
+
+
+def given_reader(scorers: Sequence[str], like: str | None = None) -> BoundReader:
+    """The reader that ``--scorer`` (several are tried in order) or ``--as`` names."""
+    if bool(scorers) == (like is not None):
+        raise UsageError(
+            "Name one way of reading: --scorer with a reader (`--scorer choice`, `--scorer "
+            "'after_last,phrase=The answer is'`), or --as with a format whose reader is taken "
+            f"(`--as cot`). Readers: {listing(sorted(READERS), 40)}."
+        )
+    if like is not None:
+        return reader_of_format(like)
+    try:
+        return bind_reader([_spec(text) for text in scorers])
+    except (ConfigError, UnknownNameError) as error:
+        raise UsageError(f"--scorer: {error}") from None
+
+
+def reader_of_format(name: str) -> BoundReader:
+    """The reader of a format; a format that reads no text is an error."""
+    reader = get_format(name).scorer
+    if reader is None:
+        known = [one for one in format_names() if get_format(one).scorer is not None]
+        raise UsageError(
+            f"--as: format {name!r} scores choices and reads no text. Formats that read text: "
+            f"{listing(known, 40)}."
+        )
+    return reader
+
+
+def stored_reader(facts: Mapping[str, Any]) -> str:
+    """The reader of a result's format, from what a results file says of the format, in words.
+
+    A format that cannot be made again, or that is not the same now, leaves it at ``as stored``.
+    """
+    try:
+        made = compile_format(yaml.safe_load(str(facts.get("yaml"))), name=str(facts["format"]))
+    except (LmEvalError, yaml.YAMLError, TypeError, ValueError):
+        return "as stored"
+    is_same = str(facts.get("fingerprint")).startswith(made.fingerprint)
+    return reader_words(made.scorer) if is_same and made.scorer is not None else "as stored"
+
+
+def reader_words(reader: BoundReader) -> str:
+    """A reader in one line, as it could be given again."""
+    if reader.alternatives:
+        return ", then ".join(map(reader_words, reader.alternatives))
+    options = ", ".join(f"{key}: {value!r}" for key, value in reader.options)
+    return f"{reader.name} ({options})" if options else reader.name
+
+
+def _spec(text: str) -> Any:
+    """What one ``--scorer`` says, as the data of a format's ``scorer:``."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            problem = str(getattr(error, "problem", None) or error)
+            raise UsageError(
+                f"--scorer: {shorten(text)} is no YAML: {problem}. Write it as in "
+                "`--scorer '{reader: after_last, phrase: \"The answer is\"}'`."
+            ) from None
+    name, _, rest = text.partition(",")
+    return {"reader": name.strip(), **_options(name.strip(), rest)} if rest else name.strip()
+
+
+def _options(name: str, text: str) -> Mapping[str, Any]:
+    """``phrase=The answer is,which=last``: a comma divides only where an option's name follows."""
+    found: dict[str, Any] = {}
+    for piece in re.split(r",(?=\s*\w+=)", text):
+        key, equals, value = piece.partition("=")
+        if not equals:
+            raise UsageError(
+                f"--scorer: {shorten(piece)} behind {name!r} has no '='. Write options as in "
+                "`--scorer 'after_last,phrase=The answer is'`."
+                f"{did_you_mean(piece.strip(), sorted(READERS))}"
+            )
+        is_number = key.strip() in _WHOLE_NUMBER_OPTIONS and value.strip().isdigit()
+        found[key.strip()] = int(value) if is_number else value
+    return found

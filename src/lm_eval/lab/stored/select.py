@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS
-from lm_eval.errors import UsageError, did_you_mean, listing
-from lm_eval.lab.stored.groups import comparable, groups_in, tasks_below
+from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
 from lm_eval.lab.stored.measurement import Measurement, measurement, with_items
-from lm_eval.lab.stored.run import PLAIN, StoredRun
+from lm_eval.lab.stored.run import PLAIN, StoredRun, open_runs
 
 MANY_MODELS = 4
 """Of more models than this, results that occur more than once are counted, not named."""
@@ -223,3 +228,153 @@ def _check(names: Sequence[str], flag: str, known: Iterable[str]) -> None:
                 f"{flag} {name!r} is in none of these runs.{did_you_mean(name, there)} There: "
                 f"{listing(there)}."
             )
+
+
+def one_run(path: str) -> StoredRun:
+    """The run at this place; a folder that holds several is an error that names them."""
+    runs = open_runs([path])
+    if len(runs) > 1:
+        files = [str(run.path) for run in sorted(runs, key=lambda run: run.path.name)]
+        raise ComparisonError(
+            f"{path!r} holds {len(runs)} runs. Give the results file of one of them, the newest last:\n"
+            + "\n".join(f"  {file}" for file in files[-8:])
+        )
+    return runs[0]
+
+
+def format_name(run: StoredRun, name: str) -> str:
+    """The format of a result, ``plain`` where it has none."""
+    return run.format_of(name) or PLAIN
+
+
+def check_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> None:
+    """Refuse names of results, tasks or formats that the run does not have."""
+    tasks = {run.task_of(name) for name in run.names}
+    for wanted in names:
+        if wanted not in run.names and wanted not in tasks:
+            raise ComparisonError(
+                f"{run.path} has no result {wanted!r}.{did_you_mean(wanted, run.names)} Results: "
+                f"{listing(run.names)}."
+            )
+    known = {format_name(run, name) for name in run.names}
+    for wanted in formats:
+        if wanted not in known:
+            raise ComparisonError(
+                f"{run.path} has no result under format {wanted!r}.{did_you_mean(wanted, known)} "
+                f"Formats: {listing(sorted(known))}."
+            )
+
+
+def chosen_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> list[str]:
+    """The results that ``--tasks`` (tasks or ``task@format``) and ``--format`` leave; all without."""
+    check_names(run, names, formats)
+    return [
+        name
+        for name in run.names
+        if (not names or name in names or run.task_of(name) in names)
+        and (not formats or format_name(run, name) in formats)
+    ]
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Iterator[Measurement]:
+    """Each group of a run that has a score, if the measurements include all of its tasks."""
+    by_name = {one.name: one for one in found}
+    for name, scores in results.get("groups", {}).items():
+        leaves = tasks_below(results, name)
+        members = [by_name[leaf] for leaf in leaves if leaf in by_name]
+        tasks = {one.task for one in members}  # a task that is there twice asks its items twice
+        if len(tasks) == len(leaves) > 1 and _is_mean_of_items(scores, members):
+            yield _joined(name, members)
+
+
+def comparable(groups: Sequence[Measurement]) -> list[Measurement]:
+    """Those of groups that were asked under several formats, or of several models."""
+    by_model = Counter((one.task, one.model) for one in groups)
+    by_format = Counter((one.task, one.format) for one in groups)
+    return [
+        one
+        for one in groups
+        if by_model[one.task, one.model] > 1 or by_format[one.task, one.format] > 1
+    ]
+
+
+def tasks_below(results: Mapping[str, Any], group: str) -> list[str]:
+    """The results of tasks in a group, and in the groups in it."""
+    below = results.get("group_subtasks", {})
+    names = [group]
+    for name in names:  # which grows on the way
+        names += [member for member in below.get(name, ()) if member not in names]
+    return [name for name in names if not below.get(name)]
+
+
+def _is_mean_of_items(scores: Mapping[str, Any], members: Sequence[Measurement]) -> bool:
+    """Whether the group's own score in the metric of all its tasks is the mean over their items."""
+    metric = members[0].metric
+    if any(one.metric != metric for one in members):
+        return False
+    total = math.fsum(float(one.scores.sum()) for one in members)
+    mean = total / sum(len(one.items) for one in members)
+    own = [value for key, value in scores.items() if key.partition(",")[0] == metric]
+    return any(isinstance(v, float | int) and math.isclose(v, mean, abs_tol=1e-9) for v in own)
+
+
+def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
+    first = members[0]
+    task, _, format_name = name.partition("@")
+    shots = {one.num_fewshot for one in members}
+    return Measurement(
+        run=first.run,
+        model=first.model,
+        task=task,
+        format=format_name or PLAIN,
+        name=name,
+        metric=first.metric,
+        higher_is_better=first.higher_is_better,
+        items=_chained(members, lambda one: [f"{one.task}/{item}" for item in one.items]),
+        scores=np.concatenate([one.scores for one in members]),
+        is_read=_where_any(members, [one.is_read for one in members], np.bool_),
+        shares_read=_where_any(members, [one.shares_read for one in members], np.float64),
+        clusters=_clusters(members),
+        shots=_chained(members, lambda one: one.shots or [""] * len(one.items)),
+        num_fewshot=shots.pop() if len(shots) == 1 else None,
+        missing=sum(one.missing for one in members),
+        usage=_summed([one.usage or {} for one in members]),
+        members=tuple(one.task for one in members),
+    )
+
+
+def _chained(
+    members: Sequence[Measurement], values: Callable[[Measurement], Sequence[str]]
+) -> tuple[str, ...]:
+    return tuple(value for one in members for value in values(one))
+
+
+def _where_any(
+    members: Sequence[Measurement], known: Sequence[NDArray[Scalar] | None], kind: type[Scalar]
+) -> NDArray[Scalar] | None:
+    """What is known of the answers read, with all of them where a task reads none from text."""
+    if all(values is None for values in known):
+        return None
+    filled: list[NDArray[Scalar]] = [
+        np.ones(len(one.items), dtype=kind) if values is None else values
+        for one, values in zip(members, known, strict=True)
+    ]
+    joined: NDArray[Scalar] = np.concatenate(filled)
+    return joined
+
+
+def _clusters(members: Sequence[Measurement]) -> tuple[str, ...] | None:
+    """Clusters of different tasks are different ones; an item without any is one by itself."""
+    if all(one.clusters is None for one in members):
+        return None
+    return _chained(
+        members, lambda one: [f"{one.task}/{unit}" for unit in one.clusters or one.items]
+    )
+
+
+def _summed(parts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: sum(part.get(name, 0) for part in parts) for name in names}
