@@ -21,8 +21,7 @@ from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.reading import LABELS
 from nugget_eval.scores import confusion
 from nugget_eval.scores.agreement import agreement, rater_agreement
-from nugget_eval.scores.compare import compare_runs
-from nugget_eval.scores.rankings import run_agreement, tau_ap
+from nugget_eval.scores.compare import compare_runs, run_agreement, tau_ap
 from nugget_eval.scores.scores import RunScores, Score, TopicScores, score_run
 
 SEED = 20_261_116

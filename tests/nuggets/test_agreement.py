@@ -35,7 +35,7 @@ from nugget_eval.scores.agreement import (
     rater_agreement,
 )
 from nugget_eval.scores.bootstrap import Resampling
-from nugget_eval.scores.rankings import run_agreement, tau_ap
+from nugget_eval.scores.compare import run_agreement, tau_ap
 from nugget_eval.scores.scores import score_runs
 
 H, J, K = "SSSSPPPNNNNN", "SSPSPNPNNNPN", "SPSSPPNNNNNS"

@@ -12,8 +12,7 @@ from rich.console import Console
 
 from nugget_eval.output import tables
 from nugget_eval.scores.agreement import agreement, rater_agreement
-from nugget_eval.scores.compare import compare_runs, rank_runs
-from nugget_eval.scores.rankings import run_agreement
+from nugget_eval.scores.compare import compare_runs, rank_runs, run_agreement
 from nugget_eval.scores.scores import score_run, score_runs
 
 HOSTILE = "[bold]run[/bold] \x1b[31m\u202eevil\nline | <b>"

@@ -28,8 +28,7 @@ from nugget_eval.output.tables import (
 )
 from nugget_eval.scores.agreement import AlignedLabels, agreement, align_labels, rater_agreement
 from nugget_eval.scores.bootstrap import Resampling
-from nugget_eval.scores.compare import rank_runs
-from nugget_eval.scores.rankings import run_agreement
+from nugget_eval.scores.compare import rank_runs, run_agreement
 from nugget_eval.scores.scores import RunScores, score_runs
 
 

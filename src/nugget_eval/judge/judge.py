@@ -6,11 +6,14 @@ calls of one stage go to the model as one stream; each reply is on disk before t
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.errors import LmEvalWarning, RequestError
@@ -22,9 +25,8 @@ from lm_eval.tasks.prompts import Asked
 from nugget_eval.config import Config
 from nugget_eval.data.items import Item
 from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
-from nugget_eval.judge.snippets import Verdict, check_snippets
 from nugget_eval.judge.voting import median_label
-from nugget_eval.reading import Label, LabelReading, read_reasoning
+from nugget_eval.reading import Label, LabelReading, Reasoned, read_reasoning
 
 REFUSED = (400, 404, 415, 422, 501)
 """Status codes with which a server rejects ``response_format``."""
@@ -337,3 +339,76 @@ class _ReplySink:
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
         call = self._calls[place]
         self.replies[place] = JudgedReply(call, (None,) * len(call.numbers), failed=why)
+
+
+Verdict = Literal["found", "not_found", "none"]
+"""``none``: the reply quotes nothing for this nugget."""
+
+_NO_WORD = re.compile(r"[\W_]+")
+_GAP = re.compile(r"\.\.\.|…|\[\.\.\.\]|\s/\s|[\"”»]\s*(?:[,;]|and|und|y)?\s*[\"“«]|;\s*\n|\n")
+_NOTHING = frozenset(("", "none", "n a", "na", "null", "no snippet", "not found", "nothing"))
+_STEP_DOWN: dict[Label, Label] = {"support": "partial_support", "partial_support": "not_support"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A label after the check of its snippet."""
+
+    label: Label | None
+    verdict: Verdict | None
+    """None where nothing had to be checked."""
+
+
+def check_snippets(
+    labels: Sequence[Label | None], reasoned: Sequence[Reasoned], passage: str, what: str
+) -> list[Checked]:
+    """Each label with the verdict on its snippet; ``what`` becomes of those that fail it.
+
+    A ``not_support`` needs no snippet, and a missing label has none to check. ``what`` is ``off``,
+    ``flag``, ``downgrade`` or ``drop``.
+    """
+    if what == "off":
+        return [Checked(label, None) for label in labels]
+    quoted = _by_number(reasoned, len(labels))
+    found = []
+    for number, label in enumerate(labels, 1):
+        if label is None or label == "not_support":
+            found.append(Checked(label, None))
+            continue
+        verdict = snippet_verdict(quoted.get(number), passage)
+        found.append(Checked(_after(label, verdict, what), verdict))
+    return found
+
+
+def snippet_verdict(snippet: str | None, passage: str) -> Verdict:
+    """Whether each part of a quotation stands in the passage; an ellipsis separates parts."""
+    parts = [_words(part) for part in _GAP.split(snippet or "")]
+    parts = [part for part in parts if part.strip() not in _NOTHING]
+    if not parts:
+        return "none"
+    whole = _passage_words(passage)
+    return "found" if all(part in whole for part in parts) else "not_found"
+
+
+def _after(label: Label, verdict: Verdict, what: str) -> Label | None:
+    if verdict == "found" or what == "flag":
+        return label
+    return _STEP_DOWN[label] if what == "downgrade" else None
+
+
+def _by_number(reasoned: Sequence[Reasoned], count: int) -> dict[int, str | None]:
+    """Nugget number → snippet; without numbers, in order if there is one for each nugget."""
+    if reasoned and all(one.number is None for one in reasoned) and len(reasoned) == count:
+        return {number: one.snippet for number, one in enumerate(reasoned, 1)}
+    return {one.number: one.snippet for one in reasoned if one.number is not None}
+
+
+@lru_cache(maxsize=8)
+def _passage_words(passage: str) -> str:
+    return _words(passage)
+
+
+def _words(text: str) -> str:
+    """The words alone, one space around each, so that only whole words match."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return f" {_NO_WORD.sub(' ', folded).strip()} "

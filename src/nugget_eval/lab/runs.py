@@ -84,7 +84,7 @@ class NuggetRun(StoredRun):
 
     def reread(self, name: str, reader: BoundReader) -> Rereading:
         """The labels of a result, read from the replies with another reader."""
-        from nugget_eval.lab.reread import reread_folder
+        from nugget_eval.lab.nuggets import reread_folder
 
         return reread_folder(self._folder(name), reader)
 

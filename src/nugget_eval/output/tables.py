@@ -13,9 +13,8 @@ from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.terminal import visible
 from nugget_eval.reading import LABELS
 from nugget_eval.scores.agreement import Agreement, RaterAgreement
-from nugget_eval.scores.compare import RunDifference, RunRanking
+from nugget_eval.scores.compare import RunAgreement, RunDifference, RunRanking
 from nugget_eval.scores.measures import MEASURES, known_measure
-from nugget_eval.scores.rankings import RunAgreement
 from nugget_eval.scores.scores import RunScores, TopicScore
 
 NAME_CHARS = 60

@@ -18,12 +18,14 @@ from nugget_eval.prompts.catalogue import (
     register_prompt,
     register_prompt_folder,
 )
-from nugget_eval.prompts.compose import TemplatePrompt, build_template_prompt, compose_prompt
 from nugget_eval.prompts.examples import Example, LeftOut, load_examples, without_leaks
 from nugget_eval.prompts.fence import Data, cut_out, mark_for
 from nugget_eval.prompts.formats import (
     NuggetFormat,
     PromptInfo,
+    TemplatePrompt,
+    build_template_prompt,
+    compose_prompt,
     nugget_format,
     prompt_info,
 )

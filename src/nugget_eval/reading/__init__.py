@@ -7,6 +7,7 @@ answers that differ are refused. Time is linear in the length of the reply.
 
 from __future__ import annotations
 
+from nugget_eval.reading.candidates import FORMAT_TYPES, ErrorType, FormatUsed, LabelReading
 from nugget_eval.reading.reader import (
     parse_labels_multi_format,
     read_labels,
@@ -14,7 +15,6 @@ from nugget_eval.reading.reader import (
 )
 from nugget_eval.reading.reasoning import Reasoned, read_reasoning
 from nugget_eval.reading.registered import nugget_labels
-from nugget_eval.reading.result import FORMAT_TYPES, ErrorType, FormatUsed, LabelReading
 from nugget_eval.reading.spellings import LABELS, Label, label_of
 
 __all__ = [

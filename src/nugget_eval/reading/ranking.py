@@ -9,10 +9,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import cast
 
-from nugget_eval.reading.candidates import Candidate, Span
-from nugget_eval.reading.spellings import LABELS
+from nugget_eval.reading.candidates import (
+    Candidate,
+    ErrorType,
+    FormatUsed,
+    LabelReading,
+    Slot,
+    Span,
+)
+from nugget_eval.reading.spellings import LABELS, Label
 
 _REACH = 200
 _LEAD_END = " \t\r\n`~<>()[]{}*_#\"'“”"
@@ -177,3 +185,185 @@ def _stands_alone(text: str, span: Span) -> bool:
     after = text[span[1] : span[1] + _REACH].partition("\n")[0].strip(" \t\"'`*.,;")
     is_led = not before.strip(_LEAD_END) or before.endswith((":", "=", "→", ">"))
     return is_led and not after.strip(_LEAD_END)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One label or None per nugget, and why labels are missing."""
+
+    labels: tuple[Label | None, ...]
+    error_type: ErrorType | None = None
+    reason: str = ""
+    spans: tuple[Span | None, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return sum(label is not None for label in self.labels)
+
+
+def place(candidate: Candidate, count: int) -> Placed:
+    """The labels of a candidate for ``count`` nuggets."""
+    if not candidate.is_numbered:
+        return _in_order(candidate, count)
+    if any(slot.index is None for slot in candidate.slots):
+        return _none(count, "ambiguous", "some labels have a number and some have none")
+    return _by_number(candidate, count)
+
+
+def _none(count: int, error_type: ErrorType, reason: str) -> Placed:
+    return Placed((None,) * count, error_type, reason)
+
+
+def _in_order(candidate: Candidate, count: int) -> Placed:
+    size = len(candidate.slots)
+    if size < count:
+        return _none(count, "truncation", f"{size} of {count} labels, without numbers")
+    if size > count:
+        return _none(count, "count_mismatch", f"{size} labels for {count} nuggets")
+    labels = tuple(slot.label for slot in candidate.slots)
+    spans = tuple(slot.span for slot in candidate.slots)
+    if None not in labels:
+        return Placed(labels, spans=spans)
+    if candidate.is_cut:
+        return _none(count, "truncation", "the last label is cut off")
+    if candidate.known * 2 <= size:  # nuggets and labels in turn, or something else altogether
+        return _none(count, "unknown_label", f"only {candidate.known} of {size} entries are labels")
+    unknown = ", ".join(str(i) for i, label in enumerate(labels, 1) if label is None)
+    return Placed(labels, "unknown_label", f"no known label for nugget {unknown}", spans)
+
+
+def _by_number(candidate: Candidate, count: int) -> Placed:
+    numbers = [slot.index for slot in candidate.slots if slot.index is not None]
+    first = 0 if set(numbers) == set(range(count)) else 1
+    outside = sorted({n for n in numbers if not first <= n < count + first})
+    if outside:
+        return _none(count, "count_mismatch", f"no nugget has the number {outside[0]}")
+    slots: dict[int, Slot] = {}
+    clashes: set[int] = set()
+    for slot, number in zip(candidate.slots, numbers, strict=True):
+        known = slots.setdefault(number, slot)
+        if known.label != slot.label:
+            clashes.add(number)
+    order = range(first, count + first)
+    kept = [slots.get(n) if n not in clashes else None for n in order]
+    labels = tuple(slot.label if slot else None for slot in kept)
+    spans = tuple(slot.span if slot and slot.label else None for slot in kept)
+    error_type, reason = _missing(candidate, slots, clashes, labels, list(order))
+    return Placed(labels, error_type, reason, spans)
+
+
+def _missing(
+    candidate: Candidate,
+    slots: dict[int, Slot],
+    clashes: set[int],
+    labels: tuple[Label | None, ...],
+    order: list[int],
+) -> tuple[ErrorType | None, str]:
+    if None not in labels:
+        return None, ""
+    if clashes:
+        return "ambiguous", f"two labels for number {min(clashes)}"
+    absent = [n for n in order if n not in slots]
+    if candidate.is_cut or (absent and absent == order[len(order) - len(absent) :]):
+        return "truncation", f"the answer ends before number {absent[0] if absent else order[-1]}"
+    if absent:
+        return "incomplete_index", f"no number {absent[0]}"
+    unknown = min(n for n in order if slots[n].label is None)
+    return "unknown_label", f"no known label for number {unknown}"
+
+
+_CONFORMING = {
+    "markdown": {"markdown", "yaml"},  # a list with dashes is one in both
+    "yaml": {"yaml", "json"},
+    "numbered": {"numbered"},
+    "python_list": {"python_list", "json"},  # double quotes are Python too
+    "csv": {"csv"},
+}
+
+
+def decide(
+    text: str, candidates: Sequence[Candidate], count: int, format_type: str | None
+) -> LabelReading | None:
+    """The reading of the best candidate; None where there is none."""
+    left = usable(candidates)
+    if not left:
+        return None
+    top = max(candidate.rank for candidate in left)
+    best = [candidate for candidate in left if candidate.rank == top]
+    placed = [(candidate, place(candidate, count)) for candidate in best]
+    if top == 3:
+        return _reading(*placed[-1])
+    complete = [(candidate, result) for candidate, result in placed if result.error_type is None]
+    if complete:
+        return _agreed(text, complete, format_type)
+    return _partial(placed, count)
+
+
+Choice = tuple[Candidate, Placed]
+
+
+def _agreed(text: str, complete: Sequence[Choice], format_type: str | None) -> LabelReading:
+    """One of several complete answers; two that differ count only if the last replaces the others."""
+    candidate, result = complete[-1]
+    differing = [other for other, placed in complete if placed.labels != result.labels]
+    if not differing:
+        return _reading(candidate, result)
+    is_asked_for = conforms(candidate.format, format_type) and not any(
+        conforms(other.format, format_type) for other in differing
+    )
+    if is_asked_for or (
+        len(differing) < 20 and all(is_revised(text, other, candidate) for other in differing)
+    ):
+        return _reading(candidate, result)
+    return replace(
+        unread(len(result.labels), candidate.format, "ambiguous", "two answers that differ"),
+        found=candidate.known,
+        rule=candidate.rule,
+        span=candidate.span,
+    )
+
+
+def _partial(placed: Sequence[Choice], count: int) -> LabelReading:
+    """The best of incomplete answers; numbered ones complete each other."""
+    numbered = [candidate for candidate, _ in placed if candidate.is_numbered]
+    if len(numbered) > 1 and len(numbered) == len(placed):
+        first, last = numbered[0], numbered[-1]
+        slots = tuple(slot for candidate in numbered for slot in candidate.slots)
+        merged = replace(last, slots=slots, span=(first.span[0], last.span[1]))
+        return _reading(merged, place(merged, count))
+    candidate, result = max(placed, key=lambda choice: (choice[1].count, choice[0].known))
+    if result.count and any(
+        other.known and other is not candidate and placing.labels != result.labels
+        for other, placing in placed
+    ):
+        result = Placed((None,) * count, "ambiguous", "several incomplete answers")
+    return _reading(candidate, result)
+
+
+def _reading(candidate: Candidate, result: Placed) -> LabelReading:
+    return LabelReading(
+        result.labels,
+        cast(FormatUsed, candidate.format),
+        result.error_type,
+        result.reason,
+        candidate.rule,
+        candidate.span,
+        result.spans,
+        candidate.known,
+        candidate.repairs,
+    )
+
+
+def unread(count: int, format_used: str, error_type: ErrorType, reason: str) -> LabelReading:
+    labels: tuple[Label | None, ...] = (None,) * count
+    return LabelReading(labels, cast(FormatUsed, format_used), error_type, reason)
+
+
+def usable(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return [candidate for candidate in candidates if candidate.excluded is None]
+
+
+def conforms(format_used: str, format_type: str | None) -> bool:
+    if format_type is None or format_type == "adaptive":
+        return False
+    return format_used in _CONFORMING.get(format_type, {format_type})

@@ -10,15 +10,21 @@ from dataclasses import replace
 from lm_eval.formats.readers.reply import is_refusal
 from lm_eval.formats.readers.text import fold
 from lm_eval.formats.readers.thinking import find_thinking
-from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, Span, cut_out
-from nugget_eval.reading.choosing import conforms, decide, unread, usable
+from nugget_eval.reading.candidates import (
+    Candidate,
+    FormatUsed,
+    LabelReading,
+    LabelTuple,
+    LabelWords,
+    Slot,
+    Span,
+    cut_out,
+    make,
+)
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
-from nugget_eval.reading.prose import stated
-from nugget_eval.reading.quick import MENU, quick_labels
-from nugget_eval.reading.ranking import rank
-from nugget_eval.reading.result import LabelReading, LabelTuple
-from nugget_eval.reading.spellings import STEM
+from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
+from nugget_eval.reading.spellings import STEM, Label
 from nugget_eval.reading.structured import bracketed
 
 LONGEST_REPLY = 8_000_000
@@ -249,3 +255,87 @@ def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
             for candidate in reading.candidates
         ),
     )
+
+
+_STATEMENT = re.compile(
+    r"\bnugget[ \t]{0,2}(?:number[ \t]{0,2}|#)?(?P<index>\d{1,4})[\"')*_`]{0,3}[ \t]{0,2}"
+    r"(?:\([^()\n]{0,200}\)[ \t]{0,2})?(?:is|was|as|gets|:|=|→|->|should[ \t]be|would[ \t]be)[ \t]{1,2}"
+    r"(?:(?:labell?ed|marked|rated|judged|classified|assigned)[ \t])?(?:as[ \t])?"
+    r"(?P<label>[\"'*`]{0,3}(?:(?:fully|partially|partly|partial|not|un)[ _-]?){0,2}support(?:ed)?(?!\w)"
+    r"[\"'*`]{0,3})(?P<rest>[^.\n]{0,80})",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"\b(?:if|whether|unless|suppose|when|that)\s{1,3}\Z", re.IGNORECASE)
+_OPEN = re.compile(
+    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly)\b|\?", re.I
+)
+
+
+def stated(text: str, words: LabelWords) -> list[Candidate]:
+    """One candidate of all sentences that give a numbered nugget a label."""
+    slots = list(_slots(text, words))
+    if not slots:
+        return []
+    starts = [slot.span[0] for slot in slots if slot.span]
+    ends = [slot.span[1] for slot in slots if slot.span]
+    candidate = make("prose", "statements", (min(starts), max(ends)), slots)
+    return [candidate] if candidate else []
+
+
+def _slots(text: str, words: LabelWords) -> Iterator[Slot]:
+    for statement in _STATEMENT.finditer(text):
+        if _CONDITION.search(text, max(0, statement.start() - 20), statement.start()):
+            continue
+        is_open = _OPEN.search(statement["rest"]) is not None
+        label = None if is_open else words(statement["label"], strict_slot=False)
+        yield Slot(label, int(statement["index"]), (statement.start(), statement.end("label")))
+
+
+_ONE = r"(?:partial_|not_)?support"
+_QUOTED = rf'"{_ONE}"'
+_SINGLE = rf"'{_ONE}'"
+_ELEMENT = rf"<label>{_ONE}</label>"
+# First character (if there is but one), pattern, format, rule.
+_WHOLE: tuple[tuple[str, re.Pattern[str], FormatUsed, str], ...] = (
+    ("[", re.compile(rf"\[\s*{_QUOTED}(?:\s*,\s*{_QUOTED})*\s*\]"), "json", "array"),
+    ("[", re.compile(rf"\[\s*{_SINGLE}(?:\s*,\s*{_SINGLE})*\s*\]"), "python_list", "array"),
+    ("*", re.compile(rf"\* {_ONE}(?:[ ]*\n\* {_ONE})*"), "markdown", "bullets"),
+    ("-", re.compile(rf"- {_ONE}(?:\n- {_ONE})*"), "yaml", "bullets"),
+    ("<", re.compile(rf"<labels>\s*{_ELEMENT}(?:\s*{_ELEMENT})*\s*</labels>"), "xml", "elements"),
+    ("1", re.compile(rf"1\. {_ONE}(?:\n[0-9]{{1,4}}\. {_ONE})*"), "numbered", "numbered"),
+    ("", re.compile(rf"{_ONE}(?:,[ ]?{_ONE})+"), "csv", "row"),
+    ("", re.compile(rf"{_ONE}(?:\t{_ONE})+"), "tsv", "row"),
+    ("", re.compile(rf"{_ONE}(?:[ ]?\|[ ]?{_ONE})+"), "pipe", "row"),
+)
+_LABEL = re.compile(_ONE)
+MENU = "support|partial_support|not_support"
+
+
+def quick_labels(response: str, count: int, format_type: str | None) -> LabelReading | None:
+    """The reading of a bare, correct and complete answer; None for everything else."""
+    text = response.strip()
+    first = text[0]
+    for start, pattern, name, rule in _WHOLE:
+        if start and start != first:
+            continue
+        if pattern.fullmatch(text):
+            return _reading(response, text, count, name, rule, format_type)
+    return None
+
+
+def _reading(
+    response: str, text: str, count: int, name: FormatUsed, rule: str, format_type: str | None
+) -> LabelReading | None:
+    is_menu = text == MENU and format_type not in (None, "pipe", "adaptive")
+    start = response.find(text[0])
+    spans: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
+    if len(spans) != count or is_menu or (name == "numbered" and not _counts_up(text)):
+        return None
+    labels: tuple[Label, ...] = tuple(response[a:b] for a, b in spans)  # type: ignore[misc]
+    span = (start, start + len(text))
+    return LabelReading(labels, name, None, "", rule, span, tuple(spans), count)
+
+
+def _counts_up(text: str) -> bool:
+    numbers = [int(line.partition(".")[0]) for line in text.split("\n")]
+    return numbers == list(range(1, len(numbers) + 1))

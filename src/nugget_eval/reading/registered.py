@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.readers.reading import Reading, Reason, register_reader
+from nugget_eval.reading.candidates import FORMAT_TYPES, ErrorType
 from nugget_eval.reading.reader import read_labels
-from nugget_eval.reading.result import FORMAT_TYPES, ErrorType
 
 _REASONS: dict[ErrorType, Reason] = {
     "truncation": "truncated",
