@@ -16,7 +16,7 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
 from lm_eval.orders.permutation import parse_permutation
-from lm_eval.reports.prompts import write_out as print_prompts
+from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.run.plan import SEEDS, Outcome, Run, execute, priced
 from lm_eval.run.prepare import RunOptions

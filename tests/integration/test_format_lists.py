@@ -9,8 +9,7 @@ import pytest
 
 from lm_eval.cli import main
 from lm_eval.formats.compile import get_format
-from lm_eval.lab.grammar.format_list import FormatList
-from lm_eval.lab.grammar.sample import sample_formats
+from lm_eval.lab.grammar.sample import FormatList, sample_formats
 
 pytestmark = pytest.mark.usefixtures("own_registries")
 

@@ -18,8 +18,7 @@ import pytest
 from command_line import SOURCE, Outcome, Workplace
 
 from lm_eval.formats.compile import get_format
-from lm_eval.lab.grammar.format_list import FormatList
-from lm_eval.lab.grammar.sample import sample_formats
+from lm_eval.lab.grammar.sample import FormatList, sample_formats
 
 ITEMS = 40
 FORMATS = 12

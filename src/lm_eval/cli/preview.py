@@ -14,12 +14,12 @@ from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.compile import add_formats
-from lm_eval.formats.normalisation import CONTENT_FREE
+from lm_eval.formats.prompt_format import CONTENT_FREE
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
 from lm_eval.models.loading import load_model
 from lm_eval.orders.requests import build_ordered
-from lm_eval.reports.prompts import prompt_lines
+from lm_eval.reports.samples import prompt_lines
 from lm_eval.requests import (
     DocRequests,
     PromptOptions,

@@ -20,7 +20,7 @@ from lm_eval.formats.compile import add_formats
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
-from lm_eval.reports.prompts import write_out
+from lm_eval.reports.samples import write_out
 from lm_eval.reports.table import print_costs, print_results
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.run.plan import Outcome, Run, execute, priced

@@ -22,8 +22,7 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.items import LABEL_STYLES
-from lm_eval.formats.normalisation import NORMALISATIONS
-from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
+from lm_eval.formats.prompt_format import JINJA_FIELDS, NORMALISATIONS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 
 OUTPUT_TYPES = ("multiple_choice", "generate_until")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -277,3 +277,43 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """One way to compare choices: its name, its metric, and how a table says it."""
+
+    name: str
+    metric: str
+    words: str
+
+
+NORMALISATIONS = {
+    one.name: one
+    for one in (
+        Normalisation("none", "acc", "sum"),
+        Normalisation("character", "acc_norm", "per character"),
+        Normalisation("byte", "acc_bytes", "per byte"),
+        Normalisation("token", "acc_tokens", "per token"),
+        Normalisation("pmi", "acc_mutual_info", "mutual information"),
+        Normalisation("calibrated", "acc_calibrated", "calibrated"),
+    )
+}
+_BY_METRIC = {one.metric: one for one in NORMALISATIONS.values()}
+MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
+CALIBRATED = NORMALISATIONS["calibrated"].metric
+CONTENT_FREE = ("N/A", "", "[MASK]")
+"""What stands in place of the question to see what is likely without one: the mean of these."""
+
+
+def normalisation_of(metric: str) -> Normalisation | None:
+    """The normalisation that a metric stands for; None for one that compares nothing."""
+    return _BY_METRIC.get(metric)
+
+
+def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...]:
+    """The metrics with that of the normalisation in front, where it is shown as the score."""
+    if normalization is None:
+        return tuple(metrics)
+    first = NORMALISATIONS[normalization].metric
+    return (first, *(name for name in metrics if name != first))

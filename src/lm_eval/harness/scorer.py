@@ -14,7 +14,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
-from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
+from lm_eval.formats.prompt_format import CALIBRATED, NORMALISATIONS
 from lm_eval.harness.aggregation import mean, perplexity
 from lm_eval.harness.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.harness.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
@@ -27,8 +27,7 @@ from lm_eval.harness.metrics import (
 )
 from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.columns import Clusters, ValueColumn
-from lm_eval.scoring.results import TaskResult
+from lm_eval.scoring.results import Clusters, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -1,5 +1,5 @@
-"""The documented address of ``FormatList``; the home is ``lm_eval.lab.grammar.format_list``."""
+"""The documented address of ``FormatList``; the home is ``lm_eval.lab.grammar.sample``."""
 
-from lm_eval.lab.grammar.format_list import FormatList
+from lm_eval.lab.grammar.sample import FormatList
 
 __all__ = ["FormatList"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller, Streams
-from lm_eval.models.api.estimating import estimated_for_server
+from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.replies import NextTokens
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded

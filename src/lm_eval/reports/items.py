@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lm_eval.scoring.columns import order_of
+from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import doc_hash, text_hash
 
 KEY_DIGITS = 16

@@ -5,10 +5,10 @@ Everything needed to see what happened on a doc: the exact prompt, the answers, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.formats.assemble import Context
+from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.harness.scorer import FilteredDoc
 from lm_eval.orders.scoring import InOrder
@@ -16,9 +16,11 @@ from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.metrics import TextOutcome, is_right
 from lm_eval.scoring.score import ScoredDoc
 from lm_eval.text.encode import doc_hash, prompt_hash, target_hash
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask
+
 
 Show = Callable[[Context], Any]
 """A context as the model saw it: text, or messages where the server renders them."""
@@ -238,3 +240,26 @@ def _shown_answer(outcome: TextOutcome) -> Any:
     if outcome.answers == "order" and value is not None:
         return [outcome.choices[place] for place in value]
     return value
+
+
+RULE = "─" * 78
+
+
+def prompt_lines(context: Context) -> list[str]:
+    """A context for reading: text as it is, chat with a line for each role."""
+    if not isinstance(context, Chat):
+        return [RULE, visible(str(context), keep="\n\t"), RULE]
+    lines = [RULE]
+    for place, message in enumerate(context.messages):
+        is_open = context.continues_assistant and place == len(context.messages) - 1
+        lines.append(f"[{message.role}{', left open' if is_open else ''}]")
+        lines.append(visible(message.content, keep="\n\t"))
+    return [*lines, RULE]
+
+
+def write_out(prepared: Iterable[Any]) -> None:
+    """Print the first prompt of each prepared task."""
+    for one in prepared:
+        doc = one.docs[0]
+        print(f"── {visible(one.task.name)}, doc {doc.doc_id}")
+        print("\n".join(prompt_lines(doc.context)))

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from lm_eval.errors import OutputError
 from lm_eval.reports.results_file import RunInfo, results_dict
-from lm_eval.scoring.columns import order_of
+from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import (
     doc_hash,
     prompt_hash,

@@ -15,8 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import ConfigError
-from lm_eval.scoring.answers import as_number, normal_form, only_number, same_answer
-from lm_eval.scoring.metrics import Metric, TextOutcome, is_right
+from lm_eval.scoring.metrics import (
+    Metric,
+    TextOutcome,
+    as_number,
+    is_right,
+    normal_form,
+    only_number,
+    same_answer,
+)
 from lm_eval.stats.estimates import mean_estimate
 
 _NAME = re.compile(r"(pass|maj)@([1-9]\d*)")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from lm_eval.formats.normalisation import Normalisation, normalisation_of
+from lm_eval.formats.prompt_format import Normalisation, normalisation_of
 from lm_eval.orders.results import ChoiceOrder
 from lm_eval.requests.values import Usage
 from lm_eval.stats.estimates import Estimate
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.task import ConfigurableTask
 
 
 @dataclass
@@ -92,3 +97,103 @@ class GroupResult:
     """Docs of all tasks below it."""
     num_fewshot: int | None = None
     """None where the tasks it names itself differ, or where it names none."""
+
+
+class ValueColumn:
+    """Values of docs, added in any order; ``in_order`` has them in the order of the docs."""
+
+    __slots__ = ("_places", "_values")
+
+    def __init__(self) -> None:
+        self._places = array("L")
+        self._values: Any = array("d")
+
+    def add(self, place: int, value: Any) -> None:
+        """The value of the doc at ``place``."""
+        if type(value) is not float and isinstance(self._values, array):
+            self._values = list(self._values)  # from here on whatever values there are
+        self._places.append(place)
+        self._values.append(value)
+
+    def in_order(self) -> list[Any]:
+        """All values, by the places of their docs."""
+        places, values = self._places, self._values
+        order = order_of(places)
+        return list(values) if isinstance(order, range) else [values[at] for at in order]
+
+    def places(self) -> list[int]:
+        """The places that have a value, in the order of ``in_order``."""
+        return [self._places[at] for at in order_of(self._places)]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def order_of(places: Sequence[int]) -> Sequence[int]:
+    """The index of the smallest of ``places``, then of the next; a range if they are in order.
+
+    Equal ones stay in their order. Those of a run are the numbers of its docs, each once: they are
+    sorted without a Python object for each.
+    """
+    if all(map(int.__le__, places, islice(places, 1, None))):
+        return range(len(places))
+    if min(places) < 0 or max(places) >= 4 * len(places):
+        return sorted(range(len(places)), key=places.__getitem__)
+    index_of = array("q", [-1]) * (max(places) + 1)
+    for index, place in enumerate(places):
+        if index_of[place] >= 0:
+            return sorted(range(len(places)), key=places.__getitem__)
+        index_of[place] = index
+    return array("q", (index for index in index_of if index >= 0))
+
+
+class Clusters:
+    """The clusters of a task's docs, by the docs' places; nothing where the task names none."""
+
+    def __init__(self, task: ConfigurableTask) -> None:
+        self._task = task
+        self._numbers: dict[str, int] = {}
+        self._places = array("L")
+        self._codes = array("L")
+        self._plain: list[str] = []
+
+    def __bool__(self) -> bool:
+        return self._task.config.cluster is not None
+
+    def add(self, place: int, doc_id: int) -> None:
+        """Note the cluster of the doc at ``place``."""
+        name = self._task.cluster_of(doc_id)
+        if name is not None:
+            self._places.append(place)
+            self._codes.append(self._numbers.setdefault(name, len(self._numbers)))
+
+    def estimate(self, values: Sequence[float], places: Sequence[int]) -> Estimate:
+        """The mean of the values of the docs at ``places``, with its interval over clusters."""
+        from lm_eval.stats.clusters import clustered_estimate
+
+        code_at = dict(zip(self._places, self._codes, strict=True))
+        return clustered_estimate(values, [code_at[place] for place in places])
+
+    def left_plain(self, metric: str) -> None:
+        """Note a metric whose interval does not know of clusters."""
+        if self and metric not in self._plain:
+            self._plain.append(metric)
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores should know."""
+        from lm_eval.stats.clusters import FEW_CLUSTERS
+
+        if not self._numbers:
+            return []
+        notes, count = [], len(self._numbers)
+        if count < FEW_CLUSTERS:
+            notes.append(
+                f"docs come in {count} cluster{'s' if count > 1 else ''} (`cluster` of the task): with "
+                f"fewer than {FEW_CLUSTERS}, intervals over clusters tend to be too narrow"
+            )
+        if self._plain:
+            notes.append(
+                f"the interval of {', '.join(self._plain)} takes docs as independent: it is no mean, so "
+                "clusters are not in it"
+            )
+        return notes

@@ -22,14 +22,12 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import shortest_yaml
-from lm_eval.formats.normalisation import leading
-from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.prompt_format import PromptFormat, leading
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
-from lm_eval.scoring.columns import Clusters, ValueColumn
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome, get_metric
 from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
-from lm_eval.scoring.results import ReadingSummary, TaskResult
+from lm_eval.scoring.results import Clusters, ReadingSummary, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 

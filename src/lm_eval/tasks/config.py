@@ -17,8 +17,7 @@ from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
-from lm_eval.formats.normalisation import NORMALISATIONS
-from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.prompt_format import NORMALISATIONS, PromptFormat
 from lm_eval.formats.readers import bind_reader
 from lm_eval.formats.templates import (
     DEFAULT_CHOICES,

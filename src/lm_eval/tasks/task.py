@@ -22,8 +22,7 @@ from lm_eval.errors import (
     did_you_mean,
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
-from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
-from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.prompt_format import CALIBRATED, MUTUAL_INFORMATION, PromptFormat, leading
 from lm_eval.harness.prompts import HarnessPrompts
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from nugget_eval.reading.candidates import FORMAT_TYPES, ErrorType, FormatUsed, LabelReading
 from nugget_eval.reading.reader import (
+    Reasoned,
     parse_labels_multi_format,
     read_labels,
+    read_reasoning,
     strip_thinking_reasoning_blocks,
 )
-from nugget_eval.reading.reasoning import Reasoned, read_reasoning
 from nugget_eval.reading.registered import nugget_labels
 from nugget_eval.reading.spellings import LABELS, Label, label_of
 

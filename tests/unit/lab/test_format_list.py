@@ -22,8 +22,7 @@ from lm_eval.formats.compile import (
     register_format_folder,
 )
 from lm_eval.lab.grammar.axes import AXES
-from lm_eval.lab.grammar.format_list import FormatList
-from lm_eval.lab.grammar.sample import sample_formats
+from lm_eval.lab.grammar.sample import FormatList, sample_formats
 
 pytestmark = pytest.mark.usefixtures("own_registries")
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lm_eval.errors import OutputError, UsageError
-from lm_eval.lab.show.plots import Plot, flips_plot, scores_plot, spread_plot
-from lm_eval.lab.show.plots.scores import ticks
-from lm_eval.lab.show.plots.spread import p_text
+from lm_eval.lab.show.plots import Plot, flips_plot, p_text, spread_plot
+from lm_eval.lab.show.score_plot import scores_plot, ticks
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
 from lm_eval.text.terminal import visible
@@ -152,7 +151,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 def test_without_matplotlib_the_install_line_is_shown():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from lm_eval.lab.show.plots import scores_plot\n"
+        "from lm_eval.lab.show.score_plot import scores_plot\n"
         "from lm_eval.errors import MissingExtraError\n"
         "from lm_eval.stats.estimates import Estimate\n"
         "plot = scores_plot([('a', Estimate(0.5, None, None, None, 1, 'none'))])\n"

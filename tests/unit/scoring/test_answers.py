@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lm_eval.formats.assemble import spoken
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.items import build_item
-from lm_eval.scoring.answers import as_number, normal_form, only_number, same_answer
+from lm_eval.scoring.metrics import as_number, normal_form, only_number, same_answer
 
 SAME = """
 # what is written | gold

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.scoring.columns import ValueColumn, order_of
+from lm_eval.scoring.results import ValueColumn, order_of
 
 NUMBERS = st.one_of(st.integers(0, 30), st.integers(-(2**40), 2**40))
 

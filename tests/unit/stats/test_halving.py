@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats.search import halving
+from lm_eval.lab.sweep.search import halving
 
 
 class Bench:

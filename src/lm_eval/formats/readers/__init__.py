@@ -6,7 +6,6 @@ it to a reply. Readers never guess: what cannot be read says why.
 
 from __future__ import annotations
 
-from lm_eval.formats.readers.bound import BoundReader, bind_reader
 from lm_eval.formats.readers.choice import (
     choice,
     choice_text,
@@ -19,7 +18,7 @@ from lm_eval.formats.readers.free_text import after_last, as_choice, json_field,
 from lm_eval.formats.readers.number import number
 from lm_eval.formats.readers.ranking import ranking
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason, register_reader
-from lm_eval.formats.readers.reply import fitted, read
+from lm_eval.formats.readers.reply import BoundReader, bind_reader, fitted, read
 from lm_eval.formats.readers.thinking import mask_thinking
 
 __all__ = [

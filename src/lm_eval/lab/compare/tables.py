@@ -28,7 +28,8 @@ from lm_eval.lab.compare.values import (
 )
 from lm_eval.lab.compare.words import sentences, title
 from lm_eval.lab.show.phrases import chance, digits, size
-from lm_eval.lab.show.plots import Plot, ScoresPlot, flips_plot, save_all, scores_plot, spread_plot
+from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
+from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.reports.costs import count, duration, tokens
 from lm_eval.reports.table import (
     bounds,

@@ -17,8 +17,7 @@ from pathlib import Path
 from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import AXES
-from lm_eval.lab.grammar.format_list import FormatList
-from lm_eval.lab.grammar.sample import MOST_CHOICES, sample_formats
+from lm_eval.lab.grammar.sample import MOST_CHOICES, FormatList, sample_formats
 from lm_eval.lab.show.phrases import counted
 from lm_eval.lab.stored.run import sweep_path
 from lm_eval.lab.sweep.cells import Asker, OpenedModel, SweptTask

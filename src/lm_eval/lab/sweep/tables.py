@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import MissingExtraError, UsageError
-from lm_eval.lab.show.plots import Plot, ScoresPlot, save_all, scores_plot, spread_plot
+from lm_eval.lab.show.plots import Plot, save_all, spread_plot
+from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.search import Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.words import sentences, title

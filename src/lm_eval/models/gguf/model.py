@@ -18,8 +18,14 @@ from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, pe
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.gguf.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf.generation import Generator, Job, Scorer
-from lm_eval.models.local_options import check_each, file_digest, is_auto, positive, read_seed
-from lm_eval.models.sampling import request_sampler
+from lm_eval.models.sampling import (
+    check_each,
+    file_digest,
+    is_auto,
+    positive,
+    read_seed,
+    request_sampler,
+)
 from lm_eval.models.tree.spans import (
     Span,
     check_continuation,

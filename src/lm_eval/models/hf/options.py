@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from lm_eval.errors import UsageError, did_you_mean, listing
-from lm_eval.models import local_options
+from lm_eval.models import sampling as local_options
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.requests import GenerateRequest

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.local_options import file_digest
+from lm_eval.models.sampling import file_digest
 from lm_eval.text.files import cache_folder
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 
-from lm_eval.lab.show.plots.plot import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
+from lm_eval.lab.show.plots import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.terminal import ELLIPSIS
 
