@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from lm_eval.errors import (
@@ -190,8 +191,12 @@ AGGREGATIONS: Registry[Any] = Registry("aggregation", entry_point_group="lm_eval
 HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
 TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
 RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.runs")
+STAND_INS: Registry[Callable[[], ModuleType]] = Registry("stand-in for a package")
+"""Package → what makes a module in its place, for helpers of tasks where it is not installed."""
 TASK_GROUPS: dict[str, list[str]] = {}
 """Group → names in ``TASKS``, for task classes that are grouped by a decorator."""
+
+STAND_INS.register("datasets", "lm_eval.harness.datasets_shim:stand_in")
 
 MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
 MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
@@ -210,9 +215,9 @@ for _name, _target in {
     "regex_pos": "extraction:POSFilter",
     "remove_whitespace": "extraction:WhitespaceFilter",
     "multi_choice_regex": "extraction:MultiChoiceRegexFilter",
-    "take_first": "selection:TakeFirstFilter",
-    "take_first_k": "selection:TakeKFilter",
-    "majority_vote": "selection:MajorityVoteFilter",
+    "take_first": "transformation:TakeFirstFilter",
+    "take_first_k": "transformation:TakeKFilter",
+    "majority_vote": "transformation:MajorityVoteFilter",
     "lowercase": "transformation:LowercaseFilter",
     "uppercase": "transformation:UppercaseFilter",
     "map": "transformation:MapFilter",

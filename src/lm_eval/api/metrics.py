@@ -2,7 +2,6 @@
 
 from lm_eval.harness.aggregation import (
     acc_all,
-    acc_all_stderr,
     bits_per_byte,
     bleu,
     brier_score,
@@ -24,6 +23,7 @@ from lm_eval.harness.aggregation import (
 from lm_eval.harness.metric_list import exact_match as exact_match_fn
 from lm_eval.harness.metric_list import exact_match as exact_match_hf_evaluate
 from lm_eval.harness.stderr import (
+    acc_all_stderr,
     aggregate_subtask_metrics,
     bootstrap_stderr,
     mean_stderr,

@@ -18,7 +18,7 @@ def ls(args: argparse.Namespace) -> int:
     if args.what == "models":
         _print(("Model", "Where"), _models())
     elif args.what == "formats":
-        from lm_eval.formats.compile import add_formats
+        from lm_eval.formats.list_file import add_formats
 
         add_formats(args.format_path)
         _print(("Format", "Output", "Labels", "Needs choices", "What it does"), _formats())

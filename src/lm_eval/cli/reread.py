@@ -10,7 +10,7 @@ from typing import Any
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.errors import OutputError, UsageError
-from lm_eval.formats.compile import add_formats
+from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.reread.items import ReadAgain, given_reader, reader_words
 from lm_eval.lab.reread.odd_answers import print_corpus, read_corpus

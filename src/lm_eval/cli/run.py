@@ -16,7 +16,7 @@ from lm_eval.cli.arguments import (
     split_list,
 )
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.formats.compile import add_formats
+from lm_eval.formats.list_file import add_formats
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table

@@ -25,7 +25,7 @@ from lm_eval.errors import (
     UsageError,
     listing,
 )
-from lm_eval.formats.compile import add_formats
+from lm_eval.formats.list_file import add_formats
 from lm_eval.requests import PromptOptions
 from lm_eval.run.prepare import RunOptions, load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig

@@ -32,6 +32,7 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
+from lm_eval.registry import STAND_INS
 
 _UNSET = object()
 _LOCK = threading.RLock()
@@ -233,9 +234,7 @@ def _siblings_importable(folder: str) -> Iterator[None]:
 def _stand_in_for_datasets() -> None:
     """Let helpers import ``datasets`` where it is not installed; a small table serves most of them."""
     if "datasets" not in sys.modules and not _is_installed("datasets"):
-        from lm_eval.harness.datasets_shim import stand_in
-
-        sys.modules["datasets"] = stand_in()
+        sys.modules["datasets"] = STAND_INS.get("datasets")()
 
 
 class _SiblingFinder:

@@ -7,7 +7,7 @@ map. Out: frozen formats. Built-ins are YAML files in ``builtin/``; strangers en
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
@@ -48,58 +48,6 @@ def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | st
     compiled = _compile_any(name, value, place)  # first: a bad definition takes no name
     FORMATS.register(name, value, place=place)
     _COMPILED[name] = (value, compiled)
-
-
-def register_format_folder(folder: str | Path) -> list[str]:
-    """Add every ``*.yaml`` file of a folder as a format; the names added, in file order.
-
-    A file may also be a saved list of formats, and then each of them is added.
-    """
-    from lm_eval.config.yaml import load_yaml
-    from lm_eval.formats.list_file import is_format_list
-
-    root = Path(folder)
-    if not root.exists():
-        raise ConfigError(f"--format_path {str(root)!r} does not exist.", path=str(root))
-    files = sorted(root.glob("*.yaml")) if root.is_dir() else [root]
-    if not files:
-        raise ConfigError(f"--format_path {str(root)!r} holds no .yaml file.", path=str(root))
-    names = []
-    for file in files:
-        data = load_yaml(file)
-        if is_format_list(data):
-            names += _register_list(file)
-            continue
-        name = data.get("name", file.stem)
-        if not isinstance(name, str):
-            raise ConfigError(f"{file}: name must be a text, not {shorten(name)}.", path=str(file))
-        register_format(name, file)
-        names.append(name)
-    return names
-
-
-def add_formats(paths: Sequence[str] | None) -> list[str]:
-    """Make the formats of each ``--format_path`` known; their names."""
-    return [name for path in paths or () for name in register_format_folder(path)]
-
-
-def _register_list(file: Path) -> list[str]:
-    """Add the formats of a saved list; one that is known already under its name is left as it is."""
-    from lm_eval.formats.list_file import read_format_list
-
-    saved = read_format_list(file)
-    if any(entry.options for entry in saved.entries):
-        raise ConfigError(
-            f"--format_path {str(file)!r}: this list varies the few-shot examples, which are no part "
-            "of a format. Run it with `lm-eval sweep --formats`.",
-            path=str(file),
-        )
-    formats = [entry.format for entry in saved.entries]
-    for fmt in formats:
-        is_known = fmt.name in format_names() and get_format(fmt.name) == fmt
-        if not is_known:
-            FORMATS.register(fmt.name, fmt, place=str(file))
-    return [fmt.name for fmt in formats]
 
 
 def compile_format(
@@ -303,13 +251,11 @@ def _difference(fmt: PromptFormat, base: PromptFormat | None) -> dict[str, Any]:
 
 
 __all__ = [
-    "add_formats",
     "compile_format",
     "compile_formats",
     "find_format",
     "format_names",
     "get_format",
     "register_format",
-    "register_format_folder",
     "shortest_yaml",
 ]

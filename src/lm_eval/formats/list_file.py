@@ -1,4 +1,4 @@
-"""A file that holds many formats: a base, and for each format the fields in which it differs.
+"""Files of formats: the folders of ``--format_path``, and lists of many formats that share a base.
 
 In: a YAML file with ``base`` and ``formats``. Out: a ``FormatListFile`` of compiled formats, each
 checked against the fingerprint it was saved with, or one error that names the file and the line.
@@ -6,16 +6,22 @@ checked against the fingerprint it was saved with, or one error that names the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import key_line, load_yaml
-from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
-from lm_eval.formats.compile import compile_format
+from lm_eval.errors import (
+    ConfigError,
+    LmEvalError,
+    did_you_mean,
+    listing,
+)
+from lm_eval.formats.compile import compile_format, format_names, get_format, register_format
 from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.registry import FORMATS
 
 LIST_VERSION = 1
 _KEYS = (*("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "formats"),)
@@ -179,3 +185,50 @@ class _Reading:
         line = line or (key_line(self.path, at) if at else None)
         where = f"{self.path}, line {line}:" if line else self.path if not at else f"{self.path}:"
         return ConfigError(f"{where} {said}", path=self.path, line=line)
+
+
+def register_format_folder(folder: str | Path) -> list[str]:
+    """Add every ``*.yaml`` file of a folder as a format; the names added, in file order.
+
+    A file may also be a saved list of formats, and then each of them is added.
+    """
+    root = Path(folder)
+    if not root.exists():
+        raise ConfigError(f"--format_path {str(root)!r} does not exist.", path=str(root))
+    files = sorted(root.glob("*.yaml")) if root.is_dir() else [root]
+    if not files:
+        raise ConfigError(f"--format_path {str(root)!r} holds no .yaml file.", path=str(root))
+    names = []
+    for file in files:
+        data = load_yaml(file)
+        if is_format_list(data):
+            names += _register_list(file)
+            continue
+        name = data.get("name", file.stem)
+        if not isinstance(name, str):
+            raise ConfigError(f"{file}: name must be a text, not {shorten(name)}.", path=str(file))
+        register_format(name, file)
+        names.append(name)
+    return names
+
+
+def add_formats(paths: Sequence[str] | None) -> list[str]:
+    """Make the formats of each ``--format_path`` known; their names."""
+    return [name for path in paths or () for name in register_format_folder(path)]
+
+
+def _register_list(file: Path) -> list[str]:
+    """Add the formats of a saved list; one that is known already under its name is left as it is."""
+    saved = read_format_list(file)
+    if any(entry.options for entry in saved.entries):
+        raise ConfigError(
+            f"--format_path {str(file)!r}: this list varies the few-shot examples, which are no part "
+            "of a format. Run it with `lm-eval sweep --formats`.",
+            path=str(file),
+        )
+    formats = [entry.format for entry in saved.entries]
+    for fmt in formats:
+        is_known = fmt.name in format_names() and get_format(fmt.name) == fmt
+        if not is_known:
+            FORMATS.register(fmt.name, fmt, place=str(file))
+    return [fmt.name for fmt in formats]

@@ -214,17 +214,11 @@ def acc_all(items: Pairs) -> float:
 
     A question is ``doc["idx"]["paragraph"]`` with ``doc["idx"]["question"]``.
     """
-    return mean(_all_right(items, lambda idx: (idx["paragraph"], idx["question"])))
+    return mean(all_right(items, lambda idx: (idx["paragraph"], idx["question"])))
 
 
-def acc_all_stderr(items: Pairs) -> float:
-    """As in the harness: here a question is its number, whatever the paragraph."""
-    from lm_eval.harness.stderr import mean_stderr
-
-    return mean_stderr(_all_right(items, lambda idx: idx["question"]))
-
-
-def _all_right(items: Pairs, question: Callable[[Any], Any]) -> list[int]:
+def all_right(items: Pairs, question: Callable[[Any], Any]) -> list[int]:
+    """1 for each question whose predictions are all right, else 0."""
     right: dict[Any, bool] = {}
     for predicted, doc in items:
         key = question(doc["idx"])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, DataError, UsageError, listing
-from lm_eval.orders.permutation import Permutation
 
 if TYPE_CHECKING:
+    from lm_eval.orders.permutation import Permutation
     from lm_eval.tasks.task import ConfigurableTask
 
 

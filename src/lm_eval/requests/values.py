@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 from lm_eval.errors import RequestError
 from lm_eval.formats.assemble import Context, Prompt
-from lm_eval.orders.permutation import Order
 
 if TYPE_CHECKING:
+    from lm_eval.orders.permutation import Order
     from lm_eval.tasks.prompts import Asked
 
 

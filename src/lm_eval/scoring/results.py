@@ -10,11 +10,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.prompt_format import Normalisation, normalisation_of
-from lm_eval.orders.results import ChoiceOrder
 from lm_eval.requests.values import Usage
 from lm_eval.stats.estimates import Estimate
 
 if TYPE_CHECKING:
+    from lm_eval.orders.results import ChoiceOrder
     from lm_eval.tasks.task import ConfigurableTask
 
 

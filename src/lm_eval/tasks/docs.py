@@ -23,7 +23,6 @@ from lm_eval.errors import (
     MissingExtraError,
     place,
 )
-from lm_eval.harness.prompts import media_of
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
 from lm_eval.tasks.methods import HarnessMethods
@@ -179,7 +178,7 @@ class TaskDocs(HarnessMethods):
             spec = getattr(self.config, key)
             if spec is not None:
                 with self._located(doc_id):
-                    found[name] = media_of(doc, spec, key)
+                    found[name] = self._media_of(doc, spec, key)
         return found
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:

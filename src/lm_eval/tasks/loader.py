@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import logging
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
@@ -235,12 +236,11 @@ def set_verbosity(level: str) -> None:
 
 
 def _make_importable(roots: Iterable[Path]) -> None:
-    import lm_eval.tasks
-
+    package = sys.modules["lm_eval.tasks"]
     for root in roots:
         folder = str(root.resolve())
-        if root.is_dir() and folder not in lm_eval.tasks.__path__:
-            lm_eval.tasks.__path__.append(folder)
+        if root.is_dir() and folder not in package.__path__:
+            package.__path__.append(folder)
 
 
 def build(

@@ -1,7 +1,8 @@
 """The methods that tasks written as Python classes override, under the names the harness gave them.
 
 A class in a helper module subclasses ``ConfigurableTask`` and replaces some of these. What it replaces
-is used; everything else comes from its YAML, as for any task.
+is used; everything else comes from its YAML, as for any task. This is the one door from tasks to the
+harness's rules in ``lm_eval.harness``: its imports are late, because those rules build on tasks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from lm_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from lm_eval.harness.scorer import HarnessScorer
+    from lm_eval.tasks.prompts import Prompts, RawFields
     from lm_eval.tasks.task import ConfigurableTask
 
 Doc = Mapping[str, Any]
@@ -70,6 +72,25 @@ class HarnessMethods:
 
     def doc_to_choice(self, doc: Doc) -> Any:
         return self._task.prompts.scored(doc)
+
+    def _harness_prompts(self, raw: RawFields, gen_prefix: Any) -> Prompts:
+        """How docs become turns of a prompt where no format says it."""
+        from lm_eval.harness.prompts import HarnessPrompts
+
+        task = self._task
+        return HarnessPrompts(
+            raw,
+            output_type=task.output_type,
+            columns=frozenset(task.eval_docs[0]),
+            gen_prefix=gen_prefix,
+            parity=task.parity,
+        )
+
+    def _media_of(self, doc: Doc, spec: Any, key: str) -> Any:
+        """A doc's images or audio; ``key`` is the task's key that holds ``spec``."""
+        from lm_eval.harness.prompts import media_of
+
+        return media_of(doc, spec, key)
 
     # Requests and scores
 

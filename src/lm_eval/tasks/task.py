@@ -23,7 +23,6 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import CALIBRATED, MUTUAL_INFORMATION, PromptFormat, leading
-from lm_eval.harness.prompts import HarnessPrompts
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs
 from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
@@ -309,13 +308,7 @@ class ConfigurableTask(TaskDocs):
                 return FormatPrompts(config.prompt_format, raw)
             if config.template_config is not None and raw == config.raw:
                 raw = RawFields(config.doc_to_text, config.doc_to_choice, raw.target)
-            return HarnessPrompts(
-                self._own_fields(raw),
-                output_type=self.output_type,
-                columns=frozenset(self.eval_docs[0]),
-                gen_prefix=gen_prefix,
-                parity=self.parity,
-            )
+            return self._harness_prompts(self._own_fields(raw), gen_prefix)
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(

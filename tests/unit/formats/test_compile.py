@@ -19,9 +19,9 @@ from lm_eval.formats.compile import (
     compile_formats,
     find_format,
     format_names,
-    register_format_folder,
     shortest_yaml,
 )
+from lm_eval.formats.list_file import register_format_folder
 
 DOCS = [
     {"question": "2 + 2?", "choices": ["3", "4", "5"], "answer": 1},

@@ -353,7 +353,16 @@ def test_readers_of_other_packages_are_asked_first_about_what_they_may_have_writ
 
 @pytest.mark.parametrize(
     ("beside", "imported"),
-    [(None, []), ("notes.txt", ["nugget_eval", "nugget_eval.files", "nugget_eval.lab_runs"])],
+    [
+        (None, []),
+        (
+            "notes.txt",
+            [
+                *("nugget_eval", "nugget_eval.files", "nugget_eval.lab", "nugget_eval.lab.runs"),
+                "nugget_eval.lab_runs",
+            ],
+        ),
+    ],
 )
 def test_comparing_plain_runs_imports_nothing_of_the_judge(
     tmp_path: Path, beside: str | None, imported: list[str]

@@ -142,7 +142,7 @@ def test_an_ascii_stream_does_not_fail(monkeypatch):
 
 def test_importing_the_reports_does_not_import_rich():
     code = (
-        "import sys; import lm_eval.reports.table, lm_eval.reports.files, lm_eval.reports.progress;"
+        "import sys; import lm_eval.reports.table, lm_eval.reports.writer, lm_eval.text.progress;"
         "sys.exit('rich' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
