@@ -1,98 +1,116 @@
-"""The whole pipeline on one page: tasks → requests → answers → scores.
+"""A run on one page: names → tasks → requests → answers → scores → results.
 
+Read it from top to bottom. Each call is one step, and its home is the package it is imported from.
 Everything that can be wrong with tasks, formats and docs is found before the model is asked anything.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from lm_eval.answers.ask import AnswerCache, ask_all
-from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
-from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
-from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
-from lm_eval.reports.samples import Show
+from lm_eval.models.loading import opened_model, plain_arguments
+from lm_eval.reports.items import RunItems
 from lm_eval.run.borders import warn_of_borders
-from lm_eval.run.prepare import (
-    Prepared,
-    RunOptions,
-    check_capable,
-    metric_names,
-    prepare,
-    prepare_all,
+from lm_eval.run.files import (
+    opened_writer,
+    run_info,
+    run_store,
+    sample_sink,
+    warn_of_model,
+    write_results,
 )
-from lm_eval.run.scorers import SampleSink, task_scorer
-from lm_eval.scoring.results import GroupResult, TaskResult
-from lm_eval.stats.estimates import Estimate, pooled_estimate
+from lm_eval.run.groups import check_groups, group_results
+from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, backend_arguments, seed_all
+from lm_eval.run.prepare import adapt, metric_names, prepare, prepare_all
+from lm_eval.run.scorers import SampleSink, shown_by, task_scorer
+from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
+from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.secrets import hiding, is_secret_name, secrets_in
 
 __all__ = [
     "Prepared",
     "RunOptions",
     "adapt",
     "check_groups",
+    "execute",
     "group_results",
+    "load_tasks",
     "metric_names",
     "prepare",
     "prepare_all",
     "run_all",
     "run_tasks",
+    "task_manager",
 ]
 
 
-COMPANIONS = {"acc": (DEBIASED.name, OVER_ORDERS.name)}
-"""A metric that a group aggregates → those reported beside it where docs have several orders."""
+def task_manager(
+    model_args: Mapping[str, Any],
+    *,
+    parity: bool = False,
+    include_path: IncludePath = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> TaskManager:
+    """What loads the tasks of a run: they learn the model's arguments, without secrets."""
+    known = {name: value for name, value in model_args.items() if not is_secret_name(name)}
+    return TaskManager(
+        include_path, parity=parity, metadata={**plain_arguments(known), **(metadata or {})}
+    )
 
 
-def __getattr__(name: str) -> Any:
-    """``simple_evaluate`` and ``evaluate`` under the address that scripts import them from."""
-    if name in ("simple_evaluate", "evaluate"):
-        from lm_eval import simple
+def load_tasks(
+    names: Sequence[Selector], manager: TaskManager
+) -> tuple[list[ConfigurableTask], list[Group]]:
+    """Names → tasks and groups: their files are found and read, and each task gets its format."""
+    loaded = manager.load(names)
+    return list(loaded["tasks"].values()), list(loaded["groups"].values())
 
-        return getattr(simple, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def run_tasks(
+def execute(
+    run: Run,
     tasks: Sequence[ConfigurableTask],
-    model: LM,
-    options: RunOptions,
+    groups: Sequence[Group] = (),
     *,
     on_sample: SampleSink | None = None,
-) -> list[TaskResult]:
-    """Scores of every task, in order. ``on_sample`` gets each doc's sample as it is scored."""
-    prepared, options = adapt(prepare_all(tasks, options), model, options)
-    return run_all(prepared, model, options, on_sample=on_sample)
+    on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
+    opened: Callable[[], LM] | None = None,
+) -> Outcome:
+    """Tasks → results: what was scored, and where its files are.
 
-
-def adapt(
-    prepared: Sequence[Prepared], model: LM, options: RunOptions
-) -> tuple[list[Prepared], RunOptions]:
-    """Requests and options as this model can take them; a task it cannot answer is an error."""
-    able = model.capabilities
-    prompt = options.prompt
-    if able.chat_only and not prompt.as_chat:
-        warnings.warn(
-            f"Model backend {type(model).__name__} takes chats only, so every prompt is sent as one, as "
-            "with --apply_chat_template.",
-            LmEvalWarning,
-            stacklevel=2,
-        )
-        prompt = replace(prompt, as_chat=True)
-    adapted = options if prompt is options.prompt else replace(options, prompt=prompt)
-    for one in prepared:
-        check_capable(one.task, model, adapted)
-    if adapted is not options:
-        prepared = prepare_all([one.task for one in prepared], adapted)
-    if not prompt.as_chat or able.prefill:
-        return list(prepared), adapted
-    without = replace(adapted, prompt=replace(prompt, can_prefill=False))
-    return [one.without_prefill() for one in prepared], without
+    ``on_sample`` gets each sample as it is scored, ``on_prepared`` the requests before they are sent.
+    ``opened`` gives the run's model, which then stays open, where several runs share one.
+    """
+    started = time.time()
+    groups = [] if run.options.predict_only else groups
+    model_args = backend_arguments(run)
+    seed_all(run.seeds)
+    with hiding(secrets_in(model_args)), ExitStack() as stack:
+        prepared = prepare_all(tasks, run.options)  # tasks → requests
+        check_groups(groups)
+        writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
+        with opened_model(opened() if opened else run.model, model_args) as model:
+            prepared, options = adapt(prepared, model, run.options)
+            if on_prepared is not None:
+                on_prepared(prepared)
+            store = stack.enter_context(
+                run_store(run, prepared, options, model, model_args, writer)
+            )
+            items = RunItems()
+            sink = sample_sink(tasks, items, writer, on_sample)
+            results = run_all(prepared, model, options, on_sample=sink, kept=store.kept)
+            info = run_info(run, options, model_args, model, started)
+            warn_of_model(run, model)
+        outcome = Outcome(results, group_results(groups, results), info, items=items)
+        write_results(outcome, store, writer)
+        return outcome
 
 
 def run_all(
@@ -103,14 +121,14 @@ def run_all(
     on_sample: SampleSink | None = None,
     kept: AnswerCache | None = None,
 ) -> list[TaskResult]:
-    """Ask the model about all tasks, and score them. A harness task has a result for each filter.
+    """Requests → answers → scores. A task of the harness has a result for each of its filters.
 
     ``on_sample`` gets the samples in the order in which docs are complete; ``kept`` is where answers
-    are looked for before they are asked for, and stay.
+    are looked up before the model is asked, and stored.
     """
     warn_of_borders(prepared, model)
     show = shown_by(model)
-    scorers = [task_scorer(one, options, show, on_sample) for one in prepared]
+    scorers = [task_scorer(task, options, show, on_sample) for task in prepared]
     usage = ask_all(
         prepared,
         scorers,
@@ -120,104 +138,31 @@ def run_all(
         shows_progress=options.shows_progress,
     )
     return [
-        replace(result, usage=usage[one.task.name])
-        for one, scorer in zip(prepared, scorers, strict=True)
+        replace(result, usage=usage[task.task.name])
+        for task, scorer in zip(prepared, scorers, strict=True)
         for result in scorer.results()
     ]
 
 
-def shown_by(model: LM) -> Show:
-    """How a context looks to the model: text, or messages where the server renders them."""
+def run_tasks(
+    tasks: Sequence[ConfigurableTask],
+    model: LM,
+    options: RunOptions,
+    *,
+    on_sample: SampleSink | None = None,
+) -> list[TaskResult]:
+    """The results of loaded tasks, in order, with a model at hand and no files.
 
-    def show(context: Context) -> Any:
-        if isinstance(context, Chat) and not model.capabilities.chat_template:
-            return context.as_dicts()
-        return model.render(context)
-
-    return show
-
-
-def check_groups(groups: Sequence[Group]) -> None:
-    """Refuse a group that wants the mean of a metric that none of its tasks has.
-
-    Of ``group@*``, it is enough that they have it under one of the formats.
+    ``on_sample`` gets each doc's sample as it is scored.
     """
-    for group in groups:
-        same = [other for other in groups if other.config is group.config]
-        known = [metric_names(task) for other in same for task in other.tasks()]
-        if None in known:
-            continue
-        having = sorted({name for names in known for name in names or ()})
-        for score in group.config.aggregate_metric_list:
-            if score.metric not in having:
-                raise ConfigError(
-                    f"Group {group.name!r} aggregates {score.metric!r}, but none of its tasks has "
-                    f"that metric.{did_you_mean(score.metric, having)} They have: {listing(having)}."
-                )
+    prepared, options = adapt(prepare_all(tasks, options), model, options)
+    return run_all(prepared, model, options, on_sample=on_sample)
 
 
-def group_results(groups: Sequence[Group], results: Sequence[TaskResult]) -> list[GroupResult]:
-    """The scores of groups, from the scores of the tasks below them: one for each filter."""
-    return [found for group in groups for found in _group_results(group, results)]
+def __getattr__(name: str) -> Any:
+    """``simple_evaluate`` and ``evaluate`` under the address that scripts import them from."""
+    if name in ("simple_evaluate", "evaluate"):
+        from lm_eval import simple
 
-
-def _group_results(group: Group, results: Sequence[TaskResult]) -> list[GroupResult]:
-    names = {task.name for task in group.tasks()}
-    below = [result for result in results if result.name in names]
-    filters = dict.fromkeys(result.filter for result in below) or {"none": None}
-    found = [_group_result(group, below, filter_name) for filter_name in filters]
-    return [one for one in found if one.metrics] or found[:1]
-
-
-def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -> GroupResult:
-    members = [member.name for member in group.members]
-    direct = [result for result in below if result.name in members]
-    shots = {result.num_fewshot for result in direct}
-    scores = _group_scores(group, below, filter_name)
-    return GroupResult(
-        name=group.name,
-        alias=group.alias,
-        members=members,
-        primary=next(iter(scores), None),
-        metrics=scores,
-        higher_is_better=_common_directions(direct),
-        version=(group.config.metadata or {}).get("version"),
-        filter=filter_name,
-        num_docs=sum({result.name: result.num_docs for result in below}.values()),
-        num_fewshot=shots.pop() if len(shots) == 1 else None,
-    )
-
-
-def _group_scores(
-    group: Group, below: Sequence[TaskResult], filter_name: str
-) -> dict[str, Estimate]:
-    scores = {}
-    for score in group.config.aggregate_metric_list:
-        wanted = score.filter_list
-        wanted = [wanted] if isinstance(wanted, str) else wanted
-        if wanted is not None and filter_name not in wanted:
-            continue
-        for metric in (score.metric, *COMPANIONS.get(score.metric, ())):
-            having = [r for r in below if r.filter == filter_name and metric in r.metrics]
-            if having:
-                scores[metric] = pooled_estimate(
-                    [_weighed(result, metric) for result in having],
-                    weight_by_size=bool(score.weight_by_size),
-                )
-    return scores
-
-
-def _weighed(result: TaskResult, metric: str) -> Estimate:
-    """A task's score as its group counts it: the harness weighs all metrics of a task alike."""
-    estimate = result.metrics[metric]
-    return replace(estimate, n=result.num_docs) if result.format is None else estimate
-
-
-def _common_directions(results: Sequence[TaskResult]) -> dict[str, bool | None]:
-    """Metric → whether higher is better; None where tasks disagree."""
-    directions: dict[str, bool | None] = {}
-    for result in results:
-        for metric, higher in result.higher_is_better.items():
-            agreed = directions.setdefault(metric, higher)
-            directions[metric] = agreed if agreed == higher else None
-    return directions
+        return getattr(simple, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,22 +10,20 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lm_eval import evaluator
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
-from lm_eval.models.loading import plain_arguments
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.run.plan import SEEDS, Outcome, Run, execute, priced
-from lm_eval.run.prepare import RunOptions
+from lm_eval.run.plan import SEEDS, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import task_hash
-from lm_eval.text.secrets import is_secret_name
 
 REFUSED = {
     "cache_requests": "requests are built anew each time, as that takes less than reading them",
@@ -134,15 +132,15 @@ def simple_evaluate(
     run = priced(run, prices)
     manager = task_manager
     if manager is None:
-        known = plain_arguments({k: v for k, v in arguments.items() if not is_secret_name(k)})
-        manager = TaskManager(metadata={**known, **(metadata or {})}, parity=parity)
+        manager = evaluator.task_manager(arguments, parity=parity, metadata=metadata)
     elif metadata or (parity and not manager.parity):
         raise UsageError(
             "metadata and parity=True belong to the TaskManager where one is given: "
             "TaskManager(metadata=…, parity=True)."
         )
-    loaded = manager.load(tasks)
-    return _results(run, loaded, write_out=write_out, log_samples=log_samples or predict_only)
+    loaded, groups = evaluator.load_tasks(tasks, manager)
+    keeps_samples = log_samples or predict_only
+    return _results(run, loaded, groups, write_out=write_out, log_samples=keeps_samples)
 
 
 def evaluate(
@@ -171,7 +169,8 @@ def evaluate(
         set_verbosity(verbosity)
     model = _checked_model(lm, {})
     loaded = gathered(_flat(task_dict))
-    if not loaded["tasks"]:
+    tasks, groups = list(loaded["tasks"].values()), list(loaded["groups"].values())
+    if not tasks:
         raise UsageError("No tasks: task_dict is empty.")
     run = Run(
         model=model,
@@ -188,14 +187,19 @@ def evaluate(
             runs_unsafe_code=confirm_run_unsafe_code,
         ),
         seeds={**SEEDS, "fewshot_seed": None},
-        parity=any(task.parity for task in loaded["tasks"].values()),
+        parity=any(task.parity for task in tasks),
     )
-    results = _results(run, loaded, write_out=write_out, log_samples=log_samples)
+    results = _results(run, tasks, groups, write_out=write_out, log_samples=log_samples)
     return {key: results[key] for key in ABOUT_TASKS if key in results}
 
 
 def _results(
-    run: Run, loaded: Mapping[str, Any], *, write_out: bool, log_samples: bool
+    run: Run,
+    tasks: Sequence[ConfigurableTask],
+    groups: Sequence[Group],
+    *,
+    write_out: bool,
+    log_samples: bool,
 ) -> dict[str, Any]:
     if run.options.limit is not None and run.options.samples is not None:
         raise UsageError("limit and samples both choose docs. Give one of them.")
@@ -206,10 +210,10 @@ def _results(
     def keep(name: str, sample: dict[str, Any]) -> None:
         kept.setdefault(name, []).append(sample)
 
-    outcome: Outcome = execute(
+    outcome = evaluator.execute(
         run,
-        list(loaded["tasks"].values()),
-        list(loaded["groups"].values()),
+        tasks,
+        groups,
         on_sample=keep if log_samples else None,
         on_prepared=print_prompts if write_out else None,
     )

@@ -175,7 +175,8 @@ def test_the_same_command_goes_on_after_an_error(place: Workplace) -> None:
 
 
 def test_costs_of_the_dead_run_count(place: Workplace) -> None:
-    from lm_eval.run.plan import Run, execute
+    from lm_eval.evaluator import execute
+    from lm_eval.run.plan import Run
     from lm_eval.tasks.loader import TaskManager
 
     def usage(fails: str) -> Any:

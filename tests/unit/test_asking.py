@@ -18,7 +18,7 @@ from lm_eval.evaluator import RunOptions, prepare, run_all
 from lm_eval.harness.instances import Instance
 from lm_eval.models.dummy import DummyLM
 from lm_eval.requests import Answer, PromptOptions, Request
-from lm_eval.run.prepare import Prepared
+from lm_eval.run.plan import Prepared
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.task import ConfigurableTask
 

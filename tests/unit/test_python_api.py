@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval import simple
+from lm_eval import evaluator
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM, StreamingLM, TemplateLM
 from lm_eval.api.registry import (
@@ -364,7 +364,7 @@ def test_python_the_command_line_and_an_option_file_ask_for_the_same_run(
         runs.append(run)
         return Outcome([], [], RunInfo(model="dummy"))
 
-    monkeypatch.setattr(simple, "execute", remember)
+    monkeypatch.setattr(evaluator, "execute", remember)
     simple_evaluate("dummy", tasks=[sums()], **keywords)
     runs.append(run_of(parse(["run", "--model", "dummy", *flags])))
     pairs = [flag.removeprefix("--").partition("=") for flag in flags]

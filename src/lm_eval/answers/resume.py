@@ -11,18 +11,17 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from lm_eval.answers.ask import AnswerCache
-from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
+from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys
 from lm_eval.answers.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
-from lm_eval.run.prepare import Prepared, RunOptions
 from lm_eval.text.files import cache_folder
 from lm_eval.text.secrets import redacted
 
@@ -46,33 +45,6 @@ def model_identity(
         "backend": backend,
         **{k: v for k, v in redacted(model_args).items() if k not in SPEED_ONLY_ARGUMENTS},
     }
-
-
-def run_key(
-    identity: Mapping[str, Any],
-    prepared: Sequence[Prepared],
-    options: RunOptions,
-    **more: Any,
-) -> str:
-    """What the answers and files of a run follow from, as hex digits."""
-    tasks = [
-        (
-            *(one.task.name, one.task.fingerprint, one.num_fewshot, one.doc_ids, one.counts),
-            one.task.format.fingerprint if one.task.format else None,
-        )
-        for one in prepared
-    ]
-    return digest_of(
-        {
-            "model": identity,
-            "tasks": tasks,
-            "prompt": asdict(options.prompt),
-            "fewshot_seed": options.fewshot_seed,
-            "predict_only": options.predict_only,
-            "bootstrap_iters": options.bootstrap_iters,
-            **more,
-        }
-    )
 
 
 @dataclass

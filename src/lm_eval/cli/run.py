@@ -6,6 +6,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
+from lm_eval import evaluator
 from lm_eval.answers.ask import allowed_failures
 from lm_eval.cli.arguments import (
     check_num_fewshot,
@@ -23,14 +24,13 @@ from lm_eval.reports.costs import cost_table
 from lm_eval.reports.samples import write_out
 from lm_eval.reports.table import print_costs, print_results
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.run.plan import Outcome, Run, execute, priced
-from lm_eval.run.prepare import Prepared, RunOptions
+from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
-from lm_eval.text.secrets import hiding, is_secret_name, redacted_text, secrets_in
+from lm_eval.text.secrets import hiding, redacted_text, secrets_in
 from lm_eval.text.terminal import console, visible
 
 
@@ -43,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args)
     asked = run_of(args)
     with hiding(secrets_in(asked.model_args)):
-        loaded = task_manager(args, asked).load(split_list(args.tasks))
-        tasks, groups = list(loaded["tasks"].values()), list(loaded["groups"].values())
+        tasks, groups = evaluator.load_tasks(split_list(args.tasks), task_manager(args, asked))
 
         def show(prepared: Sequence[Prepared]) -> None:
             if args.show_config:
@@ -55,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         if args.dry_run:
             _print_forecasts(asked, tasks, groups, show)
             return 0
-        outcome = execute(asked, tasks, groups, on_prepared=show)
+        outcome = evaluator.execute(asked, tasks, groups, on_prepared=show)
     # The files are written by now: a closed pipe must not cost the results.
     _print_outcome(outcome, asked, args)
     return 0
@@ -67,9 +66,12 @@ def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:
     Tasks learn the model's arguments, without secrets, and ``--metadata``.
     """
     add_formats(args.format_path)
-    known = {key: value for key, value in run.model_args.items() if not is_secret_name(key)}
-    known |= parse_pairs(args.metadata, flag="--metadata")
-    return TaskManager(args.include_path, parity=args.parity, metadata=known)
+    return evaluator.task_manager(
+        run.model_args,
+        parity=run.parity,
+        include_path=args.include_path,
+        metadata=parse_pairs(args.metadata, flag="--metadata"),
+    )
 
 
 def _print_forecasts(

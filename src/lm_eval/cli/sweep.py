@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from lm_eval import evaluator
 from lm_eval.cli.arguments import parse_seeds, split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, run_of, task_manager
@@ -87,8 +88,8 @@ def seed_of(text: str) -> int:
 def load_tasks(args: argparse.Namespace, run: Run) -> list[ConfigurableTask]:
     """Load the tasks, each under the format that its sweep varies."""
     manager = task_manager(args, run)
-    loaded = manager.load(list(_selectors(split_list(args.tasks), args.base)))
-    return list(loaded["tasks"].values())
+    tasks, _ = evaluator.load_tasks(list(_selectors(split_list(args.tasks), args.base)), manager)
+    return tasks
 
 
 def _selectors(names: Sequence[str], base: str | None) -> Iterator[str]:

@@ -27,7 +27,8 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.list_file import add_formats
 from lm_eval.requests import PromptOptions
-from lm_eval.run.prepare import RunOptions, load_metrics, metric_names, prepare
+from lm_eval.run.plan import RunOptions
+from lm_eval.run.prepare import load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask

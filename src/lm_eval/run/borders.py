@@ -19,7 +19,7 @@ from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border, Encode, alike, describe_border, find_border
 from lm_eval.requests import DocRequests, LoglikelihoodRequest
-from lm_eval.run.prepare import Prepared
+from lm_eval.run.plan import Prepared
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask

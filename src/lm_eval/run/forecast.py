@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.evaluator import adapt, check_groups
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model
 from lm_eval.reports.costs import Forecast
 from lm_eval.requests import Request
-from lm_eval.run.plan import Run, backend_arguments
-from lm_eval.run.prepare import Prepared, prepare_all
+from lm_eval.run.groups import check_groups
+from lm_eval.run.plan import Prepared, Run, backend_arguments
+from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.progress import Progress

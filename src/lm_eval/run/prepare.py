@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lm_eval.errors import (
     FormatError,
@@ -28,7 +28,8 @@ from lm_eval.formats.compile import format_names, get_format
 from lm_eval.harness.scorer import HarnessScorer
 from lm_eval.models.base import LM
 from lm_eval.orders.requests import build_ordered
-from lm_eval.requests import DocRequests, PromptOptions, choose_docs, shot_count
+from lm_eval.requests import DocRequests, choose_docs, shot_count
+from lm_eval.run.plan import Prepared, RunOptions
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.tasks.task import ConfigurableTask
@@ -39,75 +40,6 @@ HELD_DOCS = 16_384
 Built twice and not stored: writing requests down and reading them back takes more than twice as long as
 building them.
 """
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What a run asks of every task in it."""
-
-    prompt: PromptOptions = field(default_factory=PromptOptions)
-    limit: float | None = None
-    """How many docs of each task; below 1, a share."""
-    samples: Mapping[str, Sequence[int]] | None = None
-    """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
-    fewshot_seed: int | None = 1234
-    """None: the one that each task has."""
-    predict_only: bool = False
-    runs_unsafe_code: bool = False
-    """Whether tasks may run that execute what the model writes."""
-    bootstrap_iters: int = 100_000
-    """Resamples for the standard errors of harness metrics that have no formula."""
-    shows_progress: bool = True
-    max_failed: str | int = 0
-    """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
-
-
-@dataclass
-class Prepared:
-    """A task whose requests are known to be good."""
-
-    task: ConfigurableTask
-    docs: list[DocRequests]
-    """The docs with their requests; of a large task the first alone. ``asked`` has them all."""
-    num_fewshot: int
-    doc_ids: Sequence[int]
-    prompt: PromptOptions
-    seed: int
-    counts: Mapping[str, int]
-    """Kind of request → how many of them there are."""
-    notes: list[str] = field(default_factory=list)
-    """What a reader of the results should know about how it was asked."""
-
-    @property
-    def num_docs(self) -> int:
-        return len(self.doc_ids)
-
-    @property
-    def num_requests(self) -> int:
-        return sum(self.counts.values())
-
-    def asked(self) -> Iterator[DocRequests]:
-        """Every doc with its requests, in order; those of a large task are built as they are read."""
-        return iter(self.docs) if self._is_held else self._built()
-
-    def without_prefill(self) -> Prepared:
-        """The same docs as a model is asked that cannot continue a started assistant turn.
-
-        That only leaves ``gen_prefix`` out, so nothing is checked again, and docs without one stay.
-        """
-        asked = replace(self, prompt=replace(self.prompt, can_prefill=False))
-        if self._is_held and all(doc.asked.turn.gen_prefix is None for doc in self.docs):
-            return asked
-        built = asked._built()
-        return replace(asked, docs=list(built) if self._is_held else [next(built)])
-
-    @property
-    def _is_held(self) -> bool:
-        return len(self.docs) == self.num_docs
-
-    def _built(self) -> Iterator[DocRequests]:
-        self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
-        return build_ordered(self.task, self.doc_ids, self.prompt)
 
 
 def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
@@ -312,3 +244,28 @@ def _fits(task: ConfigurableTask, name: str) -> bool:
         except LmEvalError:
             return False
     return True
+
+
+def adapt(
+    prepared: Sequence[Prepared], model: LM, options: RunOptions
+) -> tuple[list[Prepared], RunOptions]:
+    """Requests and options as this model can take them; a task it cannot answer is an error."""
+    able = model.capabilities
+    prompt = options.prompt
+    if able.chat_only and not prompt.as_chat:
+        warnings.warn(
+            f"Model backend {type(model).__name__} takes chats only, so every prompt is sent as one, as "
+            "with --apply_chat_template.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
+        prompt = replace(prompt, as_chat=True)
+    adapted = options if prompt is options.prompt else replace(options, prompt=prompt)
+    for one in prepared:
+        check_capable(one.task, model, adapted)
+    if adapted is not options:
+        prepared = prepare_all([one.task for one in prepared], adapted)
+    if not prompt.as_chat or able.prefill:
+        return list(prepared), adapted
+    without = replace(adapted, prompt=replace(prompt, can_prefill=False))
+    return [one.without_prefill() for one in prepared], without

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lm_eval.formats.assemble import Chat, Context
 from lm_eval.harness.scorer import FilterScores, HarnessScorer
+from lm_eval.models.base import LM
 from lm_eval.orders.scoring import (
     Debiased,
     OrderTally,
@@ -23,13 +25,24 @@ from lm_eval.orders.scoring import (
 )
 from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
 from lm_eval.requests import DocRequests
-from lm_eval.run.prepare import Prepared, RunOptions
+from lm_eval.run.plan import Prepared, RunOptions
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
 
 SampleSink = Callable[[str, dict[str, Any]], None]
 AT_ONCE = 512
 """Docs of a harness task that go through its filters together."""
+
+
+def shown_by(model: LM) -> Show:
+    """How a context looks to the model: text, or messages where the server renders them."""
+
+    def show(context: Context) -> Any:
+        if isinstance(context, Chat) and not model.capabilities.chat_template:
+            return context.as_dicts()
+        return model.render(context)
+
+    return show
 
 
 class TaskScorer:

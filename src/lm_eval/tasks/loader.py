@@ -28,6 +28,7 @@ from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_sele
 from lm_eval.tasks.task import ConfigurableTask
 
 __all__ = [
+    "IncludePath",
     "Selector",
     "Selectors",
     "TaskManager",
@@ -40,6 +41,7 @@ __all__ = [
 
 Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
 Selectors = Union[Selector, Iterable[Selector]]
+IncludePath = Union[str, Path, Sequence[Union[str, Path]], None]
 
 
 class TaskManager:
@@ -56,7 +58,7 @@ class TaskManager:
 
     def __init__(
         self,
-        include_path: str | Path | Sequence[str | Path] | None = None,
+        include_path: IncludePath = None,
         *,
         include_defaults: bool = True,
         run_code: bool = True,

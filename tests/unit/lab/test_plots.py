@@ -164,7 +164,10 @@ def test_without_matplotlib_the_install_line_is_shown():
 
 
 def test_importing_plots_imports_no_matplotlib():
-    code = "import sys, lm_eval.lab.show.plots; print('matplotlib' in sys.modules, 'numpy' in sys.modules)"
+    code = (
+        "import sys, lm_eval.lab.show.plots, lm_eval.lab.show.score_plot\n"
+        "print('matplotlib' in sys.modules, 'numpy' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 

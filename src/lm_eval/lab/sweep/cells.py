@@ -21,13 +21,14 @@ import numpy as np
 
 from lm_eval.data import Splits
 from lm_eval.errors import ComparisonError, LmEvalWarning
+from lm_eval.evaluator import execute
 from lm_eval.lab.grammar.sample import SampledFormat
 from lm_eval.lab.stored.measurement import Measurement, readings
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model
 from lm_eval.reports.items import ItemColumns, RunItems
 from lm_eval.requests.values import Usage
-from lm_eval.run.plan import Outcome, Run, backend_arguments, execute
+from lm_eval.run.plan import Outcome, Run, backend_arguments
 from lm_eval.run.prepare import prepare
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import task_metrics

@@ -1,0 +1,182 @@
+"""What a run leaves on disk: its answers while it is under way, then samples and results.
+
+In: a ``Run``, its prepared tasks and its model. Out: the store of its answers, the writer of its files,
+and the facts that its results hold about the run as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lm_eval.answers.keys import digest_of
+from lm_eval.answers.resume import RunStore, model_identity, opened_cache, opened_run_store
+from lm_eval.errors import LmEvalWarning
+from lm_eval.models.base import LM
+from lm_eval.models.loading import plain_arguments
+from lm_eval.reports.items import RunItems
+from lm_eval.reports.samples import written_sample
+from lm_eval.reports.writer import ResultWriter, RunInfo
+from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
+from lm_eval.run.scorers import SampleSink
+from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.secrets import hidden, secrets_in
+
+PARTIAL_FILES = "partial files"
+
+
+@contextmanager
+def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWriter | None]:
+    """The writer of a run's files, or None; a run that fails at once leaves no empty folder."""
+    if output_path is None:
+        yield None
+        return
+    path = Path(output_path).expanduser()
+    existing = {folder for folder in (path, *path.parents) if folder.exists()}
+    with ResultWriter(path, model_name) as writer:
+        try:
+            yield writer
+        except BaseException:
+            with suppress(OSError):  # a folder with files in it stays
+                for folder in (writer.folder, *writer.folder.parents):
+                    if folder not in existing:
+                        folder.rmdir()
+            raise
+
+
+def run_store(
+    run: Run,
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    model: LM,
+    model_args: Mapping[str, Any],
+    writer: ResultWriter | None,
+) -> RunStore:
+    """The store of a run's answers: a file of its own until it is finished, or ``--use_cache``."""
+    total = sum(task.num_requests for task in prepared)
+    backend = None if isinstance(run.model, LM) else run.backend
+    identity = model_identity(model, backend, model_args)
+    secrets = secrets_in(model_args)
+    if run.use_cache is not None:
+        return RunStore(opened_cache(run.use_cache, identity, model, secrets), total)
+    if identity is None or not model.keeps_answers:
+        return RunStore(None, total)
+    folder = None if writer is None else writer.folder
+    key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
+    store = RunStore(opened_run_store(folder, key, identity, secrets), total)
+    if writer is not None:
+        store.note(PARTIAL_FILES, writer.time)
+    return store
+
+
+def run_key(
+    identity: Mapping[str, Any],
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    **more: Any,
+) -> str:
+    """A digest of all that decides the answers and files of a run."""
+    tasks = [
+        (
+            *(asked.task.name, asked.task.fingerprint, asked.num_fewshot),
+            *(asked.doc_ids, asked.counts),
+            asked.task.format.fingerprint if asked.task.format else None,
+        )
+        for asked in prepared
+    ]
+    return digest_of(
+        {
+            "model": identity,
+            "tasks": tasks,
+            "prompt": asdict(options.prompt),
+            "fewshot_seed": options.fewshot_seed,
+            "predict_only": options.predict_only,
+            "bootstrap_iters": options.bootstrap_iters,
+            **more,
+        }
+    )
+
+
+def sample_sink(
+    tasks: Sequence[ConfigurableTask],
+    items: RunItems,
+    writer: ResultWriter | None,
+    on_sample: SampleSink | None,
+) -> SampleSink | None:
+    """What each sample is handed to: the caller, the samples file and, where they are needed, items.
+
+    Items are needed for files, and to compare formats where a task is asked under several.
+    """
+    has_several_formats = len({task.task_name for task in tasks}) < len(tasks)
+    if writer is None and not has_several_formats:
+        return on_sample
+
+    def sink(name: str, sample: dict[str, Any]) -> None:
+        if on_sample is not None:
+            on_sample(name, sample)
+        items.add(name, sample)
+        if writer is not None:
+            writer.add_sample(name, written_sample(sample))
+
+    return sink
+
+
+def run_info(
+    run: Run, options: RunOptions, model_args: Mapping[str, Any], model: LM, started: float
+) -> RunInfo:
+    """What the results say about the run as a whole."""
+    prompt = options.prompt
+    seeds: Any = run.seeds
+    return RunInfo(
+        model=run.backend,
+        model_name=run.model_name,
+        model_args=None if isinstance(run.model, LM) else plain_arguments(model_args),
+        model_facts=model.describe(),
+        batch_size=run.batch_size,
+        device=run.device,
+        limit=options.limit,
+        use_cache=run.use_cache,
+        bootstrap_iters=options.bootstrap_iters,
+        gen_kwargs=dict(prompt.gen_kwargs) or None,
+        system_instruction=prompt.system_instruction,
+        chat_template=_chat_template(model) if prompt.as_chat else None,
+        fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
+        parity=run.parity,
+        prices=run.prices,
+        start_time=started,
+        end_time=time.time(),
+        extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
+        command=[hidden(part, secrets_in(model_args)) for part in run.command],
+        **seeds,
+    )
+
+
+def _chat_template(model: LM) -> str | None:
+    """The source of the model's chat template; an attribute, or a method as in the harness."""
+    template = getattr(model, "chat_template", None)
+    template = template(True) if callable(template) else template
+    return None if template is None else str(template)
+
+
+def warn_of_model(run: Run, model: LM) -> None:
+    """Pass on what the model noticed while it answered."""
+    for note in model.warnings:
+        warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=3)
+
+
+def write_results(outcome: Outcome, store: RunStore, writer: ResultWriter | None) -> None:
+    """Write the files of a finished run, then give up its store; ``outcome`` learns where they are."""
+    if store.kept is not None:
+        outcome.reused, outcome.asked = store.kept.found, store.kept.added
+        if outcome.reused or store.kept.is_shared:
+            outcome.info.answers = {"total": store.total or 0, "reused": outcome.reused}
+    if writer is not None:
+        outcome.task_hashes = writer.task_hashes()
+        outcome.path = writer.finish(outcome.as_dict(), outcome.items.to_dict())
+        writer.remove_partial(store.earlier(PARTIAL_FILES))
+    store.finish(is_complete=not any(result.missing for result in outcome.results))
