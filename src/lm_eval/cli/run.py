@@ -65,7 +65,8 @@ def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:
 
     Tasks learn the model's arguments, without secrets, and ``--metadata``.
     """
-    add_formats(args.format_path)
+    if args.format_path:
+        add_formats(args.format_path)
     return evaluator.task_manager(
         run.model_args,
         parity=run.parity,

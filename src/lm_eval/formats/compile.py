@@ -107,6 +107,8 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
 
 def shortest_yaml(fmt: PromptFormat) -> str:
     """A format as the shortest YAML that compiles back to it: a base and what differs from it."""
+    if fmt.name in _builtin_files() and len(same := _difference(fmt, get_format(fmt.name))) == 1:
+        return _dumped(same)  # the built-in itself, so the other built-ins need not be compiled
     bases = [get_format(name) for name in _builtin_files()]
     candidates = [_difference(fmt, base) for base in bases]
     candidates.append(_difference(fmt, None))

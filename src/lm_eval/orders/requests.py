@@ -44,8 +44,7 @@ def build_ordered(
     docs = build_requests(task, doc_ids, options)
     if options.permute is None:
         return docs
-    reordering = _Reordering(task, options, options.permute)
-    return reordering.of(docs, doc_ids)
+    return _Reordering(task, options, options.permute).of(docs, doc_ids)
 
 
 class _Reordering:

@@ -25,7 +25,7 @@ from lm_eval.models.loading import model_parameters, name_of
 from lm_eval.orders.requests import build_ordered
 from lm_eval.reports.items import RunItems
 from lm_eval.reports.writer import RunInfo, results_dict
-from lm_eval.requests import DocRequests, PromptOptions
+from lm_eval.requests import DocRequests, PromptOptions, build_requests
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -138,7 +138,15 @@ class Prepared:
 
     def _built(self) -> Iterator[DocRequests]:
         self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
-        return build_ordered(self.task, self.doc_ids, self.prompt)
+        return build_docs(self.task, self.doc_ids, self.prompt)
+
+
+def build_docs(
+    task: ConfigurableTask, doc_ids: Sequence[int], prompt: PromptOptions
+) -> Iterator[DocRequests]:
+    """The requests of each doc: in the order of the data, and in the others that ``--permute`` adds."""
+    build = build_requests if prompt.permute is None else build_ordered
+    return build(task, doc_ids, prompt)
 
 
 @dataclass

@@ -27,9 +27,8 @@ from lm_eval.errors import (
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.harness.scorer import HarnessScorer
 from lm_eval.models.base import LM
-from lm_eval.orders.requests import build_ordered
 from lm_eval.requests import DocRequests, choose_docs, shot_count
-from lm_eval.run.plan import Prepared, RunOptions
+from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.tasks.task import ConfigurableTask
@@ -81,7 +80,7 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
     is_held = len(chosen) <= held_docs
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
-    for doc in build_ordered(task, chosen, options.prompt):
+    for doc in build_docs(task, chosen, options.prompt):
         if scorer is not None:
             scorer.check_gold(doc)
         for request in doc.requests:
