@@ -8,11 +8,13 @@ of date. The same code gives the same pages on every Python version.
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -690,7 +692,41 @@ def _choices(action: argparse.Action) -> str:
     return f"one of {', '.join(action.choices)}" if action.choices else ""
 
 
+# --- architecture -----------------------------------------------------------------------------
+
+ORDER = re.compile(r"Read in this order:\s+([^.]+)\.")
+
+
+def tree_of(package: str) -> str:
+    """The modules of a package in the order of its docstring, one line each, nested."""
+    return "".join(f"{line}\n" for line in _tree(ROOT / "src" / package, 0))
+
+
+def _tree(folder: Path, depth: int) -> Iterator[str]:
+    for name in _order(folder):
+        package = folder / name
+        file = package / "__init__.py" if package.is_dir() else folder / f"{name}.py"
+        summary = first_sentence(_docstring(file)) or "Empty."
+        yield f"{'  ' * depth}- `{name}{'/' if package.is_dir() else ''}` {summary}"
+        if package.is_dir():
+            yield from _tree(package, depth + 1)
+
+
+def _order(folder: Path) -> list[str]:
+    """The names in a package: as its docstring orders them, or the only one there is."""
+    stated = ORDER.search(_docstring(folder / "__init__.py"))
+    if stated:
+        return re.split(r",\s+", stated[1])
+    return sorted(file.stem for file in folder.glob("*.py") if file.stem[:2] != "__")
+
+
+def _docstring(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
+    "tree": partial(tree_of, "lm_eval"),
+    "judge-tree": partial(tree_of, "nugget_eval"),
     "api-arguments": api_arguments,
     "builtin-cot": builtin_cot,
     "cli-help": cli_help,

@@ -327,6 +327,15 @@ def test_every_page_can_be_reached() -> None:
     assert pages <= linked
 
 
+def test_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|docs|scripts|lm_eval|nugget_eval)/[\w/.]*)`", text))
+    assert len(named) > 20
+    for path in named:
+        home = ROOT if path.split("/")[0] in ("src", "tests", "docs", "scripts") else ROOT / "src"
+        assert (home / path).exists(), f"docs/architecture.md names {path}, which does not exist"
+
+
 def test_picture_shows_the_four_formats() -> None:
     svg = (ROOT / "docs/images/demo.svg").read_text(encoding="utf-8")
     for name in ("mcqa", "cloze", "generate", "cot"):
