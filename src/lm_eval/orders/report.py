@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lm_eval.orders.results import ChoiceOrder, Shares
-from lm_eval.reports.table import number, with_interval
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.numbers import number, with_interval
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from lm_eval.answers.prices import Prices
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.numbers import amount, cost_digits, count, duration
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -87,42 +88,6 @@ def _columns(prices: Prices | None) -> tuple[Column, ...]:
         Column("time", "Time", is_number=True, stays=True),
         Column("cost", prices.currency if prices else "", is_number=True),
     )
-
-
-def count(number: int) -> str:
-    """``12,345``."""
-    return f"{number:,}"
-
-
-def tokens(tokens_in: int, tokens_out: int) -> str:
-    """``12,345 + 678``: tokens in and out; empty where none were counted."""
-    return f"{tokens_in:,} + {tokens_out:,}" if tokens_in or tokens_out else ""
-
-
-def duration(seconds: float) -> str:
-    """A time as people read it: ``0.4 s``, ``12 s``, ``4 min 05 s``, ``2 h 10 min``."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, left = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {left:02} s"
-    return f"{minutes // 60:,} h {minutes % 60:02} min"
-
-
-def cost_digits(largest: Fraction) -> int:
-    """How many decimal places tell costs up to ``largest`` apart."""
-    return 2 if largest >= 100 else 4
-
-
-def amount(cost: Fraction, digits: int) -> str:
-    """A sum of money; what is too small for its places is not shown as nothing."""
-    smallest = Fraction(1, 10**digits)
-    if 0 < cost < smallest / 2:
-        return f"< {float(smallest):.{digits}f}"
-    return f"{float(cost):,.{digits}f}"
 
 
 _FORECAST_MOVABLE = ("docs", "tokens_out")

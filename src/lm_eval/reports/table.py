@@ -14,6 +14,7 @@ from lm_eval.reports.costs import cost_table
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.numbers import interval, number, percent, value_of
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ WARN_ABOVE = 0.05
 """Share of unread replies from which a result gets a warning."""
 NUM_EXAMPLES = 3
 REPLY_CHARS = 100
-NOTHING = "–"
 
 _HINTS = {
     "truncated": "The replies were cut off at the token limit. Allow longer ones, for example "
@@ -179,74 +179,6 @@ def _read_heading(results: Sequence[TaskResult]) -> str:
     """``acc_read``; where results differ in their metric, a heading that fits all."""
     primaries = {result.primary for result in results if result.readings is not None}
     return f"{visible(primaries.pop())}_read" if len(primaries) == 1 else "if read"
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``; ``–`` where there is none."""
-    if value is None:
-        return NOTHING
-    if abs(value) >= 1000:
-        return f"{value:.4g}"
-    return f"{value:.{digits if abs(value) < 10 else max(1, digits - 1)}f}"
-
-
-def signed(value: float | None) -> str:
-    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``; ``–`` where there is none."""
-    if value is None:
-        return NOTHING
-    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
-    if not rounded:
-        return "0"
-    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
-
-
-def value_of(estimate: Estimate | None) -> str:
-    """The value alone; ``–`` where there is no estimate."""
-    return NOTHING if estimate is None else number(estimate.value)
-
-
-def interval(estimate: Estimate | None) -> str:
-    """``[0.45, 0.57]``, with a third digit where it is narrow; ``–`` where there is none."""
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return NOTHING
-    digits = 2 if estimate.high - estimate.low >= 0.05 else 3
-    return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
-
-
-def with_interval(estimate: Estimate | None, digits: int = 3) -> str:
-    """``0.250 [0.10, 0.38]``; the value alone where there is no interval."""
-    if estimate is None:
-        return NOTHING
-    return f"{number(estimate.value, digits)} {interval(estimate)}".removesuffix(f" {NOTHING}")
-
-
-def bounds(low: float | None, high: float | None) -> str:
-    """``0.45–0.57``: the lowest and the highest value that are possible."""
-    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
-
-
-def p_value(p: float | None) -> str:
-    """``0.031``, ``< 0.001``; ``–`` where there is none."""
-    if p is None:
-        return NOTHING
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_equals(p: float) -> str:
-    """``p = 0.031``, ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def percent(part: float, whole: float) -> str:
-    """``80 %``. Only all is 100 %, and only none is 0 %."""
-    if not whole:
-        return NOTHING
-    share = 100 * part / whole
-    if part < whole and share > 99:
-        return "> 99 %" if share >= 99.5 else "99 %"
-    if part > 0 and share < 0.5:
-        return "< 1 %"
-    return f"{share:.0f} %"
 
 
 def _unread(reasons: Iterable[tuple[str, int]]) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.program import logging_from
 from lm_eval.errors import DataError, UsageError
-from lm_eval.reports.costs import count, duration, tokens
-from lm_eval.reports.table import interval, number, p_value, percent
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.numbers import count, duration, interval, number, p_value, percent, tokens
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes

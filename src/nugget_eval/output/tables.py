@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lm_eval.reports.table import bounds, interval, number, p_value, percent, with_interval
 from lm_eval.text.columns import Cells, Column, FittingTable
+from lm_eval.text.numbers import bounds, interval, number, p_value, percent, with_interval
 from lm_eval.text.terminal import visible
 from nugget_eval.reading import LABELS
 from nugget_eval.scores.agreement import Agreement, RaterAgreement

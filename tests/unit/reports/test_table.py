@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 from rich.console import Console
 
-from lm_eval.reports.costs import amount, cost_digits, duration
-from lm_eval.reports.table import interval, number, percent, print_results, results_markdown
+from lm_eval.reports.table import print_results, results_markdown
 from lm_eval.requests.values import Usage
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.text.columns import Paragraph
+from lm_eval.text.numbers import amount, cost_digits, duration, interval, number, percent
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 CASES = {

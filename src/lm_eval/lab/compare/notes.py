@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lm_eval.lab.compare.values import ADHERENCE, CHANCE_OR_ADHERENCE, Comparison, Pair, Ranking
 from lm_eval.lab.show.phrases import chance, items, p_words
-from lm_eval.reports.table import number, with_interval
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable
+from lm_eval.text.numbers import number, with_interval
 from lm_eval.text.terminal import visible
 
 SMALL_N = 300

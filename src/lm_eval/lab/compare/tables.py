@@ -30,18 +30,20 @@ from lm_eval.lab.compare.words import sentences, title
 from lm_eval.lab.show.phrases import chance, digits, size
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
-from lm_eval.reports.costs import count, duration, tokens
-from lm_eval.reports.table import (
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.files import unique_name
+from lm_eval.text.numbers import (
     bounds,
+    count,
+    duration,
     interval,
     number,
     p_value,
     percent,
+    tokens,
     value_of,
     with_interval,
 )
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
-from lm_eval.text.files import unique_name
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from lm_eval.lab.diff.runs import ResultDiff, RunDiff
 from lm_eval.lab.diff.words import Line, conclusion, fact_lines, item_lines, read_line, verdict_line
 from lm_eval.lab.reread.report import difference_words
 from lm_eval.lab.show.phrases import counted
-from lm_eval.reports.table import p_value, signed, value_of, with_interval
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.numbers import p_value, signed, value_of, with_interval
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

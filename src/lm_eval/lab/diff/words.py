@@ -11,8 +11,8 @@ from lm_eval.lab.diff.facts import FactDiff, in_order
 from lm_eval.lab.diff.items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.diff.runs import ResultDiff
 from lm_eval.lab.show.phrases import at_place, first_difference, quoted
-from lm_eval.reports.table import number, p_equals, percent, signed
 from lm_eval.stats.paired import Paired
+from lm_eval.text.numbers import number, p_equals, percent, signed
 from lm_eval.text.terminal import visible
 
 MOST_CHANGES = 4

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from lm_eval.lab.reread.items import ReadAgain, Verdict
 from lm_eval.lab.reread.results import NOT_READ, Reread, Side
 from lm_eval.lab.show.phrases import counted, marked, quoted
-from lm_eval.reports.table import NOTHING, interval, number, p_equals, percent, signed
 from lm_eval.stats.paired import Paired
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.numbers import NOTHING, interval, number, p_equals, percent, signed
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from lm_eval.lab.stored.run import StoredRun
 from lm_eval.lab.stored.select import chosen_names
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.registry import METRICS
-from lm_eval.reports.table import number
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.stats.positions import most_voted
 from lm_eval.text.encode import AsDict
+from lm_eval.text.numbers import number
 
 NOT_READ = "not read: "
 """The prefix of a reason among rules."""

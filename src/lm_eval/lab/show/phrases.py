@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
-from lm_eval.reports.table import number, p_equals, percent
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
+from lm_eval.text.numbers import number, p_equals, percent
 from lm_eval.text.terminal import ELLIPSIS, visible
 
 MANY_FORMATS = 4

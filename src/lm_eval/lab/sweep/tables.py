@@ -18,10 +18,10 @@ from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.search import Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.words import sentences, title
-from lm_eval.reports.table import interval, number
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Column, FittingTable, Paragraph
 from lm_eval.text.files import safe_task_name
+from lm_eval.text.numbers import interval, number
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

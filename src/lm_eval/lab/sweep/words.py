@@ -11,11 +11,11 @@ from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.show.phrases import MANY_FORMATS, clipped, counted, fair_words, p_words
 from lm_eval.lab.sweep.search import FEW_FRESH, Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Plan, Sweep
-from lm_eval.reports.table import number, percent
 from lm_eval.stats.components import SlotEffect
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.stats.partial.distribution import CALIBRATED
+from lm_eval.text.numbers import number, percent
 from lm_eval.text.terminal import visible
 
 _OTHER_AXES = {

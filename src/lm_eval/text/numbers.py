@@ -1,0 +1,127 @@
+"""Numbers → the text of a table cell or a sentence: scores, intervals, p-values, shares, times, money.
+
+``–`` stands for a number that does not exist. Every table and report of both programs uses these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+NOTHING = "–"
+
+
+class _Estimate(Protocol):
+    """What is shown of a ``stats.estimates.Estimate``."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``; ``–`` where there is none."""
+    if value is None:
+        return NOTHING
+    if abs(value) >= 1000:
+        return f"{value:.4g}"
+    return f"{value:.{digits if abs(value) < 10 else max(1, digits - 1)}f}"
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``; ``–`` where there is none."""
+    if value is None:
+        return NOTHING
+    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
+    if not rounded:
+        return "0"
+    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
+
+
+def value_of(estimate: _Estimate | None) -> str:
+    """The value alone; ``–`` where there is no estimate."""
+    return NOTHING if estimate is None else number(estimate.value)
+
+
+def interval(estimate: _Estimate | None) -> str:
+    """``[0.45, 0.57]``, with a third digit where it is narrow; ``–`` where there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return NOTHING
+    digits = 2 if estimate.high - estimate.low >= 0.05 else 3
+    return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
+
+
+def with_interval(estimate: _Estimate | None, digits: int = 3) -> str:
+    """``0.250 [0.10, 0.38]``; the value alone where there is no interval."""
+    if estimate is None:
+        return NOTHING
+    return f"{number(estimate.value, digits)} {interval(estimate)}".removesuffix(f" {NOTHING}")
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """``0.45–0.57``: the lowest and the highest value that are possible."""
+    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
+
+
+def p_value(p: float | None) -> str:
+    """``0.031``, ``< 0.001``; ``–`` where there is none."""
+    if p is None:
+        return NOTHING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_equals(p: float) -> str:
+    """``p = 0.031``, ``p < 0.001``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def percent(part: float, whole: float) -> str:
+    """``80 %``. Only all is 100 %, and only none is 0 %."""
+    if not whole:
+        return NOTHING
+    share = 100 * part / whole
+    if part < whole and share > 99:
+        return "> 99 %" if share >= 99.5 else "99 %"
+    if part > 0 and share < 0.5:
+        return "< 1 %"
+    return f"{share:.0f} %"
+
+
+def count(number: int) -> str:
+    """``12,345``."""
+    return f"{number:,}"
+
+
+def tokens(tokens_in: int, tokens_out: int) -> str:
+    """``12,345 + 678``: tokens in and out; empty where none were counted."""
+    return f"{tokens_in:,} + {tokens_out:,}" if tokens_in or tokens_out else ""
+
+
+def duration(seconds: float) -> str:
+    """A time as people read it: ``0.4 s``, ``12 s``, ``4 min 05 s``, ``2 h 10 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, left = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {left:02} s"
+    return f"{minutes // 60:,} h {minutes % 60:02} min"
+
+
+def cost_digits(largest: Fraction) -> int:
+    """How many decimal places tell costs up to ``largest`` apart."""
+    return 2 if largest >= 100 else 4
+
+
+def amount(cost: Fraction, digits: int) -> str:
+    """A sum of money; what is too small for its places is not shown as nothing."""
+    if 0 < cost * 2 * 10**digits < 1:
+        return f"< {10**-digits:.{digits}f}"
+    return f"{float(cost):,.{digits}f}"
