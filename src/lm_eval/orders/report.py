@@ -1,7 +1,6 @@
 """What the order of choices does, for people: a table of positions, and sentences under it.
 
-In: ``TaskResult``s. Out: something Rich can print, or Markdown; nothing where docs were asked in one
-order only.
+In: ``TaskResult``s. Out: a Rich table and paragraphs; nothing where docs were asked in one order only.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.orders.results import ChoiceOrder, Shares
 from lm_eval.scoring.results import TaskResult
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.numbers import number, with_interval
 from lm_eval.text.terminal import visible
 
@@ -42,19 +41,6 @@ def print_orders(results: Sequence[TaskResult], console: Console) -> None:
         console.print()
     for name, result, order in found:
         console.print(Paragraph("  ", f"{name}: {_sentences(result, order)}"))
-
-
-def orders_markdown(results: Sequence[TaskResult]) -> list[str]:
-    """The same content as lines of Markdown."""
-    found = _ordered(results)
-    if not found:
-        return []
-    table = _table(found)
-    lines = ["", *table.markdown()] if table.rows else []
-    said = [
-        f"\n{markdown(f'{name}: {_sentences(result, order)}')}" for name, result, order in found
-    ]
-    return lines + said
 
 
 _Ordered = tuple[str, TaskResult, ChoiceOrder]

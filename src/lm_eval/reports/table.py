@@ -1,6 +1,6 @@
 """Results → a table for people, with a warning under it where replies could not be read.
 
-In: ``TaskResult``s. Out: something Rich can print, or Markdown. Names and replies are data: they go
+In: ``TaskResult``s. Out: a Rich table and paragraphs. Names and replies are data: they go
 through ``visible`` and are never read as markup.
 """
 
@@ -13,7 +13,7 @@ from lm_eval.answers.prices import Prices
 from lm_eval.reports.costs import cost_table
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.numbers import interval, number, percent, value_of
 from lm_eval.text.terminal import visible
 
@@ -95,22 +95,6 @@ def print_costs(
     if costs is not None:
         console.print()
         console.print(costs)
-
-
-def results_markdown(
-    results: Sequence[TaskResult],
-    groups: Sequence[GroupResult] = (),
-    *,
-    prices: Prices | None = None,
-) -> str:
-    """The same content as Markdown, for a README or an issue."""
-    lines = results_table(results, groups).markdown()
-    lines += [f"\n{markdown(line)}" for line in _note_lines(results)]
-    costs = cost_table(results, prices)
-    lines += ["", *costs.markdown()] if costs else []
-    for result in results:
-        lines += _markdown_warning(result)
-    return "\n".join(lines) + "\n"
 
 
 def _task_row(result: TaskResult) -> Cells:
@@ -245,14 +229,3 @@ def _hint(readings: ReadingSummary) -> str:
     """What to do about the most frequent reason."""
     main = max(readings.unread, key=lambda reason: readings.unread[reason], default="unreadable")
     return _HINTS.get(main, _HINTS["unreadable"])
-
-
-def _markdown_warning(result: TaskResult) -> list[str]:
-    readings = result.readings
-    if readings is None or not _is_loud(readings):
-        return []
-    return [
-        f"\n> **Warning.** {markdown(_warning_text(result, readings))}",
-        *(f"> - {markdown(line)}" for line in _example_lines(readings)),
-        f">\n> {markdown(_hint(readings))}",
-    ]

@@ -14,7 +14,7 @@ import pytest
 from report_cases import result
 from rich.console import Console
 
-from lm_eval.orders.report import orders_markdown, print_orders
+from lm_eval.orders.report import print_orders
 from lm_eval.orders.results import ChoiceOrder
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import mean_estimate, share_estimate
@@ -98,7 +98,6 @@ def printed(results: list[TaskResult], width: int = 100) -> str:
 def golden_files() -> Iterator[tuple[str, str]]:
     for width in (100, 80):
         yield f"orders_{width}.txt", printed(RESULTS, width)
-    yield "orders.md", "\n".join(orders_markdown(RESULTS)) + "\n"
 
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
@@ -116,7 +115,6 @@ def test_no_line_is_too_long_and_nothing_is_lost(width: int) -> None:
 
 def test_nothing_is_printed_without_orders() -> None:
     assert printed([result()]) == ""
-    assert orders_markdown([result()]) == []
 
 
 def test_notes_say_how_docs_were_asked() -> None:
