@@ -30,7 +30,6 @@ and exits with code 1; a traceback means a defect in this package.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -242,6 +241,8 @@ def place(task: str | None, field: str | None, doc_id: int | None, *, what: str 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
     """The valid name closest to ``name``, or None when nothing comes close."""
+    import difflib  # only a mistake needs it
+
     options = {str(option).lower(): str(option) for option in valid}
     matches = difflib.get_close_matches(str(name).lower(), options, n=1, cutoff=0.6)
     return options[matches[0]] if matches else None

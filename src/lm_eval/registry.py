@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -133,6 +132,8 @@ class Registry(Generic[T]):
         if self._entry_points_read:
             return
         self._entry_points_read = True
+        from importlib import metadata  # brings the email package: too slow for every start
+
         for point in metadata.entry_points(group=self._entry_point_group or ""):
             package = point.dist.name if point.dist else "an installed package"
             self.register(point.name, point.value, place=f"{package} ({point.value})")

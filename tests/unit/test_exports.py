@@ -134,7 +134,6 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
     unused = (
         "lm_eval.lab",
         "lm_eval.orders.report",
-        "lm_eval.reports.costs",
         "lm_eval.run.forecast",
     )
     script = (

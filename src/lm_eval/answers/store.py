@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -70,7 +69,7 @@ class AnswerStore:
         self, path: str | Path, *, alone: bool = False, secrets: Sequence[str] = ()
     ) -> None:
         self.path = Path(path)
-        self._process = uuid.uuid4().hex
+        self._process = os.urandom(16).hex()
         self._secrets = [_in_json(one) for one in (*environment_secrets(), *secrets) if one]
         self._db = self._opened(alone)
 

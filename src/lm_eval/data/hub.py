@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,8 +9,6 @@ from typing import Any
 
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, MissingExtraError
-
-logger = logging.getLogger(__name__)
 
 
 def load_from_hub(
@@ -24,7 +21,9 @@ def load_from_hub(
     datasets = _import_datasets(path)
     options = {key: value for key, value in kwargs.items() if key != "trust_remote_code"}
     if "trust_remote_code" in kwargs:
-        logger.warning(
+        import logging
+
+        logging.getLogger(__name__).warning(
             "%s: trust_remote_code is ignored; `datasets` no longer runs loading scripts.", path
         )
     try:

@@ -7,7 +7,6 @@ folder.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,6 @@ from lm_eval.data.paths import Places
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, did_you_mean, listing
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Loader = Callable[[], Table]
 
@@ -189,7 +187,10 @@ def load_splits(
 def _local_options(kwargs: dict[str, Any]) -> dict[str, Any]:
     ignored = sorted(_HUB_ONLY & kwargs.keys())
     if ignored:
-        logger.info("dataset_kwargs %s mean nothing for local files.", ", ".join(ignored))
+        import logging
+
+        names = ", ".join(ignored)
+        logging.getLogger(__name__).info("dataset_kwargs %s mean nothing for local files.", names)
     return {name: value for name, value in kwargs.items() if name not in _HUB_ONLY}
 
 

@@ -39,6 +39,12 @@ def format_names() -> list[str]:
     return list(FORMATS)
 
 
+def _is_registered(name: Any) -> bool:
+    """Whether a format has that name; installed packages are asked only where nothing else has."""
+    _register_builtins()
+    return isinstance(name, str) and name in FORMATS
+
+
 def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | str | Path) -> None:
     """Add a format under ``name``: a ``PromptFormat``, a mapping of fields, or a YAML file's path."""
     _register_builtins()
@@ -93,7 +99,7 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
     """The format of ``task@name``: the task's own, then the registry's."""
     if name in own:
         return own[name]
-    if name in format_names():
+    if _is_registered(name):
         return get_format(name)
     options = [*own, *format_names()]
     raise UnknownFormatError(
@@ -198,7 +204,8 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     where = f"{where}.{key}"
     if value is None:
         value = {}
-    if key not in format_names() and nearest(key, FORMAT_FIELDS) and value not in format_names():
+    is_known = _is_registered(key)
+    if not is_known and nearest(key, FORMAT_FIELDS) and not _is_registered(value):
         hint = "" if key in FORMAT_FIELDS else did_you_mean(key, FORMAT_FIELDS)
         raise ConfigError(
             f"{where}: {key!r} is no known format.{hint} Fields of one format need a `type` beside "
@@ -209,7 +216,7 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: expected a mapping of format fields, not {shorten(value)}.")
     if "type" not in value:
-        if key not in format_names():
+        if not is_known:
             raise ConfigError(
                 f"{where}: {key!r} is no known format, so it needs a `type` to start from."
                 f"{did_you_mean(key, [*format_names(), *FORMAT_FIELDS])} "
@@ -224,7 +231,7 @@ def _inline_name(spec: Mapping[str, Any]) -> str:
 
 
 def _base(name: Any, where: str) -> PromptFormat:
-    if not isinstance(name, str) or name not in format_names():
+    if not _is_registered(name):
         raise UnknownFormatError(
             f"{where}: unknown format type {shorten(name)}.{did_you_mean(str(name), format_names())} "
             f"Known: {listing(format_names(), 40)}.",

@@ -8,12 +8,9 @@ Of these, times and ``accounting`` alone may differ between two runs of one comm
 from __future__ import annotations
 
 import os
-import platform
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +316,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 def environment() -> dict[str, Any]:
     """Python, platform and the versions of the installed packages that can change a score."""
+    import platform
+
     found = {name: package_version(name) for name in PACKAGES}
     return {
         "python": platform.python_version(),
@@ -340,7 +339,9 @@ def pretty_environment(facts: dict[str, Any] | None = None) -> str:
 
 
 def package_version(name: str) -> str | None:
-    """The installed version of a package, or None. Imports nothing."""
+    """The installed version of a package, or None. Does not import that package."""
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -349,6 +350,8 @@ def package_version(name: str) -> str | None:
 
 def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | None:
     """The commit that ``folder`` (the current one) is at; None outside git or without it."""
+    import subprocess
+
     try:
         done = subprocess.run(
             ["git", "rev-parse", "--verify", "HEAD"],

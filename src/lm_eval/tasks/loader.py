@@ -7,7 +7,6 @@ Out: ``ConfigurableTask`` objects and the groups they stand in.
 from __future__ import annotations
 
 import fnmatch
-import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -234,6 +233,8 @@ def set_verbosity(level: str) -> None:
             f"verbosity {level!r} is no level.{did_you_mean(str(level), known)} "
             f"Levels: {listing(known)}."
         )
+    import logging
+
     logging.getLogger("lm_eval").setLevel(str(level).upper())
 
 

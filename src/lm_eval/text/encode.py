@@ -9,11 +9,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import inspect
 import json
 import math
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, time
@@ -54,6 +52,9 @@ def jsonable(value: Any) -> Any:
 
 def source_text(function: Any) -> str:
     """A function as its source; ``!function module.name`` where the source cannot be had."""
+    import inspect
+    import textwrap
+
     target = function.func if isinstance(function, functools.partial) else function
     try:
         return textwrap.dedent(inspect.getsource(target))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval.reports import results_file as module
 from lm_eval.reports.results_file import environment, git_hash, pretty_environment
 
 
@@ -43,7 +42,7 @@ def test_git_hash_without_git_or_without_an_answer(monkeypatch, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(module.subprocess, "run", fail)
+    monkeypatch.setattr(subprocess, "run", fail)
     assert git_hash() is None
 
 
