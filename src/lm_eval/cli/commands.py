@@ -10,23 +10,24 @@ from typing import Any
 
 from lm_eval.cli.lab_commands import add_compare, add_diff, add_power, add_reread, add_sweep
 from lm_eval.cli.options import (
+    NUM_FEWSHOT,
+    TASKS,
     add_asking,
     add_loading,
     add_model,
-    add_num_fewshot,
     add_paths,
     add_prompting,
-    add_tasks,
 )
 from lm_eval.cli.program import (
     Parser,
+    add_options,
     check_repeated,
     examples,
     logging_from,
     one_of,
     parsed,
     run_program,
-    whole_number,
+    whole,
 )
 from lm_eval.errors import UsageError, did_you_mean, listing
 
@@ -137,25 +138,27 @@ class _Refused(argparse.Action):
         raise UsageError(f"{flag or name} is not supported. {REFUSED[name]}")
 
 
-def _add_harness_flags(parser: argparse.ArgumentParser) -> None:
-    """The rest of what EleutherAI's harness takes."""
-    add_loading(parser)
-    parser.add_argument(
-        "--check_integrity",
-        action="store_true",
-        help="accepted; every run checks its tasks before the model is loaded",
-    )
-    parser.add_argument(
-        "--show_config", action="store_true", help="print the whole config of each task"
-    )
-    for flag in REFUSED:
-        parser.add_argument(
-            flag,
-            nargs="*",
-            action=_Refused,
-            default=argparse.SUPPRESS,
-            help=argparse.SUPPRESS,
-        )
+_RUN = {
+    "--log_samples -s": "also write every prompt and answer (needs --output_path; on by default "
+    "with it)",
+    "--predict_only -x": "only save the answers, without scoring (needs --output_path)",
+    "--write_out -w": "print the first prompt of each task",
+}
+_HARNESS = {
+    "--check_integrity": "accepted; every run checks its tasks before the model is loaded",
+    "--show_config": "print the whole config of each task",
+}
+_COMPARING = {
+    "--compare [true|false]": "where a task is asked under several formats, end with what their "
+    "differences mean (default: true); see `lm-eval compare`",
+}
+_VALIDATE = {
+    "--all": "every task and group of the library and --include_path; docs on a hub are not fetched",
+    "--run_code": "also run the Python functions that tasks bring",
+    "--verbose": "with --all, name every task that has a problem",
+    "--output_path -o FILE": "write what was found, one JSON object a line",
+    **NUM_FEWSHOT,
+}
 
 
 def _add_run(commands: Any) -> None:
@@ -165,32 +168,13 @@ def _add_run(commands: Any) -> None:
         description="Evaluate a model on tasks, each under one or more formats.",
     )
     add_asking(parser)
-    parser.add_argument(
-        "--log_samples",
-        "-s",
-        action="store_true",
-        help="also write every prompt and answer (needs --output_path; on by default with it)",
-    )
-    parser.add_argument(
-        "--predict_only",
-        "-x",
-        action="store_true",
-        help="only save the answers, without scoring (needs --output_path)",
-    )
-    parser.add_argument(
-        "--write_out", "-w", action="store_true", help="print the first prompt of each task"
-    )
-    _add_harness_flags(parser)
-    parser.add_argument(
-        "--compare",
-        nargs="?",
-        const="true",
-        type=one_of("true", "false"),
-        default="true",
-        metavar="true|false",
-        help="where a task is asked under several formats, end with what their differences mean "
-        "(default: true); see `lm-eval compare`",
-    )
+    add_options(parser, _RUN)
+    add_loading(parser)
+    add_options(parser, _HARNESS)
+    refused = {"nargs": "*", "action": _Refused, "default": argparse.SUPPRESS}
+    for flag in REFUSED:
+        parser.add_argument(flag, help=argparse.SUPPRESS, **refused)
+    add_options(parser, _COMPARING, compare={"default": "true"})
 
 
 def _add_ls(commands: Any) -> None:
@@ -208,23 +192,9 @@ def _add_validate(commands: Any) -> None:
         help="check tasks without a model",
         description="Check every field of tasks and render real docs. Needs no model.",
     )
-    add_tasks(parser)
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="every task and group of the library and --include_path; docs on a hub are not "
-        "fetched",
-    )
-    parser.add_argument(
-        "--run_code", action="store_true", help="also run the Python functions that tasks bring"
-    )
-    parser.add_argument(
-        "--verbose", action="store_true", help="with --all, name every task that has a problem"
-    )
-    parser.add_argument(
-        "--output_path", "-o", metavar="FILE", help="write what was found, one JSON object a line"
-    )
-    add_num_fewshot(parser)
+    add_options(parser, TASKS)
+    add_paths(parser)
+    add_options(parser, _VALIDATE, num_fewshot=whole())
 
 
 def _add_preview(commands: Any) -> None:
@@ -236,15 +206,11 @@ def _add_preview(commands: Any) -> None:
     parser.add_argument(
         "task", metavar="TASK[@FORMAT]", help="a task, group or .yaml file; @* for every format"
     )
-    parser.add_argument(
-        "--doc", type=whole_number, default=0, metavar="N", help="which doc (default: 0)"
-    )
-    parser.add_argument("--chat", action="store_true", help="as chat messages")
+    which = {"--doc N": "which doc (default: 0)", "--chat": "as chat messages"}
+    add_options(parser, which, doc=whole(default=0))
     add_model(
         parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
     )
-    parser.add_argument(
-        "--run_code", action="store_true", help="run the Python functions that the task brings"
-    )
+    add_options(parser, {"--run_code": "run the Python functions that the task brings"})
     add_paths(parser)
     add_prompting(parser)

@@ -7,181 +7,91 @@ from __future__ import annotations
 
 import argparse
 
-from lm_eval.cli.program import log_level, one_of, whole_number
+from lm_eval.cli.program import add_options, log_level, whole
 
-
-def add_tasks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tasks",
-        "-t",
-        nargs="+",
-        metavar="TASK",
-        help="tasks, groups, tags, globs, .yaml files or folders; with commas or spaces between; "
-        "task@format chooses a format, task@* takes every format of the task",
-    )
-    add_paths(parser)
+NUM_FEWSHOT = {"--num_fewshot -f N": "examples before each question"}
+TASKS = {
+    "--tasks -t TASK …": "tasks, groups, tags, globs, .yaml files or folders; with commas or spaces "
+    "between; task@format chooses a format, task@* takes every format of the task",
+}
+_PATHS = {
+    "--include_path DIR": "a folder with more task files; may be given several times",
+    "--format_path DIR": "a folder (or file) with more formats, one YAML file each; may be given "
+    "several times",
+}
+_PROMPTING = NUM_FEWSHOT | {
+    "--system_instruction TEXT": "text at the very start of every prompt",
+    "--fewshot_as_multiturn [true|false]": "in chat, give each example as turns of its own (default: "
+    "true)",
+    "--permute MODE": "also ask each doc with its choices in other orders, and show the score without "
+    "the bias of positions beside the plain one: cyclic (as many orders as choices), full (all orders), "
+    "pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or none",
+    "--seed N[,N,N,N]": "seeds for python, numpy, torch and few-shot sampling (default: "
+    "0,1234,1234,1234)",
+}
+_ASKING = {
+    "--limit -L N": "only the first N docs of each task; below 1, that share of them",
+    "--samples -E JSON": "only these docs: '{\"my_task\": [0, 3]}' or a file that holds it",
+    "--batch_size -b N": "batch size of the backend",
+    "--max_batch_size N": "largest batch that --batch_size auto tries",
+    "--device NAME": "device of the backend, such as cuda:0",
+    "--gen_kwargs K=V …": "generation arguments, such as max_gen_toks=64,temperature=0.7",
+    "--apply_chat_template [true|false]": "put every prompt through the model's chat template",
+    "--output_path -o DIR": "where results are written",
+    "--use_cache -c FILE": "keep answers in this file and take them from it, in this run and in others; "
+    "without it, a run that died goes on when the same command is given again",
+    "--max_failed N": "requests that may fail for good, as a number or a share such as 1%%; their docs "
+    "are missing from every score (default: 0, the first stops the run)",
+    "--prices FILE": "a YAML file with what models charge per million tokens; costs are shown in the "
+    "table",
+    "--dry_run": "print what the run would ask and cost; nothing is sent, no file is written",
+    "--config -C FILE": "a YAML file with any of these options",
+}
+_LOADING = {
+    "--parity": "undo the deliberate differences from EleutherAI's harness, to compare with it",
+    "--metadata K=V …": "added to the metadata of every task (a custom_dataset gets it), k=v,k=v or "
+    "JSON",
+    "--confirm_run_unsafe_code": "run tasks marked unsafe_code, which execute what the model writes",
+    "--trust_remote_code": "let the backend run code that comes with a model, where it can",
+    "--verbosity -v LEVEL": "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
+}
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--include_path",
-        action="append",
-        metavar="DIR",
-        help="a folder with more task files; may be given several times",
-    )
-    parser.add_argument(
-        "--format_path",
-        action="append",
-        metavar="DIR",
-        help="a folder (or file) with more formats, one YAML file each; may be given several times",
-    )
-
-
-def add_num_fewshot(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--num_fewshot", "-f", type=whole_number, metavar="N", help="examples before each question"
-    )
+    several = {"action": "append"}
+    add_options(parser, _PATHS, include_path=several, format_path=several)
 
 
 def add_prompting(parser: argparse.ArgumentParser) -> None:
-    add_num_fewshot(parser)
-    parser.add_argument(
-        "--system_instruction", metavar="TEXT", help="text at the very start of every prompt"
-    )
-    parser.add_argument(
-        "--fewshot_as_multiturn",
-        nargs="?",
-        const="true",
-        type=one_of("true", "false"),
-        metavar="true|false",
-        help="in chat, give each example as turns of its own (default: true)",
-    )
-    parser.add_argument(
-        "--permute",
-        metavar="MODE",
-        help="also ask each doc with its choices in other orders, and show the score without the bias "
-        "of positions beside the plain one: cyclic (as many orders as choices), full (all orders), "
-        "pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or none",
-    )
-    parser.add_argument(
-        "--seed",
-        default="0,1234,1234,1234",
-        metavar="N[,N,N,N]",
-        help="seeds for python, numpy, torch and few-shot sampling (default: 0,1234,1234,1234)",
-    )
+    seed = {"default": "0,1234,1234,1234"}
+    add_options(parser, _PROMPTING, num_fewshot=whole(), seed=seed)
 
 
 def add_model(parser: argparse.ArgumentParser, about: str) -> None:
-    parser.add_argument("--model", "-M", metavar="NAME", help=about)
-    parser.add_argument(
-        "--model_args", "-a", nargs="+", metavar="K=V", help="arguments of the backend, k=v,k=v"
-    )
+    arguments = "arguments of the backend, k=v,k=v"
+    add_options(parser, {"--model -M NAME": about, "--model_args -a K=V …": arguments})
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
     """What is asked of which model, and where the answers go."""
-    add_tasks(parser)
-    add_model(
-        parser,
-        "model backend (default: the embedded SmolLM2-135M-Instruct); see `lm-eval ls models`",
-    )
+    add_options(parser, TASKS)
+    add_paths(parser)
+    default = "the embedded SmolLM2-135M-Instruct"
+    add_model(parser, f"model backend (default: {default}); see `lm-eval ls models`")
     add_prompting(parser)
-    parser.add_argument(
-        "--limit",
-        "-L",
-        type=_number,
-        metavar="N",
-        help="only the first N docs of each task; below 1, that share of them",
-    )
-    parser.add_argument(
-        "--samples",
-        "-E",
-        metavar="JSON",
-        help="only these docs: '{\"my_task\": [0, 3]}' or a file that holds it",
-    )
-    parser.add_argument("--batch_size", "-b", metavar="N", help="batch size of the backend")
-    parser.add_argument(
-        "--max_batch_size",
-        type=whole_number,
-        metavar="N",
-        help="largest batch that --batch_size auto tries",
-    )
-    parser.add_argument("--device", metavar="NAME", help="device of the backend, such as cuda:0")
-    parser.add_argument(
-        "--gen_kwargs",
-        nargs="+",
-        metavar="K=V",
-        help="generation arguments, such as max_gen_toks=64,temperature=0.7",
-    )
-    parser.add_argument(
-        "--apply_chat_template",
-        nargs="?",
-        const=True,
-        default=False,
-        type=_no_template_name,
-        metavar="true|false",
-        help="put every prompt through the model's chat template",
-    )
-    parser.add_argument("--output_path", "-o", metavar="DIR", help="where results are written")
-    parser.add_argument(
-        "--use_cache",
-        "-c",
-        metavar="FILE",
-        help="keep answers in this file and take them from it, in this run and in others; without it, "
-        "a run that died goes on when the same command is given again",
-    )
-    parser.add_argument(
-        "--max_failed",
-        default="0",
-        metavar="N",
-        help="requests that may fail for good, as a number or a share such as 1%%; their docs are "
-        "missing from every score (default: 0, the first stops the run)",
-    )
-    parser.add_argument(
-        "--prices",
-        metavar="FILE",
-        help="a YAML file with what models charge per million tokens; costs are shown in the table",
-    )
-    parser.add_argument(
-        "--dry_run",
-        action="store_true",
-        help="print what the run would ask and cost; nothing is sent, no file is written",
-    )
-    parser.add_argument(
-        "--config", "-C", metavar="FILE", help="a YAML file with any of these options"
+    add_options(
+        parser,
+        _ASKING,
+        limit={"type": _number},
+        max_batch_size=whole(),
+        apply_chat_template={"const": True, "default": False, "type": _no_template_name},
+        max_failed={"default": "0"},
     )
 
 
 def add_loading(parser: argparse.ArgumentParser) -> None:
     """How tasks and models are loaded, and what is said about it."""
-    parser.add_argument(
-        "--parity",
-        action="store_true",
-        help="undo the deliberate differences from EleutherAI's harness, to compare with it",
-    )
-    parser.add_argument(
-        "--metadata",
-        nargs="+",
-        metavar="K=V",
-        help="added to the metadata of every task (a custom_dataset gets it), k=v,k=v or JSON",
-    )
-    parser.add_argument(
-        "--confirm_run_unsafe_code",
-        action="store_true",
-        help="run tasks marked unsafe_code, which execute what the model writes",
-    )
-    parser.add_argument(
-        "--trust_remote_code",
-        action="store_true",
-        help="let the backend run code that comes with a model, where it can",
-    )
-    parser.add_argument(
-        "--verbosity",
-        "-v",
-        type=log_level,
-        metavar="LEVEL",
-        help="what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
-    )
+    add_options(parser, _LOADING, verbosity={"type": log_level})
 
 
 def _number(text: str) -> float:

@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -42,6 +42,47 @@ def examples(*lines: tuple[str, str]) -> str:
     width = max(len(command) for command, _ in lines)
     shown = [f"{command:{width}}   {about}" for command, about in lines]
     return "Try:  " + "\n      ".join(shown)
+
+
+def add_options(
+    parser: argparse.ArgumentParser, options: Mapping[str, str], **settings: Mapping[str, Any]
+) -> None:
+    """Add flags with their help texts, each written as in a usage line.
+
+    ``--limit -L N`` takes a value, ``--tasks -t TASK …`` one or more, ``--plots [DIR]`` at most one, and
+    ``--parity`` is a switch. Values such as ``holm|bh|by`` are the only ones allowed. ``settings`` holds
+    further arguments of ``add_argument``, by the name of the flag.
+    """
+    for usage, about in options.items():
+        words = usage.split()
+        flags = [word for word in words if word.startswith("-")]
+        name = flags[0].removeprefix("--")
+        given = {**_value_settings(words[len(flags) :]), **settings.get(name, {})}
+        parser.add_argument(*flags, help=about, **given)
+
+
+def _value_settings(words: Sequence[str]) -> dict[str, Any]:
+    """What argparse is to know of a flag with the value ``words``, such as ``TASK …``."""
+    if not words:
+        return {"action": "store_true"}
+    is_optional = words[0].startswith("[")
+    value = words[0][1:-1] if is_optional else words[0]
+    known: dict[str, Any] = {"metavar": value}
+    if "|" in value and value.islower():
+        known["type"] = one_of(*value.split("|"))
+    if is_optional:
+        return {**known, "nargs": "?", "const": "true"}
+    return {**known, "nargs": "+"} if "…" in words else known
+
+
+def whole(**settings: Any) -> dict[str, Any]:
+    """The settings of a flag that takes a whole number."""
+    return {"type": whole_number, **settings}
+
+
+def real(**settings: Any) -> dict[str, Any]:
+    """The settings of a flag that takes a number."""
+    return {"type": real_number, **settings}
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
