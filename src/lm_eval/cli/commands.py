@@ -89,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
             ("lm-eval run --tasks 'demo_mcq@*' --limit 20", "one row per format"),
             ("lm-eval compare DIR", "which differences are real"),
             ("lm-eval preview demo_mcq@generate", "the exact prompt, no model"),
-            ("lm-eval ls formats", "what @format can be"),
+            ("lm-eval ls formats", "the formats for @format"),
         ),
     )
     parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
@@ -123,7 +123,8 @@ REFUSED = {
     "--wandb_config_args": "Log to Weights & Biases from the files that --output_path writes.",
     "--trackio_args": "Log to Trackio from the files that --output_path writes.",
     "--hf_hub_log_args": "Upload the folder that --output_path writes: `hf upload REPO FOLDER`.",
-    "--cache_requests": "Requests are built anew each time, which takes less than reading them.",
+    "--cache_requests": "Requests are rebuilt each time, which is faster than reading them from a "
+    "cache.",
 }
 """Flags of EleutherAI's harness that are not here, and what to do instead."""
 
@@ -139,24 +140,25 @@ class _Refused(argparse.Action):
 
 
 _RUN = {
-    "--log_samples -s": "also write every prompt and answer (needs --output_path; on by default "
-    "with it)",
-    "--predict_only -x": "only save the answers, without scoring (needs --output_path)",
+    "--log_samples -s": "also write every prompt and answer (needs --output_path, which turns it "
+    "on)",
+    "--predict_only -x": "only save the answers, do not score them (needs --output_path)",
     "--write_out -w": "print the first prompt of each task",
 }
 _HARNESS = {
     "--check_integrity": "accepted; every run checks its tasks before the model is loaded",
-    "--show_config": "print the whole config of each task",
+    "--show_config": "print the full config of each task",
 }
 _COMPARING = {
-    "--compare [true|false]": "where a task is asked under several formats, end with what their "
+    "--compare [true|false]": "if a task is asked under several formats, end with what their "
     "differences mean (default: true); see `lm-eval compare`",
 }
 _VALIDATE = {
-    "--all": "every task and group of the library and --include_path; docs on a hub are not fetched",
-    "--run_code": "also run the Python functions that tasks bring",
+    "--all": "check every task and group of the library and --include_path; fetches no docs from a "
+    "hub",
+    "--run_code": "also run the tasks' own Python functions",
     "--verbose": "with --all, name every task that has a problem",
-    "--output_path -o FILE": "write what was found, one JSON object a line",
+    "--output_path -o FILE": "write the findings, one JSON object per line",
     **NUM_FEWSHOT,
 }
 
@@ -179,7 +181,9 @@ def _add_run(commands: Any) -> None:
 
 def _add_ls(commands: Any) -> None:
     parser = commands.add_parser(
-        "ls", help="list tasks, formats, models, groups or tags", description="List what there is."
+        "ls",
+        help="list tasks, formats, models, groups or tags",
+        description="List the names that the commands know.",
     )
     kinds = ("tasks", "formats", "models", "groups", "subtasks", "tags")
     parser.add_argument("what", type=one_of(*kinds), metavar="|".join(kinds))
@@ -206,11 +210,14 @@ def _add_preview(commands: Any) -> None:
     parser.add_argument(
         "task", metavar="TASK[@FORMAT]", help="a task, group or .yaml file; @* for every format"
     )
-    which = {"--doc N": "which doc (default: 0)", "--chat": "as chat messages"}
+    which = {
+        "--doc N": "which doc to show (default: 0)",
+        "--chat": "show the prompt as chat messages",
+    }
     add_options(parser, which, doc=whole(default=0))
     add_model(
         parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
     )
-    add_options(parser, {"--run_code": "run the Python functions that the task brings"})
+    add_options(parser, {"--run_code": "run the task's own Python functions"})
     add_paths(parser)
     add_prompting(parser)

@@ -9,51 +9,51 @@ import argparse
 
 from lm_eval.cli.program import add_options, log_level, whole
 
-NUM_FEWSHOT = {"--num_fewshot -f N": "examples before each question"}
+NUM_FEWSHOT = {"--num_fewshot -f N": "number of examples before each question"}
 TASKS = {
-    "--tasks -t TASK …": "tasks, groups, tags, globs, .yaml files or folders; with commas or spaces "
-    "between; task@format chooses a format, task@* takes every format of the task",
+    "--tasks -t TASK …": "tasks, groups, tags, globs, .yaml files or folders, separated by commas "
+    "or spaces; task@format selects a format, task@* every format of the task",
 }
 _PATHS = {
-    "--include_path DIR": "a folder with more task files; may be given several times",
-    "--format_path DIR": "a folder (or file) with more formats, one YAML file each; may be given "
-    "several times",
+    "--include_path DIR": "a folder with more task files; can be repeated",
+    "--format_path DIR": "a folder (or file) with more formats, one YAML file each; can be repeated",
 }
 _PROMPTING = NUM_FEWSHOT | {
     "--system_instruction TEXT": "text at the very start of every prompt",
-    "--fewshot_as_multiturn [true|false]": "in chat, give each example as turns of its own (default: "
+    "--fewshot_as_multiturn [true|false]": "in chat, send each example as separate turns (default: "
     "true)",
-    "--permute MODE": "also ask each doc with its choices in other orders, and show the score without "
-    "the bias of positions beside the plain one: cyclic (as many orders as choices), full (all orders), "
-    "pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or none",
+    "--permute MODE": "also ask each doc with its choices in other orders, and report a score "
+    "corrected for position bias beside the plain one: cyclic (as many orders as choices), full "
+    "(all orders), pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or "
+    "none",
     "--seed N[,N,N,N]": "seeds for python, numpy, torch and few-shot sampling (default: "
     "0,1234,1234,1234)",
 }
 _ASKING = {
-    "--limit -L N": "only the first N docs of each task; below 1, that share of them",
-    "--samples -E JSON": "only these docs: '{\"my_task\": [0, 3]}' or a file that holds it",
+    "--limit -L N": "only the first N docs of each task; below 1, that fraction of them",
+    "--samples -E JSON": "only these docs: '{\"my_task\": [0, 3]}' or a file with such JSON",
     "--batch_size -b N": "batch size of the backend",
     "--max_batch_size N": "largest batch that --batch_size auto tries",
     "--device NAME": "device of the backend, such as cuda:0",
     "--gen_kwargs K=V …": "generation arguments, such as max_gen_toks=64,temperature=0.7",
-    "--apply_chat_template [true|false]": "put every prompt through the model's chat template",
-    "--output_path -o DIR": "where results are written",
-    "--use_cache -c FILE": "keep answers in this file and take them from it, in this run and in others; "
-    "without it, a run that died goes on when the same command is given again",
-    "--max_failed N": "requests that may fail for good, as a number or a share such as 1%%; their docs "
-    "are missing from every score (default: 0, the first stops the run)",
-    "--prices FILE": "a YAML file with what models charge per million tokens; costs are shown in the "
-    "table",
-    "--dry_run": "print what the run would ask and cost; nothing is sent, no file is written",
+    "--apply_chat_template [true|false]": "apply the model's chat template to every prompt",
+    "--output_path -o DIR": "folder for the results",
+    "--use_cache -c FILE": "take answers from this file and add new ones to it, across runs; "
+    "without it, an interrupted run resumes when the same command is given again",
+    "--max_failed N": "how many requests may fail for good, as a number or a share such as 1%%; "
+    "their docs are left out of every score (default: 0, the first failure stops the run)",
+    "--prices FILE": "a YAML file with model prices per million tokens; adds costs to the output",
+    "--dry_run": "print what the run would ask and cost; sends nothing, writes no file",
     "--config -C FILE": "a YAML file with any of these options",
 }
 _LOADING = {
-    "--parity": "undo the deliberate differences from EleutherAI's harness, to compare with it",
-    "--metadata K=V …": "added to the metadata of every task (a custom_dataset gets it), k=v,k=v or "
-    "JSON",
-    "--confirm_run_unsafe_code": "run tasks marked unsafe_code, which execute what the model writes",
-    "--trust_remote_code": "let the backend run code that comes with a model, where it can",
-    "--verbosity -v LEVEL": "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
+    "--parity": "undo the deliberate differences from EleutherAI's harness, for comparisons with it",
+    "--metadata K=V …": "added to the metadata of every task (passed to custom_dataset), k=v,k=v "
+    "or JSON",
+    "--confirm_run_unsafe_code": "run tasks marked unsafe_code, which execute code that the model "
+    "writes",
+    "--trust_remote_code": "let the backend run code that comes with a model, if it supports that",
+    "--verbosity -v LEVEL": "log level: DEBUG, INFO, WARNING, ERROR or CRITICAL (default: WARNING)",
 }
 
 
@@ -68,7 +68,7 @@ def add_prompting(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser, about: str) -> None:
-    arguments = "arguments of the backend, k=v,k=v"
+    arguments = "arguments for the backend, k=v,k=v"
     add_options(parser, {"--model -M NAME": about, "--model_args -a K=V …": arguments})
 
 
