@@ -313,7 +313,7 @@ def register_group(name: str) -> Callable[[Any], Any]:
         own = [task for task, known in TASKS.registered().items() if known is value]
         if not own:
             raise ConfigError(
-                f"{_place_of(value)} is no registered task, so group {name!r} cannot hold it. Put "
+                f"{_place_of(value)} is not a registered task, so it cannot join group {name!r}. Put "
                 "@register_task below @register_group."
             )
         members = TASK_GROUPS.setdefault(name, [])

@@ -221,8 +221,8 @@ def test_both_priors_side_by_side(place: Workplace) -> None:
     for metric in metrics[1:]:
         assert scores_by_gold(place, "t", metric) == [0, 0, 0, 0, 1]
     out = place.cli("preview", "t.yaml").out
-    assert "alone:     each once more after 'Answer:', for acc_mutual_info" in out
-    assert "each once more with 'N/A', '', '[MASK]' for the question, for acc_calibrated" in out
+    assert "alone:     each again after 'Answer:', for acc_mutual_info" in out
+    assert "each again with 'N/A', '', '[MASK]' as the question, for acc_calibrated" in out
 
 
 def test_calibration_needs_a_format(place: Workplace) -> None:
@@ -286,7 +286,7 @@ def test_a_wrong_normalization_is_explained(
 def test_preview_shows_where_choices_are_scored_alone(place: Workplace) -> None:
     place.task(formats={"type": "cloze", "normalization": "pmi"})
     out = place.cli("preview", "t.yaml").out
-    assert "alone:     each once more after 'Answer:', for acc_mutual_info" in out
+    assert "alone:     each again after 'Answer:', for acc_mutual_info" in out
     assert out.count("' four'") == 1
 
 

@@ -577,7 +577,7 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
     assert not place.output.exists()
     assert not list(place.folder.rglob("formats_*.yaml"))
     said = words(logged(place, "--search", "best", "--dry_run"))
-    assert "at most 272 would be asked: 192 to choose, 80 to score again what is found." in said
+    assert "at most 272 would be asked: 192 to search, 80 to score what it finds." in said
 
 
 @pytest.mark.parametrize(

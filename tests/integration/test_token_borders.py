@@ -187,7 +187,7 @@ def test_preview_shows_tokens_and_the_problem(place: Workplace) -> None:
     assert lines[at + 2].startswith("warning:   in 20 of 20 docs a choice")
     good = place.cli("preview", "t.yaml@cloze", "--model", "MergingLM").out
     assert "tokens:    ' '+'w'  ' '+'x'" in good
-    assert "borders:   in all of the 20 docs looked at, every choice is tokens of its own" in good
+    assert "borders:   in all 20 docs checked, every choice has tokens of its own" in good
 
 
 def test_preview_says_when_a_model_cannot_tell(place: Workplace) -> None:
@@ -218,7 +218,7 @@ def test_smollm2_reads_letters_as_tokens_of_their_own(place: Workplace) -> None:
     place.task(formats="mcqa")
     found = place.cli("preview", "t.yaml", "--model", "gguf", "--num_fewshot", "2")
     assert "tokens:    ' A'  ' B'  ' C'  ' D'\n" in found.out
-    assert "every choice is tokens of its own" in found.out
+    assert "every choice has tokens of its own" in found.out
     chat = place.cli("preview", "t.yaml", "--model", "gguf", "--chat")
     assert "tokens:    '\\n'+'A'  '\\n'+'B'" in chat.out
 

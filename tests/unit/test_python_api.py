@@ -279,7 +279,7 @@ def test_registered_task_classes() -> None:
 
     assert isinstance(TaskManager().load(["mine"])["tasks"]["mine"], Mine)
     assert list(TaskManager().load("ours")["tasks"]) == ["mine"]
-    with pytest.raises(ConfigError, match="is no registered task"):
+    with pytest.raises(ConfigError, match="is not a registered task"):
         register_group("ours")(ConfigurableTask)
 
 

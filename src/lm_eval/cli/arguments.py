@@ -38,7 +38,7 @@ def parse_seeds(text: str | int) -> dict[str, int | None]:
         seeds = [None if part.lower() == "none" else int(part) for part in parts]
     except ValueError:
         raise UsageError(
-            f"--seed {text!r}: a seed is a whole number. Give one, or four with commas between: "
+            f"--seed {text!r}: a seed is a whole number. Give one, or four separated by commas: "
             "--seed 0,1234,1234,1234."
         ) from None
     if len(seeds) == 1:

@@ -93,11 +93,11 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.resamples > MOST_RESAMPLES:
         raise UsageError(
-            f"--resamples {args.resamples} is too many. Give {MOST_RESAMPLES} or less: from 10000 on, "
-            "the digits shown hardly move."
+            f"--resamples {args.resamples} is too many. Give {MOST_RESAMPLES} or fewer: beyond "
+            "10000, the digits shown hardly change."
         )
     if args.flips is not None and args.flips < 1:
-        raise UsageError(f"--flips {args.flips}: give how many docs to list, from 1 up.")
+        raise UsageError(f"--flips {args.flips}: give the number of docs to list, 1 or more.")
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed} is below zero. Give 0 or more.")
     path = args.output_path

@@ -99,7 +99,7 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number. Give a whole number from 1 up, or a share between 0 and 1"
+            f"{text!r} is not a number. Give a whole number from 1 up, or a share between 0 and 1"
         ) from None
 
 
@@ -107,6 +107,6 @@ def _no_template_name(text: str) -> bool:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     raise argparse.ArgumentTypeError(
-        f"a template cannot be chosen by name ({text!r}). Give the flag alone: the model's own "
-        "template is used"
+        f"a template cannot be chosen by name ({text!r}). Give the flag alone to use the "
+        "model's own template"
     )

@@ -56,8 +56,8 @@ def power(args: argparse.Namespace) -> int:
 def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> None:
     if question.repeats is not None and not any(one.within for one in assumptions):
         raise UsageError(
-            "--repeats changes nothing where the replies to an item do not vary. Give --within, their "
-            "variance, such as 0.1, or a run with several replies to each item (`repeats` in its task)."
+            "--repeats has no effect unless the replies to an item vary. Give their variance, such as "
+            "--within 0.1, or a run with several replies to each item (`repeats` in its task)."
         )
 
 
@@ -84,7 +84,7 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
     if args.runs and (named or args.within is not None):
         given = listing([f"--{name}" for name in named] or ["--within"])
         raise UsageError(
-            f"Give runs or assumptions, not both: {given} is not needed beside {args.runs[0]!r}."
+            f"Give runs or assumptions, not both: leave out {given} or {args.runs[0]!r}."
         )
     if args.runs:
         require("numpy")
@@ -127,8 +127,8 @@ def _assumed(named: dict[str, float], within: float) -> Assumptions:
 def _what_to_give(named: dict[str, float]) -> str:
     if set(named) == {"accuracy"}:
         return (
-            "--accuracy needs --correlation: how far two formats or models agree on which items are "
-            "right, such as 0.5 (0 is the careful choice)."
+            "--accuracy needs --correlation: how much two formats or models agree on which items are "
+            "right, such as 0.5 (0 is the conservative choice)."
         )
     if set(named) == {"correlation"}:
         return "--correlation needs --accuracy, such as --accuracy 0.7."
@@ -138,8 +138,8 @@ def _what_to_give(named: dict[str, float]) -> str:
             "of --variance, --discordant, or --accuracy with --correlation."
         )
     return (
-        "How much scores vary is not known. Give a stored run (`lm-eval power RUN`) or an assumption: "
-        "--variance, --discordant, or --accuracy with --correlation. "
+        "It is not known how much scores vary. Give a stored run (`lm-eval power RUN`) or an "
+        "assumption: --variance, --discordant, or --accuracy with --correlation. "
         f"Try {EXAMPLE}."
     )
 

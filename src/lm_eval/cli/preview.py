@@ -54,7 +54,7 @@ def preview(args: argparse.Namespace) -> int:
             task.set_fewshot_seed(DEFAULT_SEED if seed is None else seed)
             _preview(task, args.doc, options, model)
     if not tasks:
-        raise UsageError(f"{args.task!r} names no task.")
+        raise UsageError(f"{args.task!r} matches no task. List them with `lm-eval ls tasks`.")
     return 0
 
 
@@ -123,7 +123,7 @@ def _facts(
             facts.append(("alone", _prior(doc.requests[count])))
         if task.scores_content_free:
             words = ", ".join(map(repr, CONTENT_FREE))
-            shown = f"each once more with {words} for the question, for acc_calibrated"
+            shown = f"each again with {words} as the question, for acc_calibrated"
             facts.append(("no content", shown))
     else:
         facts.append(("generates", f"until {_generation(task, options)}"))
@@ -148,7 +148,7 @@ def _prior(request: Request) -> str:
     """Where choices are scored once more without the question, for mutual information."""
     context = getattr(request, "context", None)
     shown = visible(repr(str(context))) if isinstance(context, Prompt) else "the chat alone"
-    return f"each once more after {shown}, for acc_mutual_info"
+    return f"each again after {shown}, for acc_mutual_info"
 
 
 def _token_facts(
@@ -160,9 +160,7 @@ def _token_facts(
     tokenizer = tokenizer_of(model)
     if tokenizer is None:
         name = type(model).__name__
-        return [
-            ("tokens", f"unknown: model backend {name} has no tokenizer that can be asked here")
-        ]
+        return [("tokens", f"unknown: model backend {name} has no tokenizer that can be used here")]
     if options.as_chat and not model.capabilities.chat_template:
         return [("tokens", f"unknown: {type(model).__name__} has no chat template")]
     borders = borders_of(task, doc, tokenizer).borders
@@ -171,7 +169,7 @@ def _token_facts(
     sample = list(build_requests(task, range(min(CHECKED_DOCS, len(task.eval_docs))), options))
     report = report_borders(task, sample, len(sample), model)
     problems = [("warning", visible(sentence)) for sentence in report.sentences()] if report else []
-    fine = f"in all of the {len(sample)} docs looked at, every choice is tokens of its own"
+    fine = f"in all {len(sample)} docs checked, every choice has tokens of its own"
     return [("tokens", shown), *(problems or [("borders", fine)])]
 
 

@@ -92,7 +92,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
         command = f"`{parser.prog} {args.command}`"
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
-            raise UsageError(f"{command} has no use for {name!r}. See {command[:-1]} -h`.")
+            raise UsageError(f"{command} takes no argument {name!r}. See {command[:-1]} -h`.")
         options = _options(parser, args.command)
         raise UsageError(
             f"{command} has no option {name!r}.{did_you_mean(name, options)} "
@@ -109,8 +109,8 @@ def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequenc
         if has_list and sum(name in action.option_strings for name in names) > 1:
             option = action.option_strings[0]
             raise UsageError(
-                f"{option} is given twice, and only what follows the last one would count. Give all "
-                f"its values at once: {option} {action.metavar} {action.metavar}."
+                f"{option} is given twice, and only the values after the last one would count. Give "
+                f"all values at once: {option} {action.metavar} {action.metavar}."
             )
 
 
@@ -192,7 +192,7 @@ def whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
 def real_number(text: str) -> float:
@@ -202,7 +202,7 @@ def real_number(text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
     return number
 
 

@@ -80,7 +80,7 @@ def seed_of(text: str) -> int:
     seed = parse_seeds(text)["random_seed"] or 0
     if seed < 0:
         raise UsageError(
-            f"--seed {text}: the first number draws the formats, and must be 0 or more."
+            f"--seed {text}: the first number seeds the choice of formats and must be 0 or more."
         )
     return seed
 
@@ -152,7 +152,7 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
         )
         if plan.search is not None:
             choosing, again = plan.search_cells
-            text += f": {choosing:,} to choose, {again:,} to score again what is found"
+            text += f": {choosing:,} to search, {again:,} to score what it finds"
         console().print(f"{text}.", markup=False, highlight=False, soft_wrap=True)
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)

@@ -42,7 +42,7 @@ class CheckOutcome(Enum):
     NO_DATA = "ok, docs not loaded"
     NEEDS_CODE = "not checked because they need --run_code"
     NEEDS_PACKAGE = "needing a package that is not installed"
-    UNSUPPORTED = "asking for what this release does not do"
+    UNSUPPORTED = "using something that this release does not support"
     ERROR = "with errors"
 
 

@@ -56,8 +56,8 @@ __all__ = [
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
 
 _ADVICE = {
-    errno.EEXIST: "A file stands where a folder is needed: choose another --output_path.",
-    errno.ENOTDIR: "A file stands where a folder is needed: choose another --output_path.",
+    errno.EEXIST: "There is a file where a folder is needed: choose another --output_path.",
+    errno.ENOTDIR: "There is a file where a folder is needed: choose another --output_path.",
     errno.ENOSPC: "Free some space, or choose another disk with --output_path.",
     errno.EDQUOT: "Free some space, or choose another disk with --output_path.",
     errno.ENAMETOOLONG: "Choose a shorter --output_path.",

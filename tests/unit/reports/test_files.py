@@ -97,7 +97,7 @@ def test_finish_twice_is_harmless(tmp_path):
 def test_a_file_where_a_folder_is_needed(tmp_path):
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputError, match="A file stands where a folder is needed"):
+        with pytest.raises(OutputError, match="There is a file where a folder is needed"):
             ResultWriter(path, "m")
     assert (tmp_path / "file").read_text() == "mine"
 
