@@ -33,7 +33,7 @@ def test_a_dry_run_says_what_would_be_asked_and_asks_nothing(place: Workplace) -
     assert found["total"][:2] == ["40", "100"]
     assert "≈" in found["total"][2]
     assert "guessed" in outcome.out
-    assert "no request was sent" in outcome.out
+    assert "no request is sent" in outcome.out
     assert "Score" not in outcome.out
     assert place.written() == []
     assert not place.output.exists()

@@ -171,19 +171,19 @@ def _forecast_columns(prices: Prices | None) -> tuple[Column, ...]:
 def _note_lines(forecasts: Sequence[Forecast], prices: Prices | None) -> list[str]:
     total = _total(forecasts).estimated
     tokenizers = {one.estimated.counted_with for one in forecasts}
-    lines = ["Dry run: no request was sent and no file is written."]
+    lines = ["Dry run: no request is sent and no file is written."]
     for name in sorted(name for name in tokenizers if name):
         lines.append(f"Tokens in are counted with the tokenizer {visible(name)}.")
     if None in tokenizers:
         lines.append("≈ Tokens in are guessed from the text: one for every 4 characters.")
     if total.most.tokens_out:
-        lines.append("Tokens out are an upper bound: every reply as long as it may become.")
+        lines.append("Tokens out are an upper bound: every reply at its maximum length.")
     if total.least.requests != total.most.requests:
         lines.append(
-            "Requests: the first number where the server tells the log-probs of several next "
-            "tokens or takes batches, the second where each choice needs a request of its own."
+            "Requests: the first number if the server returns the log-probs of several next "
+            "tokens or accepts batches, the second if each choice needs a request of its own."
         )
     if prices:
         lines.append(f"Prices: entry {visible(prices.entry)!r}, {prices.currency}.")
-    lines.append("Not included: retries, and savings by answers that are kept or cached.")
+    lines.append("Not included: retries, and savings from stored or cached answers.")
     return lines

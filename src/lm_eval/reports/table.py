@@ -28,12 +28,12 @@ REPLY_CHARS = 100
 _HINTS = {
     "truncated": "The replies were cut off at the token limit. Allow longer ones, for example "
     "--gen_kwargs max_gen_toks=1024.",
-    "refused": "The model declined to answer. That is a result of its own; look at the samples "
+    "refused": "The model declined to answer. That is a result in itself: look at the samples "
     "before you compare this score with others.",
     "ambiguous": "The replies name several answers. A format that asks for one fixed sentence, "
     "such as @cot or @generate, is easier to read.",
-    "empty": "The model said nothing. A stop string may end its reply at once: look at `until` "
-    "in --gen_kwargs, and at the chat template.",
+    "empty": "The model returned nothing. A stop string may end its reply at once: check `until` "
+    "in --gen_kwargs, and the chat template.",
     "unreadable": "The model did not answer in the form that was asked for. Try another format "
     "(`lm-eval ls formats`), few-shot examples, or another reader.",
 }
@@ -178,7 +178,7 @@ def _note_lines(results: Sequence[TaskResult]) -> list[str]:
         if result.missing:
             lines.append(
                 f"{name}: {result.missing} of {result.num_docs + result.missing} docs got no "
-                "answer from the model and count nowhere. Run again to fill them in."
+                "answer from the model and are left out of every score. Run again to fill them in."
             )
         lines += [f"{name}: {visible(note)}" for note in result.notes]
     return lines
