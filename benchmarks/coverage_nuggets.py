@@ -22,7 +22,7 @@ from nugget_eval.reading import LABELS
 from nugget_eval.scores import confusion
 from nugget_eval.scores.agreement import agreement, rater_agreement
 from nugget_eval.scores.compare import compare_runs, run_agreement, tau_ap
-from nugget_eval.scores.scores import RunScores, Score, TopicScores, score_run
+from nugget_eval.scores.scores import RunScores, TopicScore, TopicScores, score_run
 
 SEED = 20_261_116
 TOPIC_SD = 1.0
@@ -195,7 +195,7 @@ def _scored(scores: np.ndarray) -> list[RunScores]:
         RunScores(
             f"run {place}",
             tuple(
-                TopicScores(f"t{k}", {"all_score": Score(value, value, value, 1, 1)})
+                TopicScores(f"t{k}", {"all_score": TopicScore(value, value, value, 1, 1)})
                 for k, value in enumerate(column.tolist())
             ),
             {},
