@@ -1,21 +1,27 @@
-"""Which subcommand, with which arguments; every value of the config has a flag."""
+"""Which subcommand, with which arguments. Imports no judge, so that ``--help`` is instant."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, Field, fields
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from lm_eval.cli.program import Parser, check_repeated, parsed, run_program, whole_number
-from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
-from nugget_eval.config import SECTIONS, Config
-from nugget_eval.errors import ConfigurationError
+from nugget_eval.cli.options import NAME, add_config
+from nugget_eval.config import SECTIONS
 
-NAME = "nugget-eval"
-COMMANDS = ("run", "score", "agree", "compare", "preview", "formats")
+COMMANDS = {
+    "run": "run",
+    "score": "score",
+    "agree": "score",
+    "compare": "compare",
+    "preview": "preview",
+    "formats": "preview",
+}
+"""Command → the module that runs it."""
 
 
 def run_command(argv: Sequence[str] | None = None) -> int:
@@ -44,22 +50,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _handler(command: str) -> Callable[[argparse.Namespace], int]:
-    if command == "run":
-        from nugget_eval.cli.run import run
-
-        return run
-    if command in ("score", "agree"):
-        from nugget_eval.cli.score import agree, score
-
-        return score if command == "score" else agree
-    if command == "compare":
-        from nugget_eval.cli.compare import compare
-
-        return compare
-    from nugget_eval.cli.preview import formats, preview
-
-    return preview if command == "preview" else formats
+def _handler(command: str) -> Any:
+    """The function that runs a command; it has the command's name."""
+    return getattr(import_module(f"nugget_eval.cli.{COMMANDS[command]}"), command)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -91,89 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-# -------------------------------------------------------------------------- flags of the config
-
-
-def add_config(
-    parser: argparse.ArgumentParser, sections: Iterable[str], without: Iterable[str] = ()
-) -> None:
-    """A flag for each value of these sections of the config."""
-    left_out = set(without)
-    for section in sections:
-        group = parser.add_argument_group(section)
-        for name, one in settings(section).items():
-            if name not in left_out:
-                _add_flag(group, name, one)
-
-
-def settings(section: str) -> dict[str, Field[Any]]:
-    """The values of a section of the config by the names of their flags."""
-    part = getattr(Config(), section)
-    return {one.metadata["flag"] or one.name: one for one in fields(part)}
-
-
-_SHORT = {"model": "-M", "model_args": "-a", "batch_size": "-b", "output_path": "-o", "limit": "-L"}
-
-
-def _add_flag(group: Any, name: str, one: Field[Any]) -> None:
-    flags = [f"--{name}", *([_SHORT[name]] if name in _SHORT else [])]
-    about = one.metadata["about"]
-    default = one.default if one.default is not MISSING else None
-    options: dict[str, Any] = {"metavar": _metavar(one)}
-    if isinstance(default, bool):
-        options = {"nargs": "?", "const": "true", "metavar": "true|false"}
-    elif one.default_factory is not MISSING or name in ("answers", "items"):
-        options["nargs"] = "+"
-    group.add_argument(*flags, default=None, help=about, **options)
-
-
-def _metavar(one: Field[Any]) -> str:
-    kind = str(one.type)
-    if "dict" in kind and "list" not in kind:
-        return "K=V"
-    if "int" in kind or "float" in kind:
-        return "N"
-    files = ("nuggets", "answers", "items", "gold", "prices", "use_cache", "examples")
-    return "FILE" if one.name in files else "DIR" if one.name == "output_path" else "NAME"
-
-
-def config_of(args: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> Config:
-    """The config that ``--config`` and the flags make, flags last."""
-    path = getattr(args, "config", None)
-    config = Config.from_yaml(path) if path is not None else Config()
-    for section in sections:
-        for name, one in settings(section).items():
-            value = getattr(args, name, None)
-            if value is not None:
-                _set(getattr(config, section), one, name, value)
-    return config
-
-
-def _set(part: Any, one: Field[Any], flag: str, value: Any) -> None:
-    try:
-        setattr(part, one.name, _value(one, flag, value))
-    except ConfigurationError as error:
-        problem = str(error).partition(f".{one.name} ")[2] or str(error)
-        raise UsageError(f"--{flag} {problem}") from None
-
-
-def _value(one: Field[Any], flag: str, given: Any) -> Any:
-    """The value that a flag's text means; text that cannot be read is left for the check."""
-    kind = str(one.type)
-    if kind.startswith("dict"):
-        return parse_pairs(given, flag=f"--{flag}")
-    if kind == "bool":
-        return {"true": True, "false": False}.get(str(given).lower(), given)
-    if "int" in kind or "float" in kind:
-        for convert in (int, float):
-            try:
-                return convert(given)
-            except ValueError:
-                continue
-    return given
-
-
-# ------------------------------------------------------------------------- command by command
+# Arguments, command by command
 
 
 def _add_config_file(parser: argparse.ArgumentParser) -> None:
@@ -261,6 +172,3 @@ def _add_preview(commands: Any) -> None:
     parser.add_argument(
         "--item", type=whole_number, default=0, metavar="N", help="which item (default: 0)"
     )
-
-
-__all__ = ["COMMANDS", "build_parser", "config_of", "parse", "run_command"]
