@@ -1,4 +1,4 @@
-"""What the files of a nugget evaluation hold, as frozen records; ``runs`` reads and writes them.
+"""What the files of a nugget evaluation hold, as frozen records; ``files`` reads and writes them.
 
 A record that was read keeps the object it came from: keys unknown here survive, in their order, when it
 is written again. A label that is not known is None, whatever the file calls that.
@@ -12,7 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
-from nugget_eval.data.rows import Row, Source, listed, merged, shown, spelling
+from nugget_eval.data.rows import (
+    Record,
+    Row,
+    Source,
+    listed,
+    merged,
+    or_empty,
+    or_none,
+    shown,
+    stored,
+)
 from nugget_eval.reading import LABELS, Label, label_of
 
 Importance: TypeAlias = Literal["vital", "okay"]
@@ -37,19 +47,19 @@ class Labelled(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Nugget:
-    """One fact. A file that does not say gives None for ``importance`` and ``assignment``."""
+class Nugget(Record):
+    """One fact. ``importance`` and ``assignment`` are None where the file does not give them."""
 
     text: str
     importance: Importance | None = "vital"
     assignment: Label | None = None
-    source: Source | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, row: Row) -> Nugget:
         """The nugget in ``row``; an unknown label or importance is an error with the nearest valid."""
         importance = row.one_of("importance", IMPORTANCES, MISSING)
-        return cls(row.text("text"), cast("Importance | None", importance), _label(row), row.source)
+        kind = cast("Importance | None", importance)
+        return cls(row.text("text"), kind, _label(row), source=row.source)
 
     def to_row(self) -> dict[str, Any]:
         """This nugget as a file holds it."""
@@ -72,73 +82,63 @@ def _label(row: Row) -> Label | None:
     return cast("Label | None", row.one_of("assignment", LABELS, MISSING))
 
 
+def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
+    return tuple(Nugget.of(item) for item in row.rows(name))
+
+
+def _sentences(row: Row, name: str) -> tuple[Sentence, ...]:
+    return tuple(Sentence.of(item) for item in row.rows(name))
+
+
+def _rows(values: Sequence[Any], _: Source | None) -> list[dict[str, Any]]:
+    return [value.to_row() for value in values]
+
+
+def _labelled_rows(nuggets: Sequence[Nugget], source: Source | None) -> list[dict[str, Any]]:
+    """The nuggets of an assignment: other tools expect the label's key, even without a label."""
+    rows = _rows(nuggets, source)
+    return rows if source else [{**row, "assignment": row.get("assignment")} for row in rows]
+
+
 @dataclass(frozen=True, slots=True)
-class Topic:
-    """A query with its nuggets: one line of a nuggets file."""
+class Topic(Record):
+    """A query with its nuggets: one line of a nuggets file. TREC RAG 2025 has no queries: ""."""
 
-    qid: str
-    query: str
-    nuggets: tuple[Nugget, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
-    unit: str = field(default="", init=False, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> Topic:
-        """The topic in ``row``; files of TREC RAG 2025 have no query, which is then ""."""
-        return cls(row.name("qid"), row.optional_text("query"), _nuggets(row), row.source)
+    qid: str = stored(Row.name)
+    query: str = stored(Row.optional_text, write=or_none)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, write=_rows)
 
     def to_row(self) -> dict[str, Any]:
-        """One object of a nuggets file."""
-        return merged(self.source, {"query": self.query or None, "qid": self.qid, **_rows(self)})
+        """One object of a nuggets file; nuggetizer writes the query first."""
+        is_new = self.query and self.source is None
+        return {**({"query": self.query} if is_new else {}), **Record.to_row(self)}
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence of an answer with the places of its citations in ``references``, or their ids."""
+class Sentence(Record):
+    """A sentence of an answer; a citation is a position in ``references``, or an id."""
 
-    text: str
-    citations: tuple[int | str, ...] = ()
-    source: Source | None = field(default=None, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> Sentence:
-        """The sentence in ``row``."""
-        return cls(row.text("text"), row.names("citations"), row.source)
-
-    def to_row(self) -> dict[str, Any]:
-        """One object of the list ``answer``."""
-        citations = listed(self.citations, self.source)
-        return merged(self.source, {"text": self.text, "citations": citations})
+    text: str = stored(Row.text)
+    citations: tuple[int | str, ...] = stored(Row.names, write=listed, default=())
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a run answered to a topic: one line of a TREC RAG run."""
+class Answer(Record):
+    """What a run answered to a topic: one line of a TREC RAG run.
 
-    run_id: str
-    topic_id: str
-    topic: str
-    references: tuple[int | str, ...]
-    response_length: int | None
-    answer: tuple[Sentence, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
+    ``run_id`` is "" where the run is named by its file alone.
+    """
 
-    @classmethod
-    def of(cls, row: Row) -> Answer:
-        """The answer in ``row``; ``run_id`` is "" where the file leaves it to its name."""
-        return cls(
-            row.name("run_id") if row.values.get("run_id") is not None else "",
-            row.name("topic_id", "qid"),
-            row.optional_text("topic", "query"),
-            row.names("references"),
-            row.whole_number("response_length"),
-            tuple(Sentence.of(item) for item in row.rows("answer")),
-            row.source,
-        )
+    run_id: str = stored(Row.optional_name, write=or_none)
+    topic_id: str = stored(Row.name, "topic_id", "qid")
+    topic: str = stored(Row.optional_text, "topic", "query", write=or_none)
+    references: tuple[int | str, ...] = stored(Row.names, write=listed)
+    response_length: int | None = stored(Row.whole_number)
+    answer: tuple[Sentence, ...] = stored(_sentences, write=_rows)
 
     @property
     def qid(self) -> str:
-        """The topic, by the name that the other files have for it."""
+        """The topic, by the name it has in the other files."""
         return self.topic_id
 
     @property
@@ -146,161 +146,69 @@ class Answer:
         """The sentences as one text: the passage that is judged."""
         return " ".join(sentence.text for sentence in self.answer)
 
-    def to_row(self) -> dict[str, Any]:
-        """One object of a run."""
-        values = {
-            "run_id": self.run_id or None,
-            spelling(self.source, "topic_id", "qid"): self.topic_id,
-            spelling(self.source, "topic", "query"): self.topic or None,
-            "references": listed(self.references, self.source),
-            "response_length": self.response_length,
-            "answer": [sentence.to_row() for sentence in self.answer],
-        }
-        return merged(self.source, values)
-
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Record):
     """The nuggets of a topic with labels for the answer of one run."""
 
-    query: str
-    qid: str
-    answer_text: str
-    response_length: int | None
-    run_id: str
-    nuggets: tuple[Nugget, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> Assignment:
-        """The assignment in ``row``."""
-        return cls(
-            row.optional_text("query"),
-            row.name("qid"),
-            row.optional_text("answer_text"),
-            row.whole_number("response_length"),
-            row.name("run_id") if row.values.get("run_id") is not None else "",
-            _nuggets(row),
-            row.source,
-        )
+    query: str = stored(Row.optional_text, write=or_empty)
+    qid: str = stored(Row.name)
+    answer_text: str = stored(Row.optional_text, write=or_empty)
+    response_length: int | None = stored(Row.whole_number)
+    run_id: str = stored(Row.optional_name, write=or_none)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, write=_labelled_rows)
 
     @property
     def unit(self) -> str:
         """The run."""
         return self.run_id
 
-    def to_row(self) -> dict[str, Any]:
-        """One object of an assignments file, in the order of nuggetizer's keys."""
-        values = {
-            "query": self.query or (None if self.source else ""),
-            "qid": self.qid,
-            "answer_text": self.answer_text or (None if self.source else ""),
-            "response_length": self.response_length,
-            "run_id": self.run_id or None,
-            **_rows(self, is_new=self.source is None),
-        }
-        return merged(self.source, values)
-
 
 @dataclass(frozen=True, slots=True)
-class PassageAssignment:
+class PassageAssignment(Record):
     """The retrieval form: the nuggets of a topic with labels for one passage."""
 
-    query: str
-    qid: str
-    candidate_text: str
-    docid: str
-    nuggets: tuple[Nugget, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> PassageAssignment:
-        """The assignment in ``row``; nuggetizer has the query under ``text``."""
-        return cls(
-            row.optional_text("text", "query"),
-            row.name("qid"),
-            row.optional_text("candidate_text"),
-            row.name("docid"),
-            _nuggets(row),
-            row.source,
-        )
+    query: str = stored(Row.optional_text, "text", "query", write=or_empty)
+    qid: str = stored(Row.name)
+    candidate_text: str = stored(Row.optional_text, write=or_empty)
+    docid: str = stored(Row.name)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, write=_labelled_rows)
 
     @property
     def unit(self) -> str:
         """The passage."""
         return self.docid
 
-    def to_row(self) -> dict[str, Any]:
-        """One object of an assignments file for retrieved passages."""
-        values = {
-            spelling(self.source, "text", "query"): self.query or (None if self.source else ""),
-            "qid": self.qid,
-            "candidate_text": self.candidate_text or (None if self.source else ""),
-            "docid": self.docid,
-            **_rows(self, is_new=self.source is None),
-        }
-        return merged(self.source, values)
-
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A passage of the original package with the nuggets of its topic; its first text is judged."""
+class Block(Record):
+    """A passage of the original package with the nuggets of its topic, without importance."""
 
-    qid: str
-    query: str
-    block: tuple[int | str, ...]
-    nuggets: tuple[Nugget, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
-    unit: str = field(default="", init=False, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> Block:
-        """The item in ``row``. Such items say nothing of importance."""
-        nuggets = _nuggets(row, "block_nuggets_assignment")
-        query = row.optional_text("query")
-        return cls(row.name("qid"), query, row.names("block"), nuggets, row.source)
+    qid: str = stored(Row.name)
+    query: str = stored(Row.optional_text, write=or_none)
+    block: tuple[int | str, ...] = stored(Row.names, write=listed)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, "block_nuggets_assignment", write=_rows)
 
     @property
     def text(self) -> str:
-        """The text that is judged."""
+        """The text that is judged: the first of the block."""
         return str(self.block[0]) if self.block else ""
 
-    def to_row(self) -> dict[str, Any]:
-        """One item of the original package."""
-        values = {
-            "qid": self.qid,
-            "query": self.query or None,
-            "block": listed(self.block, self.source),
-        }
-        return merged(self.source, {**values, **_rows(self, "block_nuggets_assignment")})
-
 
 @dataclass(frozen=True, slots=True)
-class Gold:
+class Gold(Record):
     """The labels of a topic's nuggets over all its passages."""
 
-    qid: str
-    nuggets: tuple[Nugget, ...]
-    source: Source | None = field(default=None, compare=False, repr=False)
-    unit: str = field(default="", init=False, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> Gold:
-        """The gold item in ``row``."""
-        return cls(row.name("qid"), _nuggets(row, "global_nuggets_assignment"), row.source)
-
-    def to_row(self) -> dict[str, Any]:
-        """One gold item of the original package."""
-        return merged(self.source, {"qid": self.qid, **_rows(self, "global_nuggets_assignment")})
+    qid: str = stored(Row.name)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, "global_nuggets_assignment", write=_rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(Record):
     """Scores of one topic, or their means under the qid ``all``; None is an undefined score."""
 
     qid: str
     scores: Mapping[str, float | None]
-    source: Source | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, row: Row) -> Metrics:
@@ -308,7 +216,7 @@ class Metrics:
         scores = {key: row.share(key) for key in row.values if key.endswith("_score")}
         if not scores:
             row.key("strict_vital_score")
-        return cls(row.name("qid"), scores, row.source)
+        return cls(row.name("qid"), scores, source=row.source)
 
     def to_row(self) -> dict[str, Any]:
         """One object of a metrics file; an undefined score is null."""
@@ -348,16 +256,3 @@ def with_labels(nuggets: Sequence[Nugget], labels: Sequence[Label | None]) -> tu
     return tuple(
         replace(nugget, assignment=label) for nugget, label in zip(nuggets, labels, strict=True)
     )
-
-
-def _nuggets(row: Row, name: str = "nuggets") -> tuple[Nugget, ...]:
-    return tuple(Nugget.of(item) for item in row.rows(name))
-
-
-def _rows(record: Labelled, name: str = "nuggets", *, is_new: bool = False) -> dict[str, Any]:
-    rows = [nugget.to_row() for nugget in record.nuggets]
-    for row in rows if is_new else ():
-        row.setdefault(
-            "assignment", None
-        )  # other tools expect the key, also where no label is known
-    return {name: rows}

@@ -6,10 +6,10 @@ Every refusal says the file, the line, the key and what to do. Nothing here know
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lm_eval.errors import DataError, did_you_mean, listing, nearest
 
@@ -76,6 +76,10 @@ class Row:
         if not isinstance(value, str) or not value.strip():
             raise self.error(f"{key!r} must be an id such as '2024-105741', not {shown(value)}.")
         return value
+
+    def optional_name(self, name: str) -> str:
+        """The same, and "" where there is no such key or it holds null."""
+        return "" if self.values.get(name) is None else self.name(name)
 
     def whole_number(self, name: str) -> int | None:
         """A whole number of 0 or more; None where there is no such key or it holds null."""
@@ -219,11 +223,6 @@ def _says(row: Mapping[str, Any], key: str, value: Any) -> bool:
     return key in row and (old == value or (isinstance(old, int) and str(old) == value))
 
 
-def listed(values: Sequence[int | str], source: Source | None) -> list[int | str] | None:
-    """A list for ``merged``; None, which adds no key, for an empty one of a record that was read."""
-    return list(values) if values or source is None else None
-
-
 def spelling(source: Source | None, *names: str) -> str:
     """Which of ``names`` the file used; the first where it used none."""
     row = source.row if source else {}
@@ -240,3 +239,71 @@ def to_line(row: Mapping[str, Any], source: Source | None) -> str:
         if line.isascii() or line == line.encode("utf-8", "replace").decode("utf-8"):
             return line
     return json.dumps(row)
+
+
+# Records
+
+
+R = TypeVar("R", bound="Record")
+
+
+def stored(
+    read: Callable[..., Any],
+    *keys: str,
+    write: Callable[[Any, Source | None], Any] | None = None,
+    default: Any = MISSING,
+) -> Any:
+    """A field of a record: how ``Row`` reads it, under which keys (its own name), how it is written.
+
+    ``write`` takes the value and the record's source; what it gives goes to ``merged``.
+    """
+    how = {"read": read, "keys": keys, "write": write}
+    return field(metadata=how) if default is MISSING else field(default=default, metadata=how)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Base of the records: read from a row and written into one by how their fields are stored."""
+
+    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    @property
+    def unit(self) -> str:
+        """The run or passage that it is about; "" for a topic as a whole."""
+        return ""
+
+    @classmethod
+    def of(cls: type[R], row: Row) -> R:
+        """The record in ``row``."""
+        values = {name: read(row, *keys) for name, keys, read, _ in _stored_fields(cls)}
+        return cls(**values, source=row.source)
+
+    def to_row(self) -> dict[str, Any]:
+        """The object that a file holds; keys the record does not know are kept."""
+        values = {}
+        for name, keys, _, write in _stored_fields(type(self)):
+            value = getattr(self, name)
+            key = spelling(self.source, *keys)
+            values[key] = value if write is None else write(value, self.source)
+        return merged(self.source, values)
+
+
+def _stored_fields(kind: type[Record]) -> list[tuple[str, tuple[str, ...], Any, Any]]:
+    """Name, keys, read and write of each field that is ``stored``."""
+    known = [(one.name, one.metadata) for one in fields(kind) if one.metadata]
+    return [(name, how["keys"] or (name,), how["read"], how["write"]) for name, how in known]
+
+
+def or_none(value: Any, _: Source | None) -> Any:
+    """None, which adds no key, in place of an empty value."""
+    return value or None
+
+
+def or_empty(value: str, source: Source | None) -> str | None:
+    """The text; an empty one adds no key to an object that was read."""
+    return value or (None if source else "")
+
+
+def listed(values: Sequence[int | str], source: Source | None) -> list[int | str] | None:
+    """A list; an empty one adds no key to an object that was read."""
+    return list(values) if values or source is None else None
