@@ -7,15 +7,14 @@ point (groups ``nugget_eval.prompts``, ``nugget_eval.domains``, ``nugget_eval.la
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lm_eval.errors import ConfigError
 from lm_eval.registry import Registry
 from nugget_eval.errors import PromptError, UnknownPromptError
 from nugget_eval.prompts.definitions import (
+    BUILTIN,
     Definition,
     Domain,
     Language,
@@ -32,18 +31,19 @@ LANGUAGES = ("en", "zh", "de", "es")
 D = TypeVar("D", bound=Definition)
 
 
-class Catalogue(Registry[Any]):
+class Catalogue(Registry[Any], Generic[D]):
     """Definitions of one kind by name, each read once."""
 
-    def __init__(self, word: str, kind: type[Definition], names: tuple[str, ...], folder: str):
-        group = None if folder == "formats" else f"nugget_eval.{_GROUPS.get(folder, folder)}"
+    def __init__(
+        self, word: str, kind: type[D], folder: str, names: tuple[str, ...], group: str | None
+    ) -> None:
         super().__init__(word, entry_point_group=group, error=UnknownPromptError)
         self._definition = kind
-        self._read: dict[str, tuple[Any, Definition]] = {}
+        self._read: dict[str, tuple[Any, D]] = {}
         for name in names:
-            self.register(name, _File(f"{folder}/{name}.yaml"), place="built in")
+            self.register(name, BUILTIN / folder / f"{name}.yaml", place="built in")
 
-    def define(self, name: object) -> Definition:
+    def define(self, name: object) -> D:
         """The definition of that name; an unknown name is an error with the valid ones."""
         if not isinstance(name, str):
             raise self.unknown(str(name))
@@ -69,7 +69,7 @@ class Catalogue(Registry[Any]):
         self.register(name, source, place=place)
         self._read[name] = (source, definition)
 
-    def _defined(self, name: str, source: Any, where: str) -> Definition:
+    def _defined(self, name: str, source: Any, where: str) -> D:
         if isinstance(source, self._definition):
             return source
         values, where = _mapping(source, where)
@@ -88,28 +88,10 @@ class Catalogue(Registry[Any]):
         }
 
 
-_GROUPS = {"types": "prompts"}
-
-
-class _File:
-    """A YAML file with one definition."""
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
-
-    @property
-    def path(self) -> Path:
-        if isinstance(self._path, Path):
-            return self._path
-        return Path(str(resources.files("nugget_eval.prompts"))) / "builtin" / self._path
-
-
 def _mapping(source: Any, where: str) -> tuple[dict[str, Any], str]:
     """The mapping that a source holds, and how errors name it."""
     if isinstance(source, Path):
-        source = _File(source)
-    if isinstance(source, _File):
-        return _load(source.path), str(source.path)
+        return _load(source), str(source)
     if callable(source):
         try:
             source = source()
@@ -134,55 +116,32 @@ def _load(path: Path) -> dict[str, Any]:
         raise PromptError(str(error)) from None
 
 
-@lru_cache(maxsize=1)
-def _catalogues() -> dict[str, Catalogue]:
-    return {
-        "type": Catalogue("prompt type", PromptType, PROMPT_TYPES, "types"),
-        "format": Catalogue("format type", OutputFormat, FORMAT_TYPES, "formats"),
-        "domain": Catalogue("domain", Domain, DOMAINS, "domains"),
-        "language": Catalogue("language", Language, LANGUAGES, "languages"),
-    }
+_TYPES = Catalogue("prompt type", PromptType, "types", PROMPT_TYPES, "nugget_eval.prompts")
+_FORMATS = Catalogue("format type", OutputFormat, "formats", FORMAT_TYPES, None)
+_DOMAINS = Catalogue("domain", Domain, "domains", DOMAINS, "nugget_eval.domains")
+_LANGUAGES = Catalogue("language", Language, "languages", LANGUAGES, "nugget_eval.languages")
+_OPEN: dict[object, Catalogue[Any]] = {"type": _TYPES, "domain": _DOMAINS, "language": _LANGUAGES}
+"""Kind → where definitions of that kind can be added."""
 
-
-def _defined(kind: str, name: object, definition: type[D]) -> D:
-    defined = _catalogues()[kind].define(name)
-    assert isinstance(defined, definition)
-    return defined
-
-
-def get_prompt_type(name: object) -> PromptType:
-    """The prompt type of that name."""
-    return _defined("type", name, PromptType)
-
-
-def get_output_format(name: object) -> OutputFormat:
-    """The output format of that name."""
-    return _defined("format", name, OutputFormat)
-
-
-def get_domain(name: object) -> Domain:
-    """The domain of that name."""
-    return _defined("domain", name, Domain)
-
-
-def get_language(name: object) -> Language:
-    """The language of that code."""
-    return _defined("language", name, Language)
+get_prompt_type = _TYPES.define
+get_output_format = _FORMATS.define
+get_domain = _DOMAINS.define
+get_language = _LANGUAGES.define
 
 
 def prompt_type_names() -> list[str]:
     """All prompt types: built in, registered, and of installed packages."""
-    return list(_catalogues()["type"])
+    return list(_TYPES)
 
 
 def domain_names() -> list[str]:
     """All domains: built in, registered, and of installed packages."""
-    return list(_catalogues()["domain"])
+    return list(_DOMAINS)
 
 
 def language_names() -> list[str]:
     """All languages: built in, registered, and of installed packages."""
-    return list(_catalogues()["language"])
+    return list(_LANGUAGES)
 
 
 Source = TypeVar("Source")
@@ -232,10 +191,11 @@ def _register_file(file: Path) -> str:
     return name
 
 
-def _open_catalogue(kind: object, where: str) -> Catalogue:
-    if kind not in ("type", "domain", "language"):
+def _open_catalogue(kind: object, where: str) -> Catalogue[Any]:
+    try:
+        return _OPEN[kind]
+    except (KeyError, TypeError):  # TypeError: a list or mapping in a file
         raise PromptError(
             f"{where}: kind cannot be {kind!r}. Expected type, domain or language; how an output "
             "format is read is code, so there are no others than those built in."
-        )
-    return _catalogues()[str(kind)]
+        ) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from lm_eval.config.fields import shorten
@@ -21,6 +22,9 @@ OutputWords = Literal["alone", "last"]
 
 Changelog = Mapping[str, str]
 Texts = Mapping[str, str]
+
+BUILTIN = Path(__file__).with_name("builtin")
+"""The folder of the definitions that come with the package."""
 
 _PLACEHOLDER = re.compile(r"(^[ \t]*)?\{([a-z_]+)\}", re.MULTILINE)
 

@@ -13,12 +13,12 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from nugget_eval.errors import PromptError
+from nugget_eval.prompts.definitions import BUILTIN
 from nugget_eval.prompts.fence import Data
 from nugget_eval.reading import LABELS
 
@@ -113,9 +113,7 @@ def load_examples(path: str | Path | None = None) -> tuple[Example, ...]:
 
     A ``.jsonl`` file has one in each line, a ``.yaml`` file a list under ``examples``.
     """
-    if path is None:
-        path = Path(str(resources.files("nugget_eval.prompts"))) / "builtin" / "examples.yaml"
-    path = Path(path)
+    path = BUILTIN / "examples.yaml" if path is None else Path(path)
     rows = _json_rows(path) if path.suffix == ".jsonl" else _yaml_rows(path)
     return tuple(as_example(row, where=where) for where, row in rows)
 

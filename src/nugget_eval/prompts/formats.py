@@ -11,9 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from importlib import resources
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from lm_eval.config.fields import shorten
@@ -31,6 +29,7 @@ from nugget_eval.prompts.catalogue import (
     get_prompt_type,
 )
 from nugget_eval.prompts.definitions import (
+    BUILTIN,
     Domain,
     Language,
     OutputFormat,
@@ -252,7 +251,7 @@ def prompt_info(
 def _user_format(format_type: str) -> PromptFormat:
     from lm_eval.config.yaml import load_yaml
 
-    file = Path(str(resources.files("nugget_eval.prompts"))) / "builtin" / "user.yaml"
+    file = BUILTIN / "user.yaml"
     reader = bind_reader({"reader": "nugget_labels", "format_type": format_type})
     return replace(compile_format(load_yaml(file), where=str(file)), scorer=reader)
 
