@@ -12,8 +12,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.pairs import parse_pairs
 from lm_eval.config.yaml import PathLike, key_line, load_yaml
 from lm_eval.errors import LmEvalError, did_you_mean, listing
+from lm_eval.registry import MODELS
+from lm_eval.text.secrets import redacted
 from nugget_eval.errors import ConfigurationError
 from nugget_eval.prompts import FORMAT_TYPES, domain_names, language_names, prompt_type_names
 
@@ -26,14 +29,14 @@ class WrongValue(ValueError):
     """What is wrong with a value, as the end of a sentence."""
 
 
-def one_of(names: Callable[[], Iterable[str]] | Sequence[str], *, optional: bool = False) -> Check:
-    """One of these names; a bare off or on of YAML as the word it was."""
+def one_of(names: Callable[[], Iterable[str]] | Sequence[str]) -> Check:
+    """One of these names. YAML reads a bare off and on as false and true: they are taken as words."""
 
     def check(value: Any) -> Any:
         valid = [*(names() if callable(names) else names)]
-        if isinstance(value, bool):  # YAML reads a bare off and on as these
-            value = ("off", "on")[value] if ("off", "on")[value] in valid else value
-        if (value is None and optional) or value in valid:
+        if isinstance(value, bool) and ("off", "on")[value] in valid:
+            value = ("off", "on")[value]
+        if value in valid:
             return value
         hint = did_you_mean(value, valid) if isinstance(value, str) else ""
         raise WrongValue(
@@ -43,69 +46,70 @@ def one_of(names: Callable[[], Iterable[str]] | Sequence[str], *, optional: bool
     return check
 
 
-def whole(least: int, *, optional: bool = False) -> Check:
-    """A whole number from ``least`` up."""
+def expected(
+    wanted: str, is_right: Callable[[Any], bool], kind: Callable[[Any], Any] | None = None
+) -> Check:
+    """A value for which ``is_right``, as a ``kind``; ``wanted`` describes it in the error."""
 
     def check(value: Any) -> Any:
-        if value is None and optional:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise WrongValue(f"is {shorten(value)}, but must be a whole number from {least} up")
-        return value
+        if not is_right(value):
+            raise WrongValue(f"is {shorten(value)}, but must be {wanted}")
+        return value if kind is None else kind(value)
 
     return check
 
 
-def between(least: float, most: float, *, is_open: bool = False) -> Check:
-    """A number in this range."""
-
-    def check(value: Any) -> float:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and (least < value < most if is_open else least <= value <= most):
-            return float(value)
-        raise WrongValue(f"is {shorten(value)}, but must be a number from {least:g} to {most:g}")
-
-    return check
+def optional(check: Check) -> Check:
+    """What ``check`` accepts, or None."""
+    return lambda value: None if value is None else check(value)
 
 
-def level(value: Any) -> str:
-    """A level of logging, in any case."""
-    return str(one_of(LEVELS)(value.upper() if isinstance(value, str) else value))
+def whole(least: int) -> Check:
+    """A whole number of at least ``least``."""
+    return expected(
+        f"a whole number of at least {least}",
+        lambda value: _is_number(value, int) and value >= least,
+    )
 
 
-def flag(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise WrongValue(f"is {shorten(value)}, but must be true or false")
-    return value
+def _is_number(value: Any, kind: Any = (int, float)) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def text(value: Any) -> str | None:
-    """A text that is not empty, or None."""
-    if value is None:
-        return None
-    if isinstance(value, str | os.PathLike) and str(value).strip():
-        return str(value)
-    raise WrongValue(f"is {shorten(value)}, but must be a text that is not empty")
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and bool(str(value).strip())
 
 
-def mapping(value: Any) -> dict[str, Any]:
-    """Names with values."""
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise WrongValue(f"is {shorten(value)}, but must be a mapping of names to values")
-    return dict(value)
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
 
-def paths(value: Any) -> list[str]:
+flag = expected("true or false", lambda value: isinstance(value, bool))
+text = optional(expected("a text that is not empty", _is_text, str))
+mapping = expected("a mapping of names to values", _is_mapping, dict)
+temperature = expected(
+    "a number from 0 to 10", lambda value: _is_number(value) and 0 <= value <= 10, float
+)
+confidence = expected(
+    "a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1, float
+)
+_files = expected(
+    "a file or a list of files",
+    lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
+    lambda value: [str(path) for path in value],
+)
+
+
+def files(value: Any) -> Any:
     """One file or several, as a list."""
-    given = [value] if isinstance(value, str | os.PathLike) else value
-    if given is None:
+    if value is None:
         return []
-    if not isinstance(given, list | tuple) or not all(
-        isinstance(one, str | os.PathLike) and str(one).strip() for one in given
-    ):
-        raise WrongValue(f"is {shorten(value)}, but must be a file or a list of files")
-    return [str(one) for one in given]
+    return _files([value] if _is_text(value) else value)
+
+
+def level(value: Any) -> Any:
+    """A level of logging, in any case."""
+    return one_of(LEVELS)(value.upper() if isinstance(value, str) else value)
 
 
 def share_or_count(value: Any) -> str:
@@ -121,59 +125,60 @@ def share_or_count(value: Any) -> str:
 
 def backend(value: Any) -> str | None:
     """The name of a model backend, or None for the embedded model."""
-    from lm_eval.registry import MODELS
-
-    if value is None or value in MODELS:
-        return None if value is None else str(value)
+    if value is None or (isinstance(value, str) and value in MODELS):
+        return value
     raise WrongValue(f"is {shorten(value)}: {MODELS.unknown(str(value))}".rstrip("."))
 
 
 def judges(value: Any) -> list[dict[str, Any]]:
     """Models that judge, each as a mapping with ``backend``, ``model_args`` and ``name``."""
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise WrongValue(f"is {shorten(value)}, but must be a list of judges")
-    return [_judge(one) for one in value]
+    is_list = expected("a list of judges", lambda given: isinstance(given, list | tuple))
+    return [_judge(judge) for judge in is_list([] if value is None else value)]
 
 
-def _judge(given: Any) -> dict[str, Any]:
+def _judge(judge: Any) -> dict[str, Any]:
     """``{backend: …, model_args: …}``, or ``name:k=v,k=v`` as on the command line."""
-    if isinstance(given, str):
-        from lm_eval.config.pairs import parse_pairs
-
-        name, _, rest = given.partition(":")
+    if isinstance(judge, str):
+        name, _, rest = judge.partition(":")
         try:
-            given = {"backend": name, "model_args": parse_pairs(rest or None, flag="--judges")}
+            judge = {"backend": name, "model_args": parse_pairs(rest or None, flag="--judges")}
         except LmEvalError as error:
             raise WrongValue(str(error).rstrip(".")) from None
-    if not isinstance(given, Mapping):
-        raise WrongValue(f"holds {shorten(given)}, but a judge is a mapping with `backend`")
-    valid = ("backend", "model_args", "name")
-    for key in given:
+    if not isinstance(judge, Mapping):
+        raise WrongValue(f"holds {shorten(judge)}, but a judge is a mapping with `backend`")
+    valid = {"backend": backend, "model_args": mapping, "name": text}
+    for key in judge:
         if key not in valid:
             raise WrongValue(
                 f"has a judge with {shorten(key)}.{did_you_mean(str(key), valid)} Valid: "
                 f"{listing(valid)}"
             )
-    return {
-        "backend": backend(given.get("backend")),
-        "model_args": mapping(given.get("model_args") or {}),
-        "name": text(given.get("name")),
-    }
+    values = {**judge, "model_args": judge.get("model_args") or {}}
+    return {key: check(values.get(key)) for key, check in valid.items()}
 
 
 AUTO = "auto"
-"""The prompt type that stands for a choice by the nuggets of each topic."""
+"""In place of a prompt type: one is chosen by the nuggets of each topic."""
 COMBINE = ("median", "dawid_skene")
 CANARIES = ("none", "absent", "verbatim", "both")
 SNIPPET_CHECKS = ("off", "flag", "downgrade", "drop")
 CONSTRAIN = ("off", "auto", "on")
 
 
-def _setting(default: Any, check: Check, about: str, flag: str | None = None) -> Any:
-    """A value of a section: how it is checked, and what ``--help`` says of it."""
-    meta = {"check": check, "about": about, "flag": flag}
+def _setting(
+    default: Any,
+    check: Check,
+    about: str,
+    *,
+    flag: str | None = None,
+    short: str | None = None,
+    metavar: str | None = None,
+) -> Any:
+    """A value of a section: how it is checked, what ``--help`` says of it, and how its flag differs.
+
+    The flag has the name of the value unless ``flag`` gives another; ``--help`` adds the default.
+    """
+    meta = {"check": check, "about": about, "flag": flag, "short": short, "metavar": metavar}
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=meta)
     return field(default=default, metadata=meta)
@@ -201,10 +206,7 @@ class _Section:
 
     def __repr__(self) -> str:
         """The values, secrets hidden."""
-        from lm_eval.text.secrets import redacted
-
-        values = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        shown = (f"{name}={value!r}" for name, value in redacted(values).items())
+        shown = (f"{name}={value!r}" for name, value in redacted(vars(self)).items())
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -213,75 +215,77 @@ class ModelConfig(_Section):
     """Who judges, and how it is asked."""
 
     backend: str | None = _setting(
-        None, backend, "model backend (default: the embedded SmolLM2-135M-Instruct)", "model"
+        None,
+        backend,
+        "model backend (default: the embedded SmolLM2-135M-Instruct)",
+        flag="model",
+        short="-M",
     )
-    model_args: dict[str, Any] = _setting({}, mapping, "arguments of the backend, k=v,k=v")
+    model_args: dict[str, Any] = _setting(
+        {}, mapping, "arguments of the backend, k=v,k=v", short="-a"
+    )
     prompt_type: str = _setting(
         "short_cot",
         one_of(lambda: [*prompt_type_names(), AUTO]),
-        "prompt type; auto chooses one by the nuggets of each topic (default: short_cot)",
+        "prompt type; auto chooses one by the nuggets of each topic",
     )
-    format_type: str = _setting(
-        "json", one_of(FORMAT_TYPES), "output format that is asked for (default: json)"
-    )
+    format_type: str = _setting("json", one_of(FORMAT_TYPES), "output format that is asked for")
     domain: str | None = _setting(
-        None,
-        one_of(domain_names, optional=True),
-        "domain whose rules are added to the prompt",
+        None, optional(one_of(domain_names)), "domain whose rules are added to the prompt"
     )
-    language: str = _setting("en", one_of(language_names), "language of the prompt (default: en)")
+    language: str = _setting("en", one_of(language_names), "language of the prompt")
     examples: str | None = _setting(
         None,
         text,
-        "few-shot examples, a .jsonl or .yaml file; `builtin` for those that come along",
+        "few-shot examples, a .jsonl or .yaml file; `builtin` for the ones that are built in",
+        metavar="FILE",
     )
-    temperature: float = _setting(0.0, between(0, 10), "sampling temperature (default: 0)")
+    temperature: float = _setting(0.0, temperature, "sampling temperature")
     max_tokens: int = _setting(
-        1024,
-        whole(1),
-        "longest reply; doubled once where a reply was cut off (default: 1024)",
+        1024, whole(1), "longest reply in tokens; doubled once where a reply was cut off"
     )
-    batch_size: int = _setting(10, whole(1), "nuggets in one request (default: 10)")
+    batch_size: int = _setting(10, whole(1), "nuggets in one request", short="-b")
     gen_kwargs: dict[str, Any] = _setting({}, mapping, "more generation arguments, k=v,k=v")
     constrain: str = _setting(
         "off",
         one_of(CONSTRAIN),
         "have the server hold the reply to a JSON schema: off, auto (where the backend and the prompt "
-        "allow it, and without if the server refuses) or on (default: off)",
+        "allow it, and without if the server refuses) or on",
     )
-    seed: int = _setting(1234, whole(0), "seed of fences, canaries and intervals (default: 1234)")
+    seed: int = _setting(1234, whole(0), "seed of fences, canaries and intervals")
 
 
 @dataclass(repr=False)
 class DataConfig(_Section):
     """What is judged."""
 
-    nuggets: str | None = _setting(None, text, "JSONL with the nuggets of each topic")
-    answers: list[str] = _setting([], paths, "JSONL with the answers of runs, one file or more")
+    nuggets: str | None = _setting(
+        None, text, "JSONL with the nuggets of each topic", metavar="FILE"
+    )
+    answers: list[str] = _setting(
+        [], files, "JSONL with the answers of runs, one file or more", metavar="FILE"
+    )
     items: list[str] = _setting(
         [],
-        paths,
+        files,
         "instead of both: JSONL whose lines hold text and nuggets (blocks, passages, assignments)",
+        metavar="FILE",
     )
-    gold: str | None = _setting(None, text, "JSONL with labels of people, to compare with")
-    limit: int | None = _setting(None, whole(1, optional=True), "only the first N items")
+    gold: str | None = _setting(
+        None, text, "JSONL with labels by people, to compare with", metavar="FILE"
+    )
+    limit: int | None = _setting(None, optional(whole(1)), "only the first N items", short="-L")
 
 
 @dataclass(repr=False)
 class EvaluationConfig(_Section):
     """How labels become certain, or missing."""
 
-    retries: int = _setting(
-        2, whole(0), "how often missing labels are asked for again (default: 2)"
-    )
+    retries: int = _setting(2, whole(0), "how often missing labels are asked for again")
     singles: bool = _setting(
-        True,
-        flag,
-        "ask for labels that are still missing one nugget at a time (default: true)",
+        True, flag, "ask for labels that are still missing one nugget at a time"
     )
-    permutations: int = _setting(
-        1, whole(1), "orders of the nuggets in which each batch is asked (default: 1)"
-    )
+    permutations: int = _setting(1, whole(1), "orders of the nuggets in which each batch is asked")
     judges: list[dict[str, Any]] = _setting(
         [], judges, "several judges instead of --model: BACKEND[:k=v,k=v] …"
     )
@@ -292,20 +296,23 @@ class EvaluationConfig(_Section):
         "none",
         one_of(CANARIES),
         "nuggets with a known label in every batch, against passages that take over the judge: none, "
-        "absent, verbatim or both (default: none)",
+        "absent, verbatim or both",
     )
     snippet_check: str = _setting(
         "flag",
         one_of(SNIPPET_CHECKS),
-        "what becomes of a label whose quoted snippet is not in the passage: off, flag (count it), "
-        "downgrade (by one step) or drop (missing); default: flag",
+        "what to do with a label whose quoted snippet is not in the passage: off, flag (count it), "
+        "downgrade (by one step) or drop (missing)",
     )
     max_failed: str = _setting(
         "0",
         share_or_count,
-        "requests that may fail for good, a number or a share such as 1%% (default: 0)",
+        "requests that may fail for good, a number or a share such as 1%%",
+        metavar="N",
     )
-    use_cache: str | None = _setting(None, text, "keep replies in this file, for other runs too")
+    use_cache: str | None = _setting(
+        None, text, "keep replies in this file, for other runs too", metavar="FILE"
+    )
 
 
 @dataclass(repr=False)
@@ -317,22 +324,22 @@ class MetricsConfig(_Section):
         flag,
         "score as nuggetizer does: missing labels and topics without vital nuggets are 0",
     )
-    bootstrap_iters: int = _setting(
-        1000, whole(0), "resamples of topics for the intervals (default: 1000)"
-    )
-    confidence: float = _setting(
-        0.95, between(0, 1, is_open=True), "of the intervals (default: 0.95)"
-    )
+    bootstrap_iters: int = _setting(1000, whole(0), "resamples of topics for the intervals")
+    confidence: float = _setting(0.95, confidence, "confidence level of the intervals")
 
 
 @dataclass(repr=False)
 class LoggingConfig(_Section):
     """What is written and shown."""
 
-    output_path: str | None = _setting(None, text, "folder for the files of the run")
+    output_path: str | None = _setting(
+        None, text, "folder for the files of the run", short="-o", metavar="DIR"
+    )
     log_prompts: bool = _setting(False, flag, "also write every prompt to replies.jsonl")
-    prices: str | None = _setting(None, text, "a YAML file with what models charge; adds costs")
-    progress: bool = _setting(True, flag, "show how far the run is (default: true)")
+    prices: str | None = _setting(
+        None, text, "a YAML file with what models charge; adds costs", metavar="FILE"
+    )
+    progress: bool = _setting(True, flag, "show how far the run is")
     verbosity: str = _setting(
         "WARNING", level, "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL"
     )
@@ -377,13 +384,7 @@ class Config:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The whole config as nested mappings, secrets hidden."""
-        from lm_eval.text.secrets import redacted
-
-        found = {}
-        for section in SECTIONS:
-            part = getattr(self, section)
-            found[section] = {one.name: getattr(part, one.name) for one in fields(part)}
-        return dict(redacted(found))
+        return dict(redacted({name: dict(vars(getattr(self, name))) for name in SECTIONS}))
 
     def to_yaml(self) -> str:
         """The whole config as YAML that ``from_yaml`` reads, secrets hidden."""
@@ -424,14 +425,3 @@ def _located(error: ConfigurationError, path: str, keys: tuple[str, ...]) -> Con
     line = key_line(path, keys)
     where = path if line is None else f"{path}, line {line}"
     return ConfigurationError(f"{where}: {error}", path=path, line=line, key=keys[-1])
-
-
-__all__ = [
-    "AUTO",
-    "Config",
-    "DataConfig",
-    "EvaluationConfig",
-    "LoggingConfig",
-    "MetricsConfig",
-    "ModelConfig",
-]

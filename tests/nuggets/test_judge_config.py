@@ -38,7 +38,7 @@ def test_every_documented_value_can_be_set() -> None:
         ("evaluation", "combine", "mean", "median, dawid_skene"),
         ("evaluation", "judges", ["dummy", {"backnd": "dummy"}], "Did you mean 'backend'?"),
         ("evaluation", "singles", "yes", "true or false"),
-        ("metrics", "confidence", 1.0, "number from 0 to 1"),
+        ("metrics", "confidence", 1.0, "number between 0 and 1"),
         ("logging", "verbosity", "LOUD", "DEBUG"),
     ],
 )

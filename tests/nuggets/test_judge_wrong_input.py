@@ -189,7 +189,7 @@ def test_a_passage_of_a_megabyte(work: Workplace) -> None:
 def test_wrong_values_of_flags(work: Workplace) -> None:
     said(run(work, "--prompt_type", "shortcot"), "Did you mean 'short_cot'?", "optimized")
     said(run(work, "--format_type", "jsno"), "--format_type", "Did you mean 'json'?")
-    said(run(work, "--batch_size", "0"), "--batch_size", "from 1 up")
+    said(run(work, "--batch_size", "0"), "--batch_size", "at least 1")
     said(run(work, "--batch_size", "many"), "--batch_size is 'many'")
     said(run(work, "--model", "dumy"), "Did you mean 'dummy'?")
     said(run(work, "--promt_type", "x"), "Did you mean '--prompt_type'?")

@@ -86,6 +86,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 # Arguments, command by command
 
+_SEED = "seed of the intervals (default: 1234)"
+
 
 def _add_config_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -123,7 +125,7 @@ def _add_score(commands: Any) -> None:
     parser.add_argument("--nuggets", metavar="FILE", help="score every topic of this file")
     parser.add_argument("--per_topic", action="store_true", help="also print a table of topics")
     parser.add_argument("--rank", metavar="MEASURE", help="rank the runs by a measure, with tests")
-    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help="of intervals")
+    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help=_SEED)
     parser.add_argument("--output_path", "-o", metavar="DIR", help="write metrics and a summary")
     add_config(parser, ["metrics"])
 
@@ -134,12 +136,12 @@ def _add_agree(commands: Any) -> None:
         help="compare labels with gold, or judges with each other",
         description="Agreement of labels, with intervals: the first file is gold.",
     )
-    parser.add_argument("gold", metavar="GOLD", help="labels of people, or of the first judge")
+    parser.add_argument("gold", metavar="GOLD", help="labels by people, or by the first judge")
     parser.add_argument("files", nargs="+", metavar="FILE", help="labels to compare with them")
     parser.add_argument(
         "--measure", metavar="NAME", help="also compare the rankings of runs by this measure"
     )
-    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help="of intervals")
+    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help=_SEED)
     parser.add_argument("--json", metavar="FILE", help="write the statistics to this file")
     add_config(parser, ["metrics"], without=["trec_compat"])
 
@@ -151,7 +153,7 @@ def _add_compare(commands: Any) -> None:
         description="Judge the same items under several prompts, and compare what comes out.",
     )
     parser.add_argument(
-        "--prompt_types", required=True, metavar="A,B", help="prompt types, commas between"
+        "--prompt_types", required=True, metavar="A,B", help="prompt types, separated by commas"
     )
     parser.add_argument(
         "--format_types", default="json", metavar="A,B", help="output formats (default: json)"
@@ -165,7 +167,8 @@ def _add_preview(commands: Any) -> None:
     parser = commands.add_parser(
         "preview",
         help="show a prompt",
-        description="Show the exact prompt for an item. Without files, an example's. Needs no model.",
+        description="Show the exact prompt of an item, or of an example where no file is given. Needs "
+        "no model.",
     )
     add_config(parser, ["model", "data", "evaluation"])
     _add_config_file(parser)

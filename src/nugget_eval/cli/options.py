@@ -25,40 +25,40 @@ def add_config(
     left_out = set(without)
     for section in sections:
         group = parser.add_argument_group(section)
-        for name, one in settings(section).items():
+        for name, setting in settings(section).items():
             if name not in left_out:
-                _add_flag(group, name, one)
+                _add_flag(group, name, setting)
 
 
 def settings(section: str) -> dict[str, Field[Any]]:
     """The values of a section of the config by the names of their flags."""
-    part = getattr(Config(), section)
-    return {one.metadata["flag"] or one.name: one for one in fields(part)}
+    return {one.metadata["flag"] or one.name: one for one in fields(getattr(Config(), section))}
 
 
-_SHORT = {"model": "-M", "model_args": "-a", "batch_size": "-b", "output_path": "-o", "limit": "-L"}
-
-
-def _add_flag(group: Any, name: str, one: Field[Any]) -> None:
-    flags = [f"--{name}", *([_SHORT[name]] if name in _SHORT else [])]
-    about = one.metadata["about"]
-    default = one.default if one.default is not MISSING else None
-    options: dict[str, Any] = {"metavar": _metavar(one)}
-    if isinstance(default, bool):
+def _add_flag(group: Any, name: str, setting: Field[Any]) -> None:
+    how = setting.metadata
+    options: dict[str, Any] = {"metavar": how["metavar"] or _metavar(str(setting.type))}
+    if setting.type == "bool":
         options = {"nargs": "?", "const": "true", "metavar": "true|false"}
-    elif one.default_factory is not MISSING or name in ("answers", "items"):
+    elif setting.default is MISSING:  # a list or a mapping
         options["nargs"] = "+"
-    group.add_argument(*flags, default=None, help=about, **options)
+    flags = filter(None, (f"--{name}", how["short"]))
+    group.add_argument(*flags, help=how["about"] + _default(setting), **options)
 
 
-def _metavar(one: Field[Any]) -> str:
-    kind = str(one.type)
-    if "dict" in kind and "list" not in kind:
+def _default(setting: Field[Any]) -> str:
+    """The default as ``--help`` shows it; nothing for what is off or empty."""
+    value = setting.default
+    if value is MISSING or value is None:
+        return ""
+    shown = str(value).lower() if isinstance(value, bool) else value
+    return f" (default: {shown:g})" if isinstance(value, float) else f" (default: {shown})"
+
+
+def _metavar(kind: str) -> str:
+    if kind.startswith("dict"):
         return "K=V"
-    if "int" in kind or "float" in kind:
-        return "N"
-    files = ("nuggets", "answers", "items", "gold", "prices", "use_cache", "examples")
-    return "FILE" if one.name in files else "DIR" if one.name == "output_path" else "NAME"
+    return "N" if "int" in kind or "float" in kind else "NAME"
 
 
 def config_of(args: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> Config:
@@ -66,24 +66,23 @@ def config_of(args: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> C
     path = getattr(args, "config", None)
     config = Config.from_yaml(path) if path is not None else Config()
     for section in sections:
-        for name, one in settings(section).items():
+        for name, setting in settings(section).items():
             value = getattr(args, name, None)
             if value is not None:
-                _set(getattr(config, section), one, name, value)
+                _set(getattr(config, section), setting, name, value)
     return config
 
 
-def _set(part: Any, one: Field[Any], flag: str, value: Any) -> None:
+def _set(part: Any, setting: Field[Any], flag: str, value: Any) -> None:
     try:
-        setattr(part, one.name, _value(one, flag, value))
+        setattr(part, setting.name, _value(str(setting.type), flag, value))
     except ConfigurationError as error:
-        problem = str(error).partition(f".{one.name} ")[2] or str(error)
+        problem = str(error).partition(f".{setting.name} ")[2] or str(error)
         raise UsageError(f"--{flag} {problem}") from None
 
 
-def _value(one: Field[Any], flag: str, given: Any) -> Any:
+def _value(kind: str, flag: str, given: Any) -> Any:
     """The value that a flag's text means; text that cannot be read is left for the check."""
-    kind = str(one.type)
     if kind.startswith("dict"):
         return parse_pairs(given, flag=f"--{flag}")
     if kind == "bool":
