@@ -9,7 +9,7 @@ from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.terminal import console, visible
 from nugget_eval.cli.options import config_of
 from nugget_eval.config import Config
-from nugget_eval.data.items import Item, load_items
+from nugget_eval.data.items import NuggetItem, item_of, load_items
 from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.judge.calls import JudgeCaller
 from nugget_eval.prompts import (
@@ -43,7 +43,9 @@ def preview(args: argparse.Namespace) -> int:
         raise UsageError(f"--item {args.item}: items are numbered 0 to {len(items) - 1}.")
     item = items[args.item]
     if not item.nuggets:
-        raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so nothing is asked.")
+        raise UsageError(
+            f"NuggetItem {args.item} ({item.name}) has no nuggets, so nothing is asked."
+        )
     caller = JudgeCaller(config, [item])
     calls = caller.first()
     info = prompt_info(
@@ -54,7 +56,7 @@ def preview(args: argparse.Namespace) -> int:
     )
     name = f"{info.name} × {config.model.format_type}"
     print(f"{name}, version {info.version}, fingerprint {info.fingerprint}")
-    print(f"Item {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
+    print(f"NuggetItem {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
     for number, call in enumerate(calls, 1):
         for message in caller.messages(call):
             print(f"── call {number}, {message['role']}")
@@ -62,12 +64,11 @@ def preview(args: argparse.Namespace) -> int:
     return 0
 
 
-def _items(config: Config) -> list[Item]:
+def _items(config: Config) -> list[NuggetItem]:
     data = config.data
     if data.items or data.nuggets or data.answers:
         return load_items(data).items
-    own = _EXAMPLE
-    return [Item(own.qid, "", own.query, own.answer_text, own.nuggets, own)]
+    return [item_of(_EXAMPLE)]
 
 
 def formats(_: argparse.Namespace) -> int:

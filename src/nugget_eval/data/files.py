@@ -7,10 +7,10 @@ line that was not changed are kept.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from lm_eval.errors import DataError, OutputError, listing
 from lm_eval.text.files import replacing
@@ -28,19 +28,11 @@ from nugget_eval.data.records import (
     nugget_ids,
     with_labels,
 )
-from nugget_eval.data.rows import Row, Source, read_lines, read_rows, shown, to_line
+from nugget_eval.data.rows import Record, Row, read_lines, read_rows, shown, to_line
 from nugget_eval.reading import Label
 
 T = TypeVar("T")
 _RANK: dict[Label | None, int] = {None: -1, "not_support": 0, "partial_support": 1, "support": 2}
-
-
-class Written(Protocol):
-    """A record that can be written to a JSONL file."""
-
-    @property
-    def source(self) -> Source | None: ...
-    def to_row(self) -> dict[str, Any]: ...
 
 
 def read_topics(path: str | Path) -> Iterator[Topic]:
@@ -73,7 +65,7 @@ def read_gold(path: str | Path) -> Iterator[Gold]:
     return _read(path, Gold.of, lambda gold: (gold.qid,))
 
 
-def read_labelled(path: str | Path) -> Iterator[Assignment | PassageAssignment | Block | Gold]:
+def read_labelled(path: str | Path) -> Iterator[Labelled]:
     """The lines of any file with labels, each by the key that holds its nuggets."""
     return _read(path, _labelled, None)
 
@@ -92,12 +84,17 @@ def read_qrels(path: str | Path) -> Iterator[Judgement]:
         )
 
 
-def write_records(path: str | Path, records: Iterable[Written]) -> int:
+def write_records(path: str | Path, records: Iterable[Record]) -> int:
     """Write the records as JSONL and return how many; what stood there stays if that fails.
 
     ``records`` may be a generator that reads the very file which is written.
     """
     return _write(path, (to_line(record.to_row(), record.source) for record in records))
+
+
+def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write objects as JSONL and return how many."""
+    return _write(path, (to_line(row, None) for row in rows))
 
 
 def write_qrels(path: str | Path, judgements: Iterable[Judgement]) -> int:
@@ -180,7 +177,7 @@ def _assignment(row: Row) -> Assignment | PassageAssignment:
     return PassageAssignment.of(row) if "docid" in row.values else Assignment.of(row)
 
 
-def _labelled(row: Row) -> Assignment | PassageAssignment | Block | Gold:
+def _labelled(row: Row) -> Labelled:
     key = row.key("nuggets", "block_nuggets_assignment", "global_nuggets_assignment")
     if key == "nuggets":
         return _assignment(row)

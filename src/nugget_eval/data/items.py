@@ -1,4 +1,4 @@
-"""What is judged, from whichever files it comes: one ``Item`` for each text with its nuggets.
+"""What is judged, from whichever files it comes: a ``NuggetItem`` for each text with its nuggets.
 
 In: a nuggets file with answers of runs, or a file whose lines hold both (blocks, retrieved passages,
 assignments). Out: items, and what the user should know about topics that only one file has.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Union
 
 from lm_eval.errors import DataError, UsageError, listing
 from nugget_eval.config import DataConfig
@@ -21,17 +20,16 @@ from nugget_eval.data.records import (
     Labelled,
     Nugget,
     PassageAssignment,
+    TextRecord,
     Topic,
     nugget_ids,
     with_labels,
 )
 from nugget_eval.reading import Label
 
-Written = Union[Assignment, PassageAssignment, Block]
-
 
 @dataclass(frozen=True)
-class Item:
+class NuggetItem:
     """A text and the nuggets that are looked for in it."""
 
     qid: str
@@ -40,7 +38,7 @@ class Item:
     query: str
     passage: str
     nuggets: tuple[Nugget, ...]
-    record: Written = field(repr=False)
+    record: TextRecord = field(repr=False)
     """What is written when the labels are known."""
     gold: tuple[Label | None, ...] = ()
     """What people said of each nugget; empty where nobody did."""
@@ -50,7 +48,7 @@ class Item:
         """What messages call it."""
         return f"{self.unit} {self.qid}".strip()
 
-    def labelled(self, labels: Sequence[Label | None]) -> Written:
+    def labelled(self, labels: Sequence[Label | None]) -> TextRecord:
         """The record with these labels."""
         return replace(self.record, nuggets=with_labels(self.nuggets, labels))
 
@@ -59,7 +57,7 @@ class Item:
 class Loaded:
     """The items of a run, its topics where a nuggets file has them, and remarks for the user."""
 
-    items: list[Item]
+    items: list[NuggetItem]
     topics: list[Topic] | None
     notes: list[str]
     gold: list[Gold] = field(default_factory=list)
@@ -92,7 +90,7 @@ def _from_answers(nuggets: str, answers: Sequence[str]) -> Loaded:
     if not topics:
         raise DataError(f"{nuggets} holds no topics. Each line needs a qid and a list of nuggets.")
     by_qid = {topic.qid: topic for topic in topics}
-    found: list[Item] = []
+    found: list[NuggetItem] = []
     notes: list[str] = []
     seen: dict[tuple[str, str], str] = {}
     for path in answers:
@@ -119,17 +117,17 @@ def _refuse_second(seen: dict[tuple[str, str], str], key: tuple[str, str], path:
     seen[key] = path
 
 
-def _answer_item(topic: Topic, answer: Answer) -> Item:
+def _answer_item(topic: Topic, answer: Answer) -> NuggetItem:
     query = topic.query or answer.topic
     record = Assignment(
         query, topic.qid, answer.text, answer.response_length, answer.run_id, topic.nuggets
     )
     unlabelled = with_labels(topic.nuggets, [None] * len(topic.nuggets))
-    return Item(topic.qid, answer.run_id, query, answer.text, unlabelled, record)
+    return NuggetItem(topic.qid, answer.run_id, query, answer.text, unlabelled, record)
 
 
 def _from_items(paths: Sequence[str]) -> Loaded:
-    found: list[Item] = []
+    found: list[NuggetItem] = []
     for path in paths:
         records = list(read_labelled(path))
         if not records:
@@ -140,12 +138,12 @@ def _from_items(paths: Sequence[str]) -> Loaded:
                     f"{path}: topic {record.qid!r} has labels but no text to judge. Give such a file "
                     "with --gold."
                 )
-            found.append(_record_item(record))
+            found.append(item_of(record))
     return Loaded(found, None, [])
 
 
-def _record_item(record: Written) -> Item:
-    """An item; labels that its record has already are those of people."""
+def item_of(record: TextRecord) -> NuggetItem:
+    """The item in a record; labels that the record already has are gold."""
     if isinstance(record, Block):
         text = record.text
     elif isinstance(record, PassageAssignment):
@@ -154,7 +152,7 @@ def _record_item(record: Written) -> Item:
         text = record.answer_text
     gold = tuple(nugget.assignment for nugget in record.nuggets)
     nuggets = with_labels(record.nuggets, [None] * len(gold))
-    return Item(record.qid, record.unit, record.query, text, nuggets, record, _if_any(gold))
+    return NuggetItem(record.qid, record.unit, record.query, text, nuggets, record, _if_any(gold))
 
 
 def _if_any(labels: tuple[Label | None, ...]) -> tuple[Label | None, ...]:
@@ -209,7 +207,7 @@ def _labels_by_key(
 
 
 def _gold_of(
-    item: Item, labels: Mapping[tuple[str, str], Mapping[str, Label | None]], is_single: bool
+    item: NuggetItem, labels: Mapping[tuple[str, str], Mapping[str, Label | None]], is_single: bool
 ) -> tuple[Label | None, ...]:
     own = labels.get((item.unit, item.qid))
     if own is None and is_single:
@@ -234,7 +232,9 @@ def _checked(loaded: Loaded, limit: int | None) -> Loaded:
     for item in items:
         for number, nugget in enumerate(item.nuggets, 1):
             if not nugget.text.strip():
-                raise DataError(f"Item {item.name}: nugget {number} is empty. Give it a text.")
+                raise DataError(
+                    f"NuggetItem {item.name}: nugget {number} is empty. Give it a text."
+                )
     twice = [item.name for item in items if _has_twice(item)]
     if twice:
         notes.append(
@@ -244,6 +244,6 @@ def _checked(loaded: Loaded, limit: int | None) -> Loaded:
     return Loaded(items, loaded.topics, notes, loaded.gold)
 
 
-def _has_twice(item: Item) -> bool:
+def _has_twice(item: NuggetItem) -> bool:
     texts = [nugget.text for nugget in item.nuggets]
     return len(set(texts)) < len(texts)

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, Union, cast, get_args
 
 from nugget_eval.data.rows import (
     Record,
@@ -31,19 +31,6 @@ MISSING = ("", "failed", "error")
 """What files write, beside null, where a judgement failed."""
 ALL = "all"
 """The ``qid`` of the line of a metrics file that holds the means."""
-
-
-class Labelled(Protocol):
-    """Nuggets of one topic with labels, for one run or passage, or for the topic as a whole."""
-
-    @property
-    def qid(self) -> str: ...
-    @property
-    def unit(self) -> str:
-        """The run or passage that was judged; "" for the topic as a whole."""
-
-    @property
-    def nuggets(self) -> tuple[Nugget, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +188,12 @@ class Gold(Record):
 
     qid: str = stored(Row.name)
     nuggets: tuple[Nugget, ...] = stored(_nuggets, "global_nuggets_assignment", write=_rows)
+
+
+TextRecord: TypeAlias = Union[Assignment, PassageAssignment, Block]
+"""A text with its nuggets: what can be judged."""
+Labelled: TypeAlias = Union[TextRecord, Gold]
+"""Nuggets of one topic with labels: for one text, or for the topic as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

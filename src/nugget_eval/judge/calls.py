@@ -17,7 +17,7 @@ from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
 from nugget_eval.config import AUTO, Config
-from nugget_eval.data.items import Item
+from nugget_eval.data.items import NuggetItem
 from nugget_eval.prompts import (
     Example,
     NuggetFormat,
@@ -74,7 +74,9 @@ class Call:
 class JudgeCaller:
     """Makes the calls of one judge and turns them into requests."""
 
-    def __init__(self, config: Config, items: Sequence[Item], *, as_chat: bool = True) -> None:
+    def __init__(
+        self, config: Config, items: Sequence[NuggetItem], *, as_chat: bool = True
+    ) -> None:
         self.items = items
         self.is_constrained = False
         """True if the server is asked to constrain replies to a schema."""
@@ -124,7 +126,7 @@ class JudgeCaller:
 
     # How they are asked
 
-    def prompt_type(self, item: Item) -> str:
+    def prompt_type(self, item: NuggetItem) -> str:
         """The prompt type for an item; with ``auto``, selected by the complexity of its nuggets."""
         name = self._config.model.prompt_type
         if name != AUTO:
@@ -134,7 +136,7 @@ class JudgeCaller:
             self._chosen[id(item)] = select_prompt_type(texts).prompt_type
         return self._chosen[id(item)]
 
-    def format(self, item: Item) -> NuggetFormat:
+    def format(self, item: NuggetItem) -> NuggetFormat:
         """The format in which an item is asked and its reply is read."""
         model, name = self._config.model, self.prompt_type(item)
         if name not in self._formats:

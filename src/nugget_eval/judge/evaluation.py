@@ -25,8 +25,8 @@ from lm_eval.reports.costs import Forecast
 from lm_eval.text.secrets import hiding, secrets_in
 from nugget_eval.config import Config
 from nugget_eval.data.files import best_over_passages
-from nugget_eval.data.items import Item, Loaded, Written, load_items
-from nugget_eval.data.records import Assignment, Gold
+from nugget_eval.data.items import Loaded, NuggetItem, load_items
+from nugget_eval.data.records import Assignment, Gold, TextRecord
 from nugget_eval.judge.judge import Judge, Judged
 from nugget_eval.judge.voting import combine
 from nugget_eval.prompts import PromptInfo, prompt_info
@@ -73,7 +73,7 @@ class Evaluation:
     command: list[str] = field(default_factory=list)
 
     @property
-    def items(self) -> list[Item]:
+    def items(self) -> list[NuggetItem]:
         return self.loaded.items
 
     @property
@@ -100,7 +100,7 @@ class Evaluation:
         """The share of nuggets with a label."""
         return self.labelled / self.total if self.total else None
 
-    def records(self) -> list[Written]:
+    def records(self) -> list[TextRecord]:
         """What was judged, with the labels."""
         pairs = zip(self.items, self.labels, strict=True)
         return [item.labelled(labels) for item, labels in pairs]
@@ -220,7 +220,7 @@ def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast]
     return found, notes
 
 
-def _may_be_added(name: str, calls: int, items: Sequence[Item], config: Config) -> str:
+def _may_be_added(name: str, calls: int, items: Sequence[NuggetItem], config: Config) -> str:
     evaluation = config.evaluation
     most = calls * evaluation.retries
     if evaluation.singles:
@@ -282,7 +282,7 @@ def _prompt_infos(config: Config, judge: Judge) -> dict[str, PromptInfo]:
 
 
 def _keeper(
-    config: Config, spec: JudgeSpec, model: LM, items: Sequence[Item], label: str | None
+    config: Config, spec: JudgeSpec, model: LM, items: Sequence[NuggetItem], label: str | None
 ) -> RunStore:
     """Where the replies of a judge are kept."""
     backend = spec.backend or ("gguf" if spec.model is None else None)
@@ -312,7 +312,7 @@ def _keeper(
     )
 
 
-def _digest(items: Sequence[Item]) -> str:
+def _digest(items: Sequence[NuggetItem]) -> str:
     """What the prompts of items follow from, as hex digits."""
     digest = blake2b(digest_size=16)
     for item in items:

@@ -23,7 +23,7 @@ from lm_eval.requests import DocRequests, GenerateRequest
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
 from nugget_eval.config import Config
-from nugget_eval.data.items import Item
+from nugget_eval.data.items import NuggetItem
 from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.judge.voting import median_label
 from nugget_eval.reading import Label, LabelReading, Reasoned, read_reasoning
@@ -99,7 +99,7 @@ class Judge:
     def __init__(
         self,
         model: LM,
-        items: Sequence[Item],
+        items: Sequence[NuggetItem],
         config: Config,
         *,
         name: str,
@@ -278,7 +278,7 @@ class Judge:
 
 
 def _votes(
-    items: Sequence[Item],
+    items: Sequence[NuggetItem],
     replies: Sequence[JudgedReply],
     labels: Mapping[tuple[int, int, int], Label],
 ) -> list[list[list[Label | None]]]:

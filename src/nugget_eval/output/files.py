@@ -17,25 +17,14 @@ import lm_eval
 from lm_eval.text.encode import plain
 from lm_eval.text.files import unique_name, write_whole
 from lm_eval.text.secrets import redacted
-from nugget_eval.data.files import write_records
-from nugget_eval.data.items import Item
+from nugget_eval.data.files import write_records, write_rows
+from nugget_eval.data.items import NuggetItem
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.judge.calls import JudgeCaller
 from nugget_eval.judge.evaluation import Evaluation
 from nugget_eval.judge.judge import Judged, JudgedReply
 from nugget_eval.reading import LABELS, Label, LabelReading
 from nugget_eval.scores.scores import RunScores
-
-
-@dataclass(frozen=True)
-class _JsonLine:
-    """A line of a JSONL file that is written here for the first time."""
-
-    values: Mapping[str, Any]
-    source: None = None
-
-    def to_row(self) -> dict[str, Any]:
-        return dict(self.values)
 
 
 def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> list[Path]:
@@ -46,7 +35,7 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
     for name, run in metrics_names(runs).items():
         write_records(folder / name, run.to_metrics())
         written.append(folder / name)
-    write_records(folder / REPLIES, (_JsonLine(row) for row in reply_rows(done)))
+    write_rows(folder / REPLIES, reply_rows(done))
     summary = json.dumps(summary_dict(done, runs), indent=2, ensure_ascii=False, default=str)
     write_whole(folder / SUMMARY, f"{_clean(summary)}\n")
     return [*written, folder / REPLIES, folder / SUMMARY]
@@ -82,7 +71,7 @@ def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def reply_row(judge: str, item: Item, reply: JudgedReply) -> dict[str, Any]:
+def reply_row(judge: str, item: NuggetItem, reply: JudgedReply) -> dict[str, Any]:
     """A reply, what was asked, and how it was read."""
     call, reading = reply.call, reply.reading
     row: dict[str, Any] = {
