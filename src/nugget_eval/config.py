@@ -1,7 +1,7 @@
 """What is judged, how and by whom, as plain objects: ``config.model.prompt_type = "short_cot"``.
 
-Every value is checked when it is set; a wrong one is an error with the valid ones and the nearest. The
-command line has a flag for each value, and a YAML file may hold them under the names of the sections.
+Every value is checked when it is set; a wrong one is an error that lists the valid ones. The command
+line has a flag for each value, and a YAML file may hold them under the names of the sections.
 """
 
 from __future__ import annotations

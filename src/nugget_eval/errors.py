@@ -16,12 +16,12 @@ class NuggetEvalError(LmEvalError):
 
 
 class ConfigurationError(NuggetEvalError, ConfigError):
-    """A value of the config that cannot be used; ``key`` is its name, ``path`` and ``line`` where."""
+    """A config value that cannot be used: ``key`` is its name, ``path`` and ``line`` its place."""
 
 
 class PromptError(NuggetEvalError):
-    """Data that no prompt can be built from, or a definition of a prompt that cannot be used."""
+    """Data that no prompt can be built from, or a prompt definition that cannot be used."""
 
 
 class UnknownPromptError(NuggetEvalError, UnknownNameError):
-    """A name of a prompt type, format type, domain or language that is in no list."""
+    """The name of a prompt type, format type, domain or language that does not exist."""

@@ -326,7 +326,7 @@ def test_files_are_put_side_by_side() -> None:
     assert whole.coverage == 0.5  # a nugget that was never judged does not vanish
     with pytest.raises(DataError, match=r"no nugget in common\. Gold has 2; the other has 3"):
         align_labels(gold[1:], judged[1:])
-    with pytest.raises(DataError, match="topic '2' stands twice in gold"):
+    with pytest.raises(DataError, match="topic '2' occurs twice in gold"):
         align_labels([gold[1], gold[1]], judged)
     same = [Gold("1", (Nugget("a", None, "support"), Nugget("a", None, "not_support")))]
     assert align_labels(same, same).gold == ("support", "not_support")
@@ -339,9 +339,9 @@ def test_runs_are_put_side_by_side_by_their_names() -> None:
 
 
 def test_wrong_lists() -> None:
-    with pytest.raises(DataError, match="of the same items; here are 1 and 2"):
+    with pytest.raises(DataError, match="to the same items; got 1 and 2"):
         pair("S", "SS")
-    with pytest.raises(DataError, match="two raters or more; got a"):
+    with pytest.raises(DataError, match="at least two raters; got a"):
         rater_agreement({"a": labels("S")})
     with pytest.raises(DataError, match="Unknown label 'Support'"):
         agreement(["Support"], ["support"])  # type: ignore[list-item]
@@ -404,9 +404,9 @@ def test_rankings_that_say_nothing() -> None:
     assert value(single, "tau_b") == pytest.approx(1)
     assert single.measures["tau_b"].estimate is not None
     assert single.measures["tau_b"].estimate.low is None
-    with pytest.raises(DataError, match=r"two runs or more .* there are 1"):
+    with pytest.raises(DataError, match=r"at least two runs .* there are 1"):
         run_agreement(tied, judges("SS"), "all_score")
-    with pytest.raises(DataError, match="no topic for which all 2 runs"):
+    with pytest.raises(DataError, match=r"No topic has .* for all 2 runs"):
         run_agreement(judges("S.", "S."), judges(".S", ".S"), "all_score")
 
 

@@ -232,7 +232,7 @@ def test_replies_of_an_older_version_are_matched_by_topic(work: Workplace) -> No
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["reread", "out", "--scorer", "number"], "is no list of labels"),
+        (["reread", "out", "--scorer", "number"], "is not a list of labels"),
         (["reread", "out", "--scorer", "nugget_labels", "--format", "cot"], "Formats: "),
         (["diff", "out", "out", "--formats", "short_cot×json,x"], "no result under format 'x'"),
         (["reread", "out/nowhere", "--scorer", "nugget_labels"], "There is no"),
@@ -279,7 +279,7 @@ def test_a_damaged_summary_is_told(work: Workplace) -> None:
     (work.folder / "out/short_cot_json/summary.json").write_text("{}")
     done = lab(work, "diff", "out", "out")
     assert done.code == 1
-    assert "is no summary of `nugget-eval`" in done.err
+    assert "is not a summary of `nugget-eval`" in done.err
 
 
 @pytest.mark.skipif(not IS_INSTALLED, reason="installed before the entry point was added")

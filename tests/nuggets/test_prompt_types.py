@@ -276,7 +276,7 @@ def test_shared_nugget_alone_is_a_leak() -> None:
     example = Example("what do moths eat", "Wool, says one.", ("Moths eat wool",), ("support",))
     prompt = compose_prompt("legacy", "q", "p", ["some moths eat wool"], examples=[example])
     assert [left.reason for left in prompt.left_out] == [
-        "its nugget 1 stands in the evaluated item"
+        "its nugget 1 occurs in the evaluated item"
     ]
 
 
@@ -300,7 +300,7 @@ def test_examples_come_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("{broken", "line 2 is no JSON"),
+        ("{broken", "line 2 is not JSON"),
         ('{"query": "q"}', "passage must be a text"),
         ('{"query": "q", "passage": "p", "nuggets": [], "labels": []}', "has no nuggets"),
         (
@@ -312,7 +312,7 @@ def test_examples_come_from_files(tmp_path: Path) -> None:
             "1 nuggets and 0 labels",
         ),
         ('{"query": "q", "pasage": "p"}', "Did you mean 'passage'"),
-        ("[]", "is no mapping"),
+        ("[]", "is not a mapping"),
     ],
 )
 def test_broken_example_files_say_where(tmp_path: Path, row: str, message: str) -> None:

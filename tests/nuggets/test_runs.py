@@ -214,8 +214,8 @@ GOOD = '{"qid": "1", "global_nuggets_assignment": []}'
     ("line", "message"),
     [
         ('{"qid": "2", ', r"line 3, column \d+: broken JSON: .*Correct this line, or remove it"),
-        ("[1]", r"line 3: each line must be a JSON object, and this one is \[1\]"),
-        ('{"qid": "2", "qid": "3"}', "line 3: the key 'qid' stands twice"),
+        ("[1]", r"line 3: each line must be a JSON object, but this one is \[1\]"),
+        ('{"qid": "2", "qid": "3"}', "line 3: the key 'qid' occurs twice"),
         ("[" * 100_000, "line 3: nested too deeply|line 3, column"),
         ('{"qd": "2"}', "line 3: the key 'qid' is missing. Did you mean 'qd'"),
         ('{"qid": " "}', "line 3: 'qid' must be an id"),
@@ -224,13 +224,13 @@ GOOD = '{"qid": "1", "global_nuggets_assignment": []}'
         ('{"qid": "2", "global_nuggets_assignment": 3}', "must be a list of objects, not 3"),
         (
             '{"qid": "2", "global_nuggets_assignment": ["a"]}',
-            r"assignment\[1\]: an object is needed",
+            r"assignment\[1\]: must be an object",
         ),
         (
             '{"qid": "2", "global_nuggets_assignment": [{"text": 1}]}',
             "'text' must be a text, not 1",
         ),
-        (GOOD, r"line 3: '1' stands there already \(.*line 1\)"),
+        (GOOD, r"line 3: '1' is already there \(.*line 1\)"),
     ],
 )
 def test_a_wrong_line_is_named(line: str, message: str, tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_qrels(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == path.read_bytes()
     runs.write_qrels(tmp_path / "out", [replace(found[1], grade=3)])
     assert (tmp_path / "out").read_text(encoding="utf-8") == "1 Q0 d2 3\n"
-    with pytest.raises(DataError, match="line 1: four columns are needed"):
+    with pytest.raises(DataError, match="line 1: a line needs four columns"):
         list(runs.read_qrels(written(path, "1 0 d")))
     with pytest.raises(DataError, match="line 1: the grade must be a whole number"):
         list(runs.read_qrels(written(path, "1 0 d high")))

@@ -258,11 +258,9 @@ def test_missing_labels_bound_the_difference() -> None:
 
 def test_runs_without_a_common_topic() -> None:
     first, second = score_run(run({"a": "S"})), score_run(run({"b": "S", "a": "."}, "s"))
-    with pytest.raises(
-        DataError, match=r"no topic for which all runs have vital_score \(r: a; s: b"
-    ):
+    with pytest.raises(DataError, match=r"No topic has vital_score for every run \(r: a; s: b"):
         compare_runs(first, second, "vital_score")
-    with pytest.raises(DataError, match="no topic"):
+    with pytest.raises(DataError, match="No topic"):
         rank_runs([first, second], "vital_score")
     with pytest.raises(UsageError, match="Did you mean 'vital_score'"):
         compare_runs(first, second, "vital_scor")

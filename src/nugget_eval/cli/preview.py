@@ -43,9 +43,7 @@ def preview(args: argparse.Namespace) -> int:
         raise UsageError(f"--item {args.item}: items are numbered 0 to {len(items) - 1}.")
     item = items[args.item]
     if not item.nuggets:
-        raise UsageError(
-            f"NuggetItem {args.item} ({item.name}) has no nuggets, so nothing is asked."
-        )
+        raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so there is no prompt.")
     caller = JudgeCaller(config, [item])
     calls = caller.first()
     info = prompt_info(
@@ -56,7 +54,7 @@ def preview(args: argparse.Namespace) -> int:
     )
     name = f"{info.name} × {config.model.format_type}"
     print(f"{name}, version {info.version}, fingerprint {info.fingerprint}")
-    print(f"NuggetItem {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
+    print(f"Item {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
     for number, call in enumerate(calls, 1):
         for message in caller.messages(call):
             print(f"── call {number}, {message['role']}")

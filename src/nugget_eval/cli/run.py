@@ -151,9 +151,9 @@ def remarks(done: Evaluation) -> list[str]:
             lines.append(f"{name}: replies that left labels missing: {said}.")
         if counts.alarms:
             lines.append(
-                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void: a nugget with a "
-                "known label got another one: the passage may have taken over the judge, or the judge "
-                "does not read."
+                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void, because a nugget with "
+                "a known label was given another: the passage may have taken over the judge, or the "
+                "judge does not read it."
             )
         too_long = counts.problems.get("too_long", 0)
         if too_long:
@@ -166,13 +166,13 @@ def remarks(done: Evaluation) -> list[str]:
         if unfound:
             total = sum(counts.snippets.values())
             lines.append(
-                f"{name}: {unfound:,} of {total:,} labels that need a quotation have none that stands "
+                f"{name}: {unfound:,} of {total:,} labels that need a quotation have none that occurs "
                 f"in the passage (snippet_check: {done.config.evaluation.snippet_check})."
             )
     missing = done.total - done.labelled
     if missing:
         lines.append(
-            f"{missing:,} of {done.total:,} labels are missing. They count nowhere, and widen the "
-            "intervals."
+            f"{missing:,} of {done.total:,} labels are missing. They are left out of the scores, and "
+            "widen the intervals."
         )
     return lines

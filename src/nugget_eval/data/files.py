@@ -36,7 +36,7 @@ _RANK: dict[Label | None, int] = {None: -1, "not_support": 0, "partial_support":
 
 
 def read_topics(path: str | Path) -> Iterator[Topic]:
-    """The topics of a nuggets file. A qid that stands twice is an error."""
+    """The topics of a nuggets file. A qid that occurs twice is an error."""
     return _read(path, Topic.of, lambda topic: (topic.qid,))
 
 
@@ -61,7 +61,7 @@ def read_blocks(path: str | Path) -> Iterator[Block]:
 
 
 def read_gold(path: str | Path) -> Iterator[Gold]:
-    """The gold items of the original package. A qid that stands twice is an error."""
+    """The gold items of the original package. A qid that occurs twice is an error."""
     return _read(path, Gold.of, lambda gold: (gold.qid,))
 
 
@@ -76,8 +76,8 @@ def read_qrels(path: str | Path) -> Iterator[Judgement]:
         columns = line.split()
         if len(columns) != 4:
             raise DataError(
-                f"{path}, line {number}: four columns are needed (qid 0 docid grade), and here are "
-                f"{len(columns)}: {shown(line)}."
+                f"{path}, line {number}: a line needs four columns (qid 0 docid grade), but this one "
+                f"has {len(columns)}: {shown(line)}."
             )
         yield Judgement(
             columns[0], columns[2], _grade(columns[3], f"{path}, line {number}"), columns[1], line
@@ -85,9 +85,9 @@ def read_qrels(path: str | Path) -> Iterator[Judgement]:
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> int:
-    """Write the records as JSONL and return how many; what stood there stays if that fails.
+    """Write the records as JSONL and return how many; the old file stays if that fails.
 
-    ``records`` may be a generator that reads the very file which is written.
+    ``records`` may be a generator that reads the file that is being written.
     """
     return _write(path, (to_line(record.to_row(), record.source) for record in records))
 
@@ -136,8 +136,8 @@ def match_topics(
     if not common:
         raise DataError(
             f"{names[0]} and {names[1]} have no topic in common. The first has "
-            f"{listing(left, 3)}; the second has {listing(right, 3)}. Check that both are of the same "
-            "collection and spell their ids alike."
+            f"{listing(left, 3)}; the second has {listing(right, 3)}. Check that both belong to the "
+            "same collection and spell their ids alike."
         )
     only_left = tuple(qid for qid in left if qid not in right)
     only_right = tuple(qid for qid in right if qid not in left)
@@ -149,7 +149,7 @@ def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = Fals
 
     A passage whose label is missing might have been better than the others, so the best is known only
     if it is ``support`` or none is missing; else it is None. ``ignore_missing`` takes the best of those
-    that are known, as the original package does. A passage without the nugget says nothing of it.
+    that are known, as the original package does. A passage without the nugget does not count.
     """
     topics: dict[str, dict[str, Nugget]] = defaultdict(dict)
     labels: dict[tuple[str, str], list[Label | None]] = defaultdict(list)
@@ -194,7 +194,7 @@ def _read(
             name = key(record)
             if name in first_line:
                 what = ", ".join(part for part in name if part)
-                raise row.error(f"{what!r} stands there already ({first_line[name]}). Remove one.")
+                raise row.error(f"{what!r} is already there ({first_line[name]}). Remove one.")
             first_line[name] = row.place
         yield record
 

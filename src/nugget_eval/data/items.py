@@ -69,8 +69,8 @@ def load_items(data: DataConfig) -> Loaded:
     if data.items:
         if data.nuggets or data.answers:
             raise UsageError(
-                "--items holds texts with their nuggets, so --nuggets and --answers have no place "
-                "beside it. Give either --items, or both of the others."
+                "--items holds texts with their nuggets, so --nuggets and --answers cannot be "
+                "given with it. Give either --items, or both of the others."
             )
         loaded = _from_items(data.items)
     elif data.nuggets and data.answers:
@@ -111,8 +111,8 @@ def _from_answers(nuggets: str, answers: Sequence[str]) -> Loaded:
 def _refuse_second(seen: dict[tuple[str, str], str], key: tuple[str, str], path: str) -> None:
     if key in seen:
         raise DataError(
-            f"{path}: run {key[0]!r} answers topic {key[1]!r}, which {seen[key]} has too. Give each run "
-            "once."
+            f"{path}: run {key[0]!r} answers topic {key[1]!r}, which {seen[key]} also has. Give each "
+            "run once."
         )
     seen[key] = path
 
@@ -185,8 +185,8 @@ def _with_gold(loaded: Loaded, path: str) -> Loaded:
     items = [replace(item, gold=_gold_of(item, labels, is_single)) for item in loaded.items]
     if not any(item.gold for item in items):
         raise DataError(
-            f"{path} labels no nugget of the items: topics agree, the texts of the nuggets or the names "
-            "of the runs do not. Use the file that was made for these nuggets."
+            f"{path} labels no nugget of the items: the topics match, but the texts of the nuggets or "
+            "the names of the runs do not. Use the file that was made for these nuggets."
         )
     return Loaded(items, loaded.topics, notes)
 
@@ -199,7 +199,8 @@ def _labels_by_key(
         key = (record.unit, record.qid)
         if key in found:
             raise DataError(
-                f"{path} has labels twice for {listing([part for part in key if part])}. Remove one."
+                f"{path} has two sets of labels for {listing([part for part in key if part])}. Remove "
+                "one of them."
             )
         ids = nugget_ids(record.qid, record.nuggets)
         found[key] = dict(zip(ids, (n.assignment for n in record.nuggets), strict=True))
@@ -232,9 +233,7 @@ def _checked(loaded: Loaded, limit: int | None) -> Loaded:
     for item in items:
         for number, nugget in enumerate(item.nuggets, 1):
             if not nugget.text.strip():
-                raise DataError(
-                    f"NuggetItem {item.name}: nugget {number} is empty. Give it a text."
-                )
+                raise DataError(f"Item {item.name}: nugget {number} is empty. Give it a text.")
     twice = [item.name for item in items if _has_twice(item)]
     if twice:
         notes.append(

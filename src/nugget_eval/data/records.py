@@ -64,7 +64,7 @@ def _label(row: Row) -> Label | None:
     if meant:
         raise row.error(
             f"unknown assignment {shown(value)}. Did you mean {meant!r}? Valid: {', '.join(LABELS)}; "
-            "null where none is known."
+            "null if there is none."
         )
     return cast("Label | None", row.one_of("assignment", LABELS, MISSING))
 

@@ -1,6 +1,6 @@
-"""One line of JSONL → an object with its place, from which typed values are taken.
+"""Lines of JSONL → rows with typed access → records, and back to lines.
 
-Every refusal says the file, the line, the key and what to do. Nothing here knows of nuggets.
+Every error names the file, the line, the key and what to do. Nothing here knows about nuggets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The object that a record was read from, and the line as it stood in the file."""
+    """The object that a record was read from, and its line in the file."""
 
     row: Mapping[str, Any]
     line: str = ""
@@ -118,11 +118,11 @@ class Row:
         for number, item in enumerate(value, start=1):
             place = f"{self.place}, {name}[{number}]"
             if not isinstance(item, dict):
-                raise DataError(f"{place}: an object is needed, not {shown(item)}.")
+                raise DataError(f"{place}: must be an object, not {shown(item)}.")
             yield Row(item, place)
 
     def one_of(self, name: str, valid: Iterable[str], missing: Iterable[Any]) -> str | None:
-        """A name out of ``valid``; None where there is none or one of ``missing`` stands there."""
+        """One of ``valid``; None for a missing key, null or one of ``missing``."""
         value = self.values.get(name)
         if value is None or value in tuple(missing):
             return None
@@ -133,12 +133,12 @@ class Row:
             f" Did you mean {nearest(str(value), valid)!r}?" if nearest(str(value), valid) else ""
         )
         raise self.error(
-            f"unknown {name} {shown(value)}.{hint} Valid: {', '.join(valid)}; null where none is known."
+            f"unknown {name} {shown(value)}.{hint} Valid: {', '.join(valid)}; null if there is none."
         )
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in the file, cut if it is long."""
+    """A value as the file has it, cut if it is long."""
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
@@ -147,7 +147,7 @@ def read_rows(path: str | Path) -> Iterator[Row]:
     """The objects of a JSONL file, one at a time; blank lines are skipped.
 
     Raises ``DataError`` with file and line number for a file that is not there, is not UTF-8, or
-    has a line that is no JSON object.
+    has a line that is not a JSON object.
     """
     for number, line in read_lines(path):
         place = f"{path}, line {number}"
@@ -186,7 +186,7 @@ def _decoded(line: str, place: str) -> dict[str, Any]:
         raise DataError(f"{place}: {problem}. Correct this line, or remove it.") from None
     if not isinstance(value, dict):
         raise DataError(
-            f"{place}: each line must be a JSON object, and this one is {shown(value)}."
+            f"{place}: each line must be a JSON object, but this one is {shown(value)}."
         )
     return value
 
@@ -196,7 +196,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
     return result
 
 
@@ -206,7 +206,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
 def merged(source: Source | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """``values`` in the order and spelling of ``source``, whose other keys are kept.
 
-    An id that stands as a number stays a number. None adds no key and leaves an empty value as it is.
+    An id that the file has as a number stays one. None adds no key and leaves an empty value as it is.
     """
     row = dict(source.row) if source else {}
     for key, value in values.items():

@@ -1,6 +1,7 @@
-"""The calls to a judge: batches of nuggets in several orders, and follow-up calls for missing labels.
+"""The calls to a judge: batches of nuggets in several orders, with canaries, and follow-up calls.
 
-In: items and the config. Out: ``Call``s, and the request for each of them.
+In: items and the config. Out: ``Call``s, and the request for each of them. A canary is a nugget with a
+known label; a reply that gets it wrong is void.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ class JudgeCaller:
                 "the prompt asks for more than bare JSON (use no_reasoning or legacy with json)"
             )
         if problem and wanted == "on":
-            raise UsageError(f"--constrain on cannot be followed: {problem}. Use --constrain off.")
+            raise UsageError(f"--constrain on is not possible: {problem}. Use --constrain off.")
         self.is_constrained = not problem
 
 
@@ -265,14 +266,14 @@ _MOST_READ = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A nugget whose label is known, and the place among the batch's nuggets where it stands."""
+    """A nugget whose label is known, and its place among the nuggets of the batch."""
 
     kind: Kind
     text: str
     place: int
 
     def is_alarmed_by(self, label: Label | None) -> bool:
-        """Whether this label shows that the reply is no judgement of the passage."""
+        """Whether this label shows that the reply does not judge the passage."""
         if self.kind == "absent":
             return label == "support"
         return label == "not_support"

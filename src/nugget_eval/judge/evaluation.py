@@ -1,7 +1,7 @@
 """A whole evaluation: config in; labels, scores and agreement out.
 
-Each judge is loaded, asked and let go in turn; their labels are combined, scored and compared with gold.
-Replies are kept on disk until the files are written, so the same call goes on where one died.
+Each judge is loaded, asked and released in turn; their labels are combined, scored and compared with
+gold. Replies are kept on disk until the files are written, so a call that was killed can be resumed.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Evaluation:
         )
 
     def agreement(self) -> Agreement | None:
-        """The labels against those of people; None where there are none."""
+        """The labels against gold; None where there is none."""
         if self.loaded.gold:
             whole = self.topic_labels()
             assert whole is not None  # only blocks have gold for whole topics
@@ -143,7 +143,7 @@ class Evaluation:
         return gold, judged, topics
 
     def raters(self) -> RaterAgreement | None:
-        """How far several judges agree; None where there is one."""
+        """How well the judges agree; None where there is only one."""
         if len(self.judged) < 2:
             return None
         votes = {one.name: [label for own in one.labels for label in own] for one in self.judged}
@@ -226,7 +226,7 @@ def _may_be_added(name: str, calls: int, items: Sequence[NuggetItem], config: Co
     if evaluation.singles:
         most += sum(len(item.nuggets) for item in items) * evaluation.permutations
     return (
-        f"{name}: {calls:,} calls. Labels that cannot be read are asked for again: in the worst case, "
+        f"{name}: {calls:,} calls. Labels that cannot be read are asked for again, which takes up to "
         f"{most:,} more calls."
     )
 

@@ -2,6 +2,7 @@
 
 In: items and a model. Out: for each nugget a label or None, and every reply with how it was read. The
 calls of one stage go to the model as one stream; each reply is on disk before the next is taken.
+Snippets that a reply quotes are looked up in the passage.
 """
 
 from __future__ import annotations
@@ -362,7 +363,7 @@ class Checked:
 def check_snippets(
     labels: Sequence[Label | None], reasoned: Sequence[Reasoned], passage: str, what: str
 ) -> list[Checked]:
-    """Each label with the verdict on its snippet; ``what`` becomes of those that fail it.
+    """Each label with the verdict on its snippet; ``what`` says what to do with those that fail.
 
     A ``not_support`` needs no snippet, and a missing label has none to check. ``what`` is ``off``,
     ``flag``, ``downgrade`` or ``drop``.
@@ -381,7 +382,7 @@ def check_snippets(
 
 
 def snippet_verdict(snippet: str | None, passage: str) -> Verdict:
-    """Whether each part of a quotation stands in the passage; an ellipsis separates parts."""
+    """Whether each part of a quotation occurs in the passage; an ellipsis separates parts."""
     parts = [_words(part) for part in _GAP.split(snippet or "")]
     parts = [part for part in parts if part.strip() not in _NOTHING]
     if not parts:

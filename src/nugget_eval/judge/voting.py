@@ -23,7 +23,7 @@ _MOST_ROUNDS = 200
 
 
 def median_label(votes: Sequence[Label | None]) -> Label | None:
-    """The middle one of the votes that there are; of two middle ones, the lower."""
+    """The median of the votes that are not missing; of two middle ones, the lower."""
     ranks = sorted(_RANK[vote] for vote in votes if vote is not None)
     return ORDER[ranks[(len(ranks) - 1) // 2]] if ranks else None
 

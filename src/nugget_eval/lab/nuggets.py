@@ -1,4 +1,7 @@
-"""What ``nugget-eval`` wrote into one folder, nugget by nugget: label, gold, score and reply."""
+"""What ``nugget-eval`` wrote into one folder, nugget by nugget: label, gold, score and reply.
+
+``reread_folder`` reads the stored replies again with another reader.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class JudgedFolder:
 
     @property
     def prompt(self) -> Mapping[str, Any]:
-        """Version and fingerprint of the prompt; of the first where topics choose their own."""
+        """Version and fingerprint of the prompt; of the first where topics have different ones."""
         return next(iter(self.summary.get("prompts", {}).values()), {})
 
     @property
@@ -207,7 +210,9 @@ def _summary(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ComparisonError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict) or not {"config", "judges", "prompts"} <= set(content):
-        raise ComparisonError(f"{path} is no summary of `nugget-eval`: it lacks config or judges.")
+        raise ComparisonError(
+            f"{path} is not a summary of `nugget-eval`: it lacks config, judges or prompts."
+        )
     if not _is_summary(content):
         raise ComparisonError(
             f"{path} is damaged: `config`, `judges` or `prompts` is not what a run writes there. Run it "
@@ -340,8 +345,8 @@ def _by_other(
         return [None] * count, Verdict(0.0, None, reason=reading.reason)
     if not isinstance(value, list) or any(label not in LABELS for label in value):
         raise UsageError(
-            f"Reader {reader.name!r} gives {value!r}, which is no list of labels. The replies of judges "
-            f"are read by --scorer {READER_NAME}, or --scorer {READER_NAME},format_type=csv."
+            f"Reader {reader.name!r} gives {value!r}, which is not a list of labels. The replies of "
+            f"judges are read by --scorer {READER_NAME}, or --scorer {READER_NAME},format_type=csv."
         )
     padded = [*value, *[None] * count][:count]
     return padded, Verdict(0.0, None, reading.rule, reading.span)

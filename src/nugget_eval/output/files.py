@@ -52,7 +52,7 @@ def metrics_names(runs: Sequence[RunScores]) -> dict[str, RunScores]:
 
 
 def _clean(text: str) -> str:
-    """Text that every UTF-8 file can hold."""
+    """``text`` with lone surrogates escaped, so that it can be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -138,7 +138,7 @@ def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:
 
 
 def judge_dict(judged: Judged, done: Evaluation) -> dict[str, Any]:
-    """What one judge did: replies by kind, costs, and whether it heeds the order of nuggets."""
+    """What one judge did: replies by kind, costs, and whether the order of nuggets matters to it."""
     usage: dict[str, Any] = judged.usage.as_dict()
     prices = done.prices.get(judged.name)
     if prices is not None:

@@ -1,7 +1,7 @@
 """Prompts for a judge of nuggets: five prompt types × ten output formats, as YAML data.
 
 ``build_template_prompt`` gives the chat messages. Texts are in ``builtin/``; ``catalogue`` finds them,
-``fence`` keeps data apart from instructions, ``compose`` puts everything together.
+``fence`` keeps data apart from instructions, ``formats`` assembles the whole.
 """
 
 from __future__ import annotations

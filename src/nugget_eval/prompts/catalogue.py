@@ -196,6 +196,6 @@ def _open_catalogue(kind: object, where: str) -> Catalogue[Any]:
         return _OPEN[kind]
     except (KeyError, TypeError):  # TypeError: a list or mapping in a file
         raise PromptError(
-            f"{where}: kind cannot be {kind!r}. Expected type, domain or language; how an output "
-            "format is read is code, so there are no others than those built in."
+            f"{where}: kind cannot be {kind!r}. Expected type, domain or language; output "
+            "formats are read by code, so only the built-in ones exist."
         ) from None

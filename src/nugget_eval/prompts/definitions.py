@@ -175,7 +175,7 @@ def _check_whole(made: Definition, where: str) -> None:
         for name, parts in made.texts.items():
             check_parts(parts, f"{where}: texts.{name}")
     elif isinstance(made, OutputFormat) and "{label}" not in made.answer.get("item", ""):
-        raise PromptError(f"{where}: answer.item needs {{label}} where the label stands.")
+        raise PromptError(f"{where}: answer.item needs {{label}} where the label goes.")
 
 
 def check_parts(parts: Any, where: str) -> None:
@@ -183,4 +183,6 @@ def check_parts(parts: Any, where: str) -> None:
     if not _is_texts(parts) or set(parts) != {"task", "output"}:
         raise PromptError(f"{where} must hold the texts task and output, not {shorten(parts)}.")
     if "{output}" not in parts["output"]:
-        raise PromptError(f"{where}.output needs {{output}} where the output format is described.")
+        raise PromptError(
+            f"{where}.output needs {{output}} where the output format is to be described."
+        )

@@ -81,12 +81,12 @@ def _leak(example: Example, item: tuple[str, ...]) -> str | None:
     query, passage, *nuggets = _example_words(example)
     item_query, item_passage = item[0], item[1]
     if _occurs_in(query, item) or _occurs_in(item_query, [query]):
-        return "its query stands in the evaluated item"
+        return "its query occurs in the evaluated item"
     if _occurs_in(passage, item) or _occurs_in(item_passage, [passage]):
-        return "its passage stands in the evaluated item"
+        return "its passage occurs in the evaluated item"
     for number, nugget in enumerate(nuggets, 1):
         if _occurs_in(nugget, item):
-            return f"its nugget {number} stands in the evaluated item"
+            return f"its nugget {number} occurs in the evaluated item"
     return None
 
 
@@ -123,7 +123,7 @@ def as_example(source: Any, *, where: str = "Example") -> Example:
     if isinstance(source, Example):
         source = {f.name: getattr(source, f.name) for f in fields(Example)}
     if not isinstance(source, Mapping):
-        raise PromptError(f"{where} is no mapping. It needs {listing(_FIELDS)}.")
+        raise PromptError(f"{where} is not a mapping. It needs {listing(_FIELDS)}.")
     unknown = [key for key in source if key not in _FIELDS]
     if unknown:
         raise PromptError(
@@ -180,7 +180,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
             try:
                 yield where, json.loads(line)
             except ValueError as error:
-                raise PromptError(f"{where} is no JSON: {error}.") from None
+                raise PromptError(f"{where} is not JSON: {error}.") from None
 
 
 def _yaml_rows(path: Path) -> Iterator[tuple[str, Any]]:

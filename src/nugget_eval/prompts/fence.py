@@ -93,7 +93,7 @@ def cut_out(message: str) -> Data:
     opening = _OPENING.search(message)
     if opening is None:
         raise PromptError(
-            "This message holds no line `BEGIN QUERY …`, so there are no data to cut out of it. Give "
+            "This message holds no line `BEGIN QUERY …`, so there is no data to cut out of it. Give "
             "the user's message of a prompt that build_template_prompt made."
         )
     query, passage, nuggets = (

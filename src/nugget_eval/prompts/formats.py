@@ -1,7 +1,8 @@
-"""``NuggetFormat``: the definitions of one prompt put together, the way to ask and the way to read.
+"""``NuggetFormat``, both halves of a prompt: how labels are asked for and how a reply is read.
 
-In: names of a prompt type, an output format, a domain and a language. Out: one value that writes the
-system message, the user's message for any data and a right reply, and reads the labels in any reply.
+In: the names of a prompt type, an output format, a domain and a language. Out: one value that writes the
+system message, the user message for any data and a correct reply, and reads the labels in any reply.
+``compose_prompt`` and ``build_template_prompt`` make the whole chat.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def _closing(how: NuggetFormat, number: int) -> str:
 def nugget_format(
     prompt_type: str, format_type: str = "json", *, domain: str | None = None, language: str = "en"
 ) -> NuggetFormat:
-    """The definitions of these names put together; unknown names are errors with the valid ones."""
+    """The format made of these definitions; an unknown name is an error that lists the valid ones."""
     return _put_together(
         get_prompt_type(prompt_type),
         get_output_format(format_type),

@@ -99,7 +99,7 @@ def select_prompt_type(nuggets: Sequence[str], *, is_reasoning_model: bool = Fal
     ``long_cot`` where the model is one that thinks at length.
     """
     if isinstance(nuggets, str) or not nuggets:
-        raise PromptError(f"A prompt type is chosen for a list of nuggets, not {shorten(nuggets)}.")
+        raise PromptError(f"A prompt type is chosen for a list of nuggets; got {shorten(nuggets)}.")
     complexities = [complexity(nugget) for nugget in nuggets]
     points = sum(nugget.points for nugget in complexities) / len(complexities)
     if points < MODERATE:

@@ -1,8 +1,8 @@
 """A judge's reply → one label or None per nugget, with the rule, the span and the repairs.
 
-Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``prose``),
-examples, drafts and quotations are set aside (``ranking``), numbers decide places (``placing``), and two
-answers that differ are refused. Time is linear in the length of the reply.
+Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``reader``);
+``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and refuses two
+answers that differ. Time is linear in the length of the reply.
 """
 
 from __future__ import annotations

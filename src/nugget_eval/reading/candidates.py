@@ -1,4 +1,7 @@
-"""Possible answers: a candidate is a list of slots, each with its label, number and span."""
+"""Candidate answers, made of slots (label, number, span), and ``LabelReading``, the outcome of reading.
+
+Also the field names and numbers that every notation shares.
+"""
 
 from __future__ import annotations
 

@@ -37,8 +37,7 @@ class Line:
     """One line that is not blank.
 
     ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``fence``, ``rule`` or ``text``.
-    ``label`` is
-    what an item, field or bare line says; ``cells`` belong to a row.
+    ``label`` is what an item, field or bare line says; ``cells`` belong to a row.
     """
 
     kind: str

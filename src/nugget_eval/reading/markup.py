@@ -108,7 +108,7 @@ def tagged(text: str, words: LabelWords) -> list[Candidate]:
 
 
 def answer_spans(text: str) -> list[Span]:
-    """Where ``<answer>``, ``<final_answer>`` and their like hold something, in order."""
+    """The spans inside ``<answer>``, ``<final_answer>`` and similar tags, in order."""
     spans: list[Span] = []
     opened: dict[str, int] = {}
     for found in _ANSWER_TAG.finditer(text):
@@ -123,7 +123,7 @@ def answer_spans(text: str) -> list[Span]:
 
 
 def without_answer_tags(text: str) -> str:
-    """``text`` of equal length, blank where ``<answer>`` and its like or a box stood."""
+    """``text`` of equal length, with ``<answer>``, similar tags and boxes blanked out."""
     if "<" in text:
         text = _ANSWER_TAG.sub(lambda tag: gap(len(tag[0])), text)
     if "\\boxed{" not in text:

@@ -1,7 +1,8 @@
-"""Which candidate is the answer: not an example, a quotation or a draft; marked final before others.
+"""Which candidate is the answer, and which nugget each of its labels belongs to.
 
-In: the candidates and the text around them. Out: the same candidates, each with ``excluded`` or a
-``rank``: 3 marked as final or in an answer element, 2 on lines of its own, 1 inside a sentence.
+``rank`` excludes examples, quotations and drafts and ranks the rest: 3 marked as final or in an answer
+element, 2 on lines of its own, 1 inside a sentence. ``place`` assigns labels to nuggets by their numbers
+or their order, and ``decide`` turns the best candidate into a ``LabelReading``.
 """
 
 from __future__ import annotations

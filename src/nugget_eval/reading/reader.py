@@ -1,4 +1,8 @@
-"""Reply → ``LabelReading``: thinking, candidates, ranking, placing. Never raises, never guesses."""
+"""A judge's reply → ``LabelReading``, and the reasoning in it. Never raises, never guesses.
+
+Thinking is cut out, every candidate answer is collected and ranked, and the best one is placed on the
+nuggets. A bare, correct answer takes a short cut (``quick_labels``).
+"""
 
 from __future__ import annotations
 

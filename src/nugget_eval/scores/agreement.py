@@ -1,4 +1,4 @@
-"""How far labels agree: a judge with people, judges with each other, and rankings of runs.
+"""How well labels agree: a judge with people, judges with each other, and rankings of runs.
 
 Every statistic has an interval from resampled topics (or items, where topics are not known), or a reason
 why it has none; nothing is NaN. Only items with a label on both sides are compared; coverage tells.
@@ -65,7 +65,7 @@ class Agreement(AsDict):
 
     @property
     def coverage(self) -> float | None:
-        """The share of gold labels with a label of the judge beside them."""
+        """The share of gold labels that the judge labelled too."""
         return self.compared / self.total if self.total else None
 
 
@@ -139,7 +139,7 @@ def rater_agreement(
 ) -> RaterAgreement:
     """Agreement among two raters or more, whose labels are of the same items in the same order."""
     if len(raters) < 2:
-        raise DataError(f"Agreement needs two raters or more; got {listing(raters)}.")
+        raise DataError(f"Agreement needs at least two raters; got {listing(raters)}.")
     first, *others = raters.values()
     for other in others:
         _same_length(first, other)
@@ -201,7 +201,7 @@ def _labels(items: Iterable[Labelled], what: str) -> dict[tuple[str, str, str], 
         if (item.unit, item.qid) in seen:
             where = f"topic {item.qid!r}" + (f" of {item.unit!r}" if item.unit else "")
             raise DataError(
-                f"{where} stands twice in {what}. Put passages of one topic together with "
+                f"{where} occurs twice in {what}. Combine passages of one topic with "
                 "best_over_passages, or remove one of the two."
             )
         seen.add((item.unit, item.qid))
@@ -218,7 +218,7 @@ def _examples(keys: Iterable[tuple[str, str, str]]) -> str:
 def _same_length(first: Labels, second: Labels) -> None:
     if len(first) != len(second):
         raise DataError(
-            f"Labels to compare must be of the same items; here are {len(first)} and {len(second)}."
+            f"Labels to compare must belong to the same items; got {len(first)} and {len(second)}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Runs against runs: paired differences with tests, and a ranking in which ties share a rank.
+"""Runs against runs: paired differences with tests, rankings, and how alike two sides rank them.
 
 Two runs are compared on the topics where both have the score. The test flips the signs of the topics'
 differences: exactly, if there are at most 20,000 ways to flip them, else by 10,000 seeded draws.
@@ -153,8 +153,8 @@ def _nothing_shared(runs: Sequence[RunScores], measure: str) -> DataError:
         f"{run.run_id or 'unnamed'}: {listing(run.values(measure), 3)}" for run in runs[:3]
     )
     return DataError(
-        f"There is no topic for which all runs have {measure} ({examples}). Score them with the same "
-        "nuggets, and look at their coverage."
+        f"No topic has {measure} for every run ({examples}). Score them with the same "
+        "nuggets, and check their coverage."
     )
 
 
@@ -306,15 +306,13 @@ def _score_tables(
     runs = tuple(name for name in left if name in right)
     if len(runs) < 2:
         raise DataError(
-            f"Rankings need two runs or more that both sides scored, and there are {len(runs)}. "
+            f"Rankings need at least two runs that both sides scored; there are {len(runs)}. "
             f"Gold has {listing(left, 5)}; the other has {listing(right, 5)}."
         )
     every = [side[name] for side in (left, right) for name in runs]
     topics = [qid for qid in every[0] if all(qid in scores for scores in every)]
     if not topics:
-        raise DataError(
-            f"There is no topic for which all {len(runs)} runs have {measure} on both sides."
-        )
+        raise DataError(f"No topic has {measure} for all {len(runs)} runs on both sides.")
     first, second = (
         np.array([[side[name][qid] for name in runs] for qid in topics]) for side in (left, right)
     )

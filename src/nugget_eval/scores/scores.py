@@ -137,7 +137,7 @@ def score_run(
     names = {item.unit for item in found.values()}
     if run_id is None and len(names) > 1:
         raise DataError(
-            f"Labels of several runs: {listing(sorted(names), 5)}. Score each by itself, as "
+            f"Labels of several runs: {listing(sorted(names), 5)}. Score each on its own, as "
             "score_runs does."
         )
     nuggets = {qid: tuple(item.nuggets) for qid, item in found.items()}
@@ -179,7 +179,7 @@ def _by_topic(items: Iterable[Labelled]) -> dict[str, Labelled]:
     for item in items:
         if item.qid in found:
             raise DataError(
-                f"Topic {item.qid!r} has labels twice. Put passages of one topic together with "
+                f"Topic {item.qid!r} has labels twice. Combine passages of one topic with "
                 "best_over_passages, or remove one of the two."
             )
         found[item.qid] = item
