@@ -18,14 +18,17 @@ FEW_CLUSTERS = 30
 
 
 def clustered_estimate(
-    values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
+    values: Sequence[float], clusters: Sequence[Hashable] | None, confidence: float = 0.95
 ) -> Estimate:
-    """The mean of per-item scores whose items come in clusters; ``n`` counts items.
+    """The mean of per-item scores whose items may come in clusters; ``n`` counts items.
 
     The method reads ``t over 12 clusters, few clusters`` (the last words below 30). The interval is
     clipped to [0, 1] if every score lies there. Scores that are all 0, or all 1, get Wilson's interval
-    with each cluster as one item. Where no two items share a cluster, this is ``mean_estimate``.
+    with each cluster as one item. Without clusters, and where no two items share one, this is
+    ``mean_estimate``.
     """
+    if clusters is None:
+        return mean_estimate(values, confidence)
     scores = np.asarray(values, dtype=float)
     codes = cluster_codes(clusters, len(scores))
     if not np.isfinite(scores).all() or is_plain(codes):

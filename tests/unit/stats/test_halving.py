@@ -113,7 +113,5 @@ def test_what_cannot_be_searched_is_refused() -> None:
         halving(4, 3, ask, num_items=50)
     with pytest.raises(UsageError, match="besides the 5 kept fresh"):
         halving(4, 30, ask, num_items=5, reserve=5)
-    with pytest.raises(UsageError, match=r"scores of shape \(1,\)"):
-        halving(4, 30, lambda formats, items: [0.5], num_items=50)
     with pytest.raises(DataError, match="the score is nan"):
         halving(4, 30, lambda rows, items: np.full((len(rows), len(items)), np.nan), num_items=50)

@@ -24,9 +24,9 @@ from lm_eval.lab.compare.values import (
 from lm_eval.lab.stored.measurement import Aligned, Measurement, align
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.components import components
-from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, mean_estimate
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
 from lm_eval.stats.multiplicity import benjamini_hochberg, benjamini_yekutieli, cochran_q, holm
-from lm_eval.stats.numeric import Bools, Floats
+from lm_eval.stats.numeric import Bools
 from lm_eval.stats.paired import Paired, paired_many, paired_where
 from lm_eval.stats.ranks import rank_stability
 from lm_eval.stats.spread import DEFAULT_RESAMPLES, spread
@@ -163,7 +163,7 @@ def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
         model=one.model,
         format=one.format,
         metric=one.metric,
-        score=_mean(scores, aligned.clusters),
+        score=clustered_estimate(scores.tolist(), aligned.clusters),
         num_read=num_read if has_readings else None,
         score_read=_mean_read(aligned, place) if has_readings and num_read else None,
         bounds=(right / n, (right + n - num_read) / n) if has_readings and shares else None,
@@ -177,14 +177,10 @@ def _whole(count: float) -> float:
     return round(count) if abs(count - round(count)) < TIE * 1000 else count
 
 
-def _mean(scores: Floats, clusters: Sequence[str] | None) -> Estimate:
-    values = scores.tolist()
-    return mean_estimate(values) if clusters is None else clustered_estimate(values, clusters)
-
-
 def _mean_read(aligned: Aligned, place: int) -> Estimate:
     is_read = aligned.is_read[place]
-    return _mean(aligned.if_read[place][is_read], kept(aligned.clusters, is_read))
+    scores = aligned.if_read[place][is_read].tolist()
+    return clustered_estimate(scores, kept(aligned.clusters, is_read))
 
 
 def _flip_counts(aligned: Aligned) -> tuple[tuple[int, ...], ...]:

@@ -30,7 +30,7 @@ from lm_eval.lab.stored.select import chosen_names
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.registry import METRICS
 from lm_eval.stats.clusters import clustered_estimate
-from lm_eval.stats.estimates import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.stats.positions import most_voted
 from lm_eval.text.encode import AsDict
@@ -254,7 +254,7 @@ class _RereadTally:
         rules = self._rules[side]
         read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_READ))
         scores = self._scores[side]
-        estimate = mean_estimate(scores) if not clusters else clustered_estimate(scores, clusters)
+        estimate = clustered_estimate(scores, clusters)
         ordered = sorted(rules.items(), key=lambda one: (-one[1], one[0]))
         sums = zip(self._read_sums[side], self._reads[side], strict=True)
         means = [total / count for total, count in sums if count]

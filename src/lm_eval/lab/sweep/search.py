@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,21 +28,8 @@ HALVING = "halving"
 """The name of the search method on the command line and in summaries."""
 
 
-class SearchPlan(Protocol):
-    """The part of a ``Plan`` that a search uses."""
-
-    @property
-    def num_formats(self) -> int: ...
-    @property
-    def num_items(self) -> int: ...
-    @property
-    def budget(self) -> int | None: ...
-    @property
-    def seed(self) -> int: ...
-
-
 @dataclass(frozen=True)
-class Extreme:
+class Extreme(AsDict):
     """A format that a search chose, scored on fresh items."""
 
     kind: str
@@ -55,19 +41,9 @@ class Extreme:
     against_base: Paired | None
     """Its score minus that of the base on the same fresh items; None if it is the base."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "kind": self.kind,
-            "chosen": self.chosen,
-            "search": self.search.to_dict(),
-            "fresh": asdict(self.fresh),
-            "against_base": None if self.against_base is None else self.against_base.to_dict(),
-        }
-
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(AsDict):
     """The formats that the searches chose, scored on fresh items beside the base format."""
 
     extremes: tuple[Extreme, ...]
@@ -77,15 +53,8 @@ class SearchResult:
     apart: Paired | None
     """Best minus worst on the fresh items; None unless both were searched for and differ."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "kind": "search",
-            "extremes": [extreme.to_dict() for extreme in self.extremes],
-            "base": asdict(self.base),
-            "fresh_items": self.fresh_items,
-            "best_minus_worst": None if self.apart is None else self.apart.to_dict(),
-        }
+    kind = "search"
+    KEYS = ("kind", "extremes", "base", "fresh_items", ("best_minus_worst", "apart"))
 
 
 def most_cells(num_formats: int, num_items: int, budget: int, what: str) -> tuple[int, int]:
@@ -103,22 +72,39 @@ def _reserve(num_items: int) -> int:
     return max(1, num_items // KEPT_FRESH)
 
 
-def search(plan: SearchPlan, asker: Asker, what: str) -> SearchResult:
+def search(asker: Asker, what: str, *, budget: int, seed: int) -> SearchResult:
     """Search for the ``best``, the ``worst`` or ``both``, then score the choices on fresh items.
 
-    The budget is for choosing; scoring again asks at most as many cells once more.
+    The budget is for choosing, and two searches share it equally; scoring again asks at most as many
+    cells once more.
     """
-    budget = plan.budget or 0
-    searches = _searches(plan, asker, _kinds(what), _reserve(plan.num_items))
-    chosen = {kind: search.chosen for kind, search in searches.items()}
+    kinds, num_items = _kinds(what), len(asker.doc_ids)
+    searches = {
+        kind: halving(
+            len(asker.tasks),
+            budget // len(kinds),
+            asker.scores,
+            num_items=num_items,
+            reserve=_reserve(num_items),
+            worst=(kind == "worst") == asker.higher_is_better,
+            seed=seed,
+        )
+        for kind in kinds
+    }
+    chosen = {kind: found.chosen for kind, found in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
-    items = _fresh(plan, list(searches.values()), budget // len(rows))
-    fresh = _Fresh(asker, rows, items, plan.seed)
+    used = frozenset().union(*(found.used_items for found in searches.values()))
+    order = np.random.default_rng([seed, 1]).permutation(num_items).tolist()
+    unused = [item for item in order if item not in used]
+    fresh = _Fresh(asker, rows, unused[: max(budget // len(rows), FEW_FRESH)], seed)
     return SearchResult(
-        extremes=tuple(_extreme(kind, search, fresh) for kind, search in searches.items()),
+        extremes=tuple(
+            Extreme(kind, row, searches[kind], fresh.score(row), fresh.apart(row, BASE))
+            for kind, row in chosen.items()
+        ),
         base=fresh.score(BASE),
-        fresh_items=len(items),
-        apart=_apart(chosen, fresh),
+        fresh_items=len(fresh.items),
+        apart=fresh.apart(chosen["best"], chosen["worst"]) if what == "both" else None,
     )
 
 
@@ -126,6 +112,7 @@ class _Fresh:
     """The scores of some formats on items that no search asked about."""
 
     def __init__(self, asker: Asker, rows: Sequence[int], items: Sequence[int], seed: int) -> None:
+        self.items = items
         self._scores = dict(zip(rows, asker.scores(rows, items).tolist(), strict=True))
         known = asker.known.clusters
         self._clusters = [known[item] for item in items] if known else None
@@ -133,10 +120,7 @@ class _Fresh:
 
     def score(self, row: int) -> Estimate:
         """A format's score."""
-        scores = self._scores[row]
-        if self._clusters is None:
-            return mean_estimate(scores)
-        return clustered_estimate(scores, self._clusters)
+        return clustered_estimate(self._scores[row], self._clusters)
 
     def apart(self, first: int, second: int) -> Paired | None:
         """One format minus another; None where they are the same."""
@@ -144,41 +128,6 @@ class _Fresh:
             return None
         scores = (self._scores[row] for row in (first, second))
         return paired(*scores, clusters=self._clusters, seed=self._seed)
-
-
-def _searches(
-    plan: SearchPlan, asker: Asker, kinds: Sequence[str], reserve: int
-) -> dict[str, Search]:
-    """Kind → its search; the searches share the budget equally."""
-    return {
-        kind: halving(
-            plan.num_formats,
-            (plan.budget or 0) // len(kinds),
-            asker.scores,
-            num_items=plan.num_items,
-            reserve=reserve,
-            worst=(kind == "worst") == asker.higher_is_better,
-            seed=plan.seed,
-        )
-        for kind in kinds
-    }
-
-
-def _fresh(plan: SearchPlan, searches: Sequence[Search], most: int) -> list[int]:
-    """Items that no search asked about, in random order."""
-    used = frozenset().union(*(search.used_items for search in searches))
-    order = np.random.default_rng([plan.seed, 1]).permutation(plan.num_items).tolist()
-    fresh = [item for item in order if item not in used]
-    return fresh[: max(most, FEW_FRESH)]
-
-
-def _extreme(kind: str, search: Search, fresh: _Fresh) -> Extreme:
-    chosen = search.chosen
-    return Extreme(kind, chosen, search, fresh.score(chosen), fresh.apart(chosen, BASE))
-
-
-def _apart(chosen: dict[str, int], fresh: _Fresh) -> Paired | None:
-    return fresh.apart(chosen["best"], chosen["worst"]) if len(chosen) > 1 else None
 
 
 Ask = Callable[[Sequence[int], Sequence[int]], ArrayLike]
@@ -233,23 +182,26 @@ def halving(
     are numbers below ``num_items`` in random order, of which ``reserve`` take no part.
     """
     _check_search(num_formats, budget, num_items, reserve)
-    pool = _ItemPool(num_items, seed, reserve)
+    order = np.random.default_rng(seed).permutation(num_items)[: num_items - reserve].tolist()
+    used: list[int] = []
     seen: Floats = np.empty((num_formats, 0))
     live = list(range(num_formats))
     rounds: list[Round] = []
     reason = None
     for left in range(math.ceil(math.log2(num_formats)), 0, -1):
         spare = budget - sum(r.cells for r in rounds)
-        wanted = spare // left // len(live) or min(1, spare // len(live))
-        items = pool.take(wanted)
+        wanted = max(0, spare // left // len(live) or min(1, spare // len(live)))
+        items = order[len(used) : len(used) + wanted]
+        used += items
         reason = reason or _shortage(wanted, len(items), len(rounds) + 1)
-        scores = _checked_scores(ask, live, items) if items else seen[:, :0]
-        seen = np.hstack([seen, scores])
+        if items:
+            seen = np.hstack([seen, _finite_scores(ask, live, items)])
         means = seen.mean(axis=1)
-        order = _ranked(means, worst)[: math.ceil(len(live) / 2)]
-        survivors = [live[rank] for rank in order]
-        rounds.append(_round(live, items, means, survivors))
-        live, seen = survivors, seen[order]
+        ranked = np.argsort(means if worst else -means, kind="stable")[: math.ceil(len(live) / 2)]
+        survivors = [live[rank] for rank in ranked]
+        step = (tuple(live), tuple(items), tuple(means.tolist()), tuple(survivors))
+        rounds.append(Round(*step, cells=len(live) * len(items)))
+        live, seen = survivors, seen[ranked]
     return Search(
         chosen=live[0],
         is_worst=worst,
@@ -257,35 +209,13 @@ def halving(
         rounds=tuple(rounds),
         cells=sum(r.cells for r in rounds),
         while_choosing=mean_estimate(seen[0].tolist()),
-        used_items=frozenset(pool.used),
+        used_items=frozenset(used),
         reason=reason,
     )
 
 
-class _ItemPool:
-    """Items in random order, each handed out once."""
-
-    def __init__(self, num_items: int, seed: int, reserve: int = 0) -> None:
-        order = np.random.default_rng(seed).permutation(num_items)
-        self._order: list[int] = order[: num_items - reserve].tolist()
-        self.used: list[int] = []
-
-    def take(self, count: int) -> list[int]:
-        """The next ``count`` items; fewer where they run out."""
-        start = len(self.used)
-        taken = self._order[start : start + max(count, 0)]
-        self.used += taken
-        return taken
-
-
-def _checked_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Floats:
-    """The scores from ``ask``, checked to be finite and of shape formats × items."""
+def _finite_scores(ask: Ask, formats: Sequence[int], items: Sequence[int]) -> Floats:
     scores = np.asarray(ask(list(formats), list(items)), dtype=float)
-    if scores.shape != (len(formats), len(items)):
-        raise UsageError(
-            f"Asked for {len(formats)} formats × {len(items)} items, but got scores of shape "
-            f"{scores.shape}."
-        )
     if not np.isfinite(scores).all():
         row, column = np.argwhere(~np.isfinite(scores))[0]
         raise DataError(
@@ -308,22 +238,6 @@ def _check_search(num_formats: int, budget: int, num_items: int, reserve: int) -
         raise UsageError(
             f"A search needs at least one item besides the {reserve} kept fresh; got {num_items}."
         )
-
-
-def _round(live: Sequence[int], items: Sequence[int], means: Floats, kept: Sequence[int]) -> Round:
-    return Round(
-        formats=tuple(live),
-        items=tuple(items),
-        means=tuple(means.tolist()),
-        survivors=tuple(kept),
-        cells=len(live) * len(items),
-    )
-
-
-def _ranked(means: Floats, worst: bool) -> list[int]:
-    """Indices of the means, best first (or worst first); of equal ones, the earlier first."""
-    order: list[int] = np.argsort(means if worst else -means, kind="stable").tolist()
-    return order
 
 
 def _shortage(wanted: int, got: int, number: int) -> str | None:

@@ -7,7 +7,6 @@ and the asker that carries it out. All errors in the request are raised here, be
 from __future__ import annotations
 
 import math
-import os
 import re
 import warnings
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from lm_eval.run.plan import Run
 from lm_eval.run.prepare import doc_ids
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
-from lm_eval.text.files import cache_folder, safe_model_name, safe_task_name
+from lm_eval.text.files import cache_folder, safe_model_name, safe_task_name, write_whole
 
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]
@@ -212,10 +211,8 @@ def write_summary(sweep: Sweep) -> Sweep:
     if results is None:
         return sweep
     path = sweep_path(Path(results))
-    partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_text(to_json(sweep.to_dict(), indent=2) + "\n", encoding="utf-8")
-        os.replace(partial, path)
+        write_whole(path, to_json(sweep.to_dict(), indent=2) + "\n")
     except OSError as error:
         raise OutputError(f"The summary cannot be written to {path}: {error.strerror}.") from None
     return replace(sweep, files={**sweep.files, "summary": str(path)})

@@ -7,7 +7,7 @@ every item), a ``PartialSweep`` (an estimate from some of the cells) or a ``Sear
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, Union
 
@@ -21,7 +21,7 @@ from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.sweep.cells import Asker, Cell
 from lm_eval.lab.sweep.search import HALVING, SearchResult, most_cells, search
 from lm_eval.stats.clusters import FEW_CLUSTERS
-from lm_eval.stats.components import SlotEffect, slot_effects
+from lm_eval.stats.components import Components, SlotEffect, slot_effects
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.multiplicity import CochranQ, cochran_q
 from lm_eval.stats.paired import Paired
@@ -32,10 +32,11 @@ from lm_eval.stats.partial.distribution import (
     estimate_distribution,
 )
 from lm_eval.stats.spread import Spread
+from lm_eval.text.encode import AsDict
 
 
 @dataclass(frozen=True)
-class FullSweep:
+class FullSweep(AsDict):
     """The result of a sweep that asked every format about every item."""
 
     comparison: Comparison
@@ -46,6 +47,12 @@ class FullSweep:
     """One test of all formats; takes items as independent even where they come in clusters."""
     slots: tuple[SlotEffect, ...]
 
+    kind = "all cells"
+    KEYS = (
+        *("kind", "scores", "quantiles", "spread", "best", "worst", "p_best", "p_worst"),
+        *("against_base", ("adjusted_p", "adjusted"), "omnibus", "components", "slots"),
+    )
+
     @cached_property
     def scores(self) -> tuple[Estimate, ...]:
         """The score of each format, in the order of the list."""
@@ -55,6 +62,10 @@ class FullSweep:
     def spread(self) -> Spread:
         assert self.comparison.spread is not None, "formats are compared"
         return self.comparison.spread
+
+    @property
+    def components(self) -> Components | None:
+        return self.comparison.components
 
     @property
     def best(self) -> int:
@@ -102,27 +113,6 @@ class FullSweep:
     def num_different(self) -> int:
         """How many formats differ from the base, with a false discovery rate of 5 %."""
         return sum(pair.is_significant for pair in self.comparison.pairs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        components = self.comparison.components
-        return {
-            "kind": "all cells",
-            "scores": [asdict(score) for score in self.scores],
-            "quantiles": {str(q): value for q, value in self.quantiles.items()},
-            "spread": self.spread.to_dict(),
-            "best": self.best,
-            "worst": self.worst,
-            "p_best": list(self.p_best),
-            "p_worst": list(self.p_worst),
-            "against_base": [
-                None if pair is None else pair.to_dict() for pair in self.against_base
-            ],
-            "adjusted_p": list(self.adjusted),
-            "omnibus": self.omnibus.to_dict(),
-            "components": components and components.to_dict(),
-            "slots": [effect.to_dict() for effect in self.slots],
-        }
 
 
 def full_sweep(formats: Sequence[Measurement], slots: Sequence[Mapping[str, str]]) -> FullSweep:
@@ -271,7 +261,7 @@ def sweep(
     notes: list[str] = []
     result: Result
     if plan.search is not None:
-        result = search(plan, asker, plan.search)
+        result = search(asker, plan.search, budget=plan.budget or 0, seed=plan.seed)
         path = asker.rewrite(output_path) if output_path is not None else None
     else:
         path = asker.write(plan.cells(), output_path)
