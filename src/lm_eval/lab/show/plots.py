@@ -93,7 +93,7 @@ class Plot(ABC):
 
     def rendered(self, kind: str) -> bytes:
         """The plot as the bytes of an ``svg`` or ``png`` file."""
-        matplotlib = _matplotlib()
+        matplotlib = load_matplotlib()
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
@@ -139,7 +139,8 @@ def quiet(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
-def _matplotlib() -> Any:
+def load_matplotlib() -> Any:
+    """The package; a ``MissingExtraError`` with the line that installs it where it is missing."""
     try:
         import matplotlib
     except ImportError:

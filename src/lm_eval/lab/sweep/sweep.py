@@ -190,6 +190,11 @@ class PartialSweep:
     seen: tuple[int, ...]
     """The number of items asked under each format."""
 
+    @property
+    def scores(self) -> tuple[Estimate, ...]:
+        """The score of each format over all items, as estimated."""
+        return self.distribution.per_format
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {"kind": "few cells", **self.distribution.to_dict(), "seen": list(self.seen)}

@@ -7,21 +7,19 @@ In: a ``Sweep``. Out: something Rich can print. Names and slot values are data a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.errors import MissingExtraError, UsageError
-from lm_eval.lab.show.plots import Plot, save_all, spread_plot
+from lm_eval.errors import UsageError
+from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.search import Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.words import sentences, title
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.columns import Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.files import safe_task_name
-from lm_eval.text.numbers import interval, number
+from lm_eval.text.numbers import interval, number, p_value
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -31,23 +29,6 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Formats that a table shows from each end; the JSON file has all of them."""
 _MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One line of the table, as text."""
-
-    name: str
-    what: str
-    score: str
-    interval: str
-    n: str
-    choosing: str = ""
-    against: str = ""
-    p: str = ""
-    chance: str = ""
-    read: str = ""
-    differs: str = ""
 
 
 _COLUMNS = (
@@ -101,96 +82,62 @@ def table(sweep: Sweep) -> FittingTable:
     result = sweep.result
     if isinstance(result, SearchResult):
         rows = [_extreme_row(sweep, extreme) for extreme in result.extremes]
-        base = _Row(_name(sweep, 0), "base", *_score(result.base), read=_read(sweep, 0))
+        base = _cells(sweep, 0, result.base, what="base", differs="")
         return FittingTable(_COLUMNS, (rows, [base]), _MOVABLE)
-    order = _order(sweep, result.scores if isinstance(result, FullSweep) else _per_format(result))
-    ends = order if len(order) <= 2 * SHOWN else [*order[:SHOWN], *order[-SHOWN:]]
-    rows = [_row(sweep, row) for row in ends]
-    base_row = [] if 0 in ends else [_row(sweep, 0)]
-    if len(ends) == len(order):
-        return FittingTable(_COLUMNS, (rows,), _MOVABLE)
-    return FittingTable(_COLUMNS, (rows[:SHOWN], rows[SHOWN:], base_row), _MOVABLE)
+    order = _best_first(sweep, result.scores)
+    if len(order) <= 2 * SHOWN:
+        return FittingTable(_COLUMNS, ([_row(sweep, result, row) for row in order],), _MOVABLE)
+    ends = order[:SHOWN], order[-SHOWN:]
+    base_row = () if any(0 in rows for rows in ends) else (0,)
+    sections = [[_row(sweep, result, row) for row in rows] for rows in (*ends, base_row)]
+    return FittingTable(_COLUMNS, sections, _MOVABLE)
 
 
-def _per_format(result: PartialSweep) -> Sequence[Estimate]:
-    return result.distribution.per_format
-
-
-def _order(sweep: Sweep, scores: Sequence[Estimate]) -> list[int]:
+def _best_first(sweep: Sweep, scores: Sequence[Estimate]) -> list[int]:
     """Row numbers, best first."""
     sign = -1 if sweep.higher_is_better else 1
     return sorted(range(len(scores)), key=lambda row: (sign * scores[row].value, row))
 
 
-def _row(sweep: Sweep, row: int) -> _Row:
-    result = sweep.result
-    what = "base" if row == 0 else ""
+def _row(sweep: Sweep, result: FullSweep | PartialSweep, row: int) -> Cells:
+    cells = _cells(sweep, row, result.scores[row], what="base" if row == 0 else "")
     if isinstance(result, PartialSweep):
-        estimate = result.distribution.per_format[row]
-        return _Row(
-            _name(sweep, row),
-            what,
-            number(estimate.value),
-            interval(estimate),
-            f"{result.seen[row]:,}",
-            read=_read(sweep, row),
-            differs=_differs(sweep, row),
-        )
-    assert isinstance(result, FullSweep)
+        return cells
     pair, p = result.against_base[row], result.adjusted[row]
-    return _Row(
-        _name(sweep, row),
-        what,
-        *_score(result.scores[row]),
+    return cells.replace(
         against="" if pair is None else f"{pair.difference.value:+.3f}",
-        p="" if p is None else _p(p),
-        chance=f"{_share(result.p_best[row])} / {_share(result.p_worst[row])}",
-        read=_read(sweep, row),
-        differs=_differs(sweep, row),
+        p="" if p is None else p_value(p),
+        chance=f"{result.p_best[row]:.2f} / {result.p_worst[row]:.2f}",
     )
 
 
-def _extreme_row(sweep: Sweep, extreme: Extreme) -> _Row:
-    pair = extreme.against_base
-    choosing = extreme.search.while_choosing
-    return _Row(
-        _name(sweep, extreme.chosen),
-        extreme.kind,
-        *_score(extreme.fresh),
+def _extreme_row(sweep: Sweep, extreme: Extreme) -> Cells:
+    pair, choosing = extreme.against_base, extreme.search.while_choosing
+    return _cells(
+        sweep,
+        extreme.chosen,
+        extreme.fresh,
+        what=extreme.kind,
         choosing=f"{number(choosing.value)} on {choosing.n:,}",
         against="" if pair is None else f"{pair.difference.value:+.3f}",
-        p="" if pair is None else _p(pair.p),
-        read=_read(sweep, extreme.chosen),
-        differs=_differs(sweep, extreme.chosen),
+        p="" if pair is None else p_value(pair.p),
     )
 
 
-def _score(estimate: Estimate) -> tuple[str, str, str]:
-    return number(estimate.value), interval(estimate), f"{estimate.n:,}"
-
-
-def _name(sweep: Sweep, row: int) -> str:
-    return visible(sweep.plan.formats[row].name)
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _read(sweep: Sweep, row: int) -> str:
-    share = sweep.shares_read[row]
-    return "" if share is None else f"{100 * share:.0f} %"
-
-
-def _differs(sweep: Sweep, row: int) -> str:
-    """The slots in which a format differs from the base, with their values."""
-    base, slots = sweep.plan.formats[0].slots, sweep.plan.formats[row].slots
+def _cells(sweep: Sweep, row: int, score: Estimate, **others: str) -> Cells:
+    """What every line has: a format's name, score, share read, and slots that differ from the base's."""
+    formats, share = sweep.plan.formats, sweep.shares_read[row]
+    base, slots = formats[0].slots, formats[row].slots
     changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
-    return visible(", ".join(changed))
+    cells = {
+        "name": visible(formats[row].name),
+        "score": number(score.value),
+        "interval": interval(score),
+        "n": f"{score.n:,}",
+        "read": "" if share is None else f"{100 * share:.0f} %",
+        "differs": visible(", ".join(changed)),
+    }
+    return Cells(**{**cells, **others})
 
 
 def check_folder(folder: str) -> None:
@@ -200,11 +147,7 @@ def check_folder(folder: str) -> None:
         raise UsageError(
             f"--plots {folder!r} is no folder. Name one; it is made where it is not there."
         )
-    if find_spec("matplotlib") is None:
-        raise MissingExtraError(
-            "Plots as files need the package matplotlib.",
-            install="pip install 'lm-eval-formats[plots]'",
-        )
+    load_matplotlib()
 
 
 def plots(sweep: Sweep) -> dict[str, Plot]:
@@ -225,8 +168,7 @@ def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
         rows.append((f"base: {names[0]}", result.base))
         title = f"{sweep.plan.name}: scores on {result.fresh_items} fresh items"
         return scores_plot(rows, title=title)
-    scores = result.scores if isinstance(result, FullSweep) else _estimated(result)
-    rows = _best_first(sweep, names, scores)
+    rows = [(names[row], result.scores[row]) for row in _best_first(sweep, result.scores)]
     title = f"{sweep.plan.name}: score by format, with its 95 % interval"
     return scores_plot(rows, title=title)
 
@@ -235,15 +177,3 @@ def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
     """Write every plot as SVG and PNG, and return the paths."""
     start = f"sweep_{safe_task_name(sweep.plan.name)}"
     return save_all(((f"{start}_{name}", plot) for name, plot in plots(sweep).items()), folder)
-
-
-def _estimated(result: PartialSweep) -> Sequence[Estimate]:
-    return result.distribution.per_format
-
-
-def _best_first(
-    sweep: Sweep, names: Sequence[str], scores: Sequence[Estimate]
-) -> list[tuple[str, Estimate]]:
-    sign = -1 if sweep.higher_is_better else 1
-    rows = list(zip(names, scores, strict=True))
-    return sorted(rows, key=lambda row: sign * row[1].value)
