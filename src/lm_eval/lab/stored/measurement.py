@@ -211,8 +211,8 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
         tuple(measurements),
         kept,
         np.array([row.scores for row in rows], dtype=float),
-        np.array([_all_read(row) for row in rows], dtype=bool),
-        np.array([_shares_read(row) for row in rows], dtype=float),
+        np.array([all_read(row) for row in rows], dtype=bool),
+        np.array([shares_read(row) for row in rows], dtype=float),
         clusters,
         {name: count for name, count in left_out.items() if count},
     )
@@ -235,12 +235,14 @@ def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
     )
 
 
-def _all_read(one: Measurement) -> Bools:
+def all_read(one: Measurement) -> Bools:
+    """Whether each answer could be read; true where nothing is read from text."""
     return np.ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
 
 
-def _shares_read(one: Measurement) -> Floats:
-    return _all_read(one).astype(float) if one.shares_read is None else one.shares_read
+def shares_read(one: Measurement) -> Floats:
+    """The share of each item's replies that could be read; 1 where nothing is read from text."""
+    return all_read(one).astype(float) if one.shares_read is None else one.shares_read
 
 
 def _check_same(measurements: Sequence[Measurement]) -> None:

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS
 from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
-from lm_eval.lab.stored.measurement import Measurement, measurement, with_items
+from lm_eval.lab.stored.measurement import (
+    Measurement,
+    all_read,
+    measurement,
+    shares_read,
+    with_items,
+)
 from lm_eval.lab.stored.run import PLAIN, StoredRun, open_runs
+from lm_eval.stats.numeric import np
 
 MANY_MODELS = 4
 """Of more models than this, results that occur more than once are counted, not named."""
@@ -276,9 +280,6 @@ def chosen_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -
     ]
 
 
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-
 def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Iterator[Measurement]:
     """Each group of a run that has a score, if the measurements include all of its tasks."""
     by_name = {one.name: one for one in found}
@@ -335,8 +336,12 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
         higher_is_better=first.higher_is_better,
         items=_chained(members, lambda one: [f"{one.task}/{item}" for item in one.items]),
         scores=np.concatenate([one.scores for one in members]),
-        is_read=_where_any(members, [one.is_read for one in members], np.bool_),
-        shares_read=_where_any(members, [one.shares_read for one in members], np.float64),
+        is_read=None
+        if all(one.is_read is None for one in members)
+        else np.concatenate([all_read(one) for one in members]),
+        shares_read=None
+        if all(one.shares_read is None for one in members)
+        else np.concatenate([shares_read(one) for one in members]),
         clusters=_clusters(members),
         shots=_chained(members, lambda one: one.shots or [""] * len(one.items)),
         num_fewshot=shots.pop() if len(shots) == 1 else None,
@@ -350,20 +355,6 @@ def _chained(
     members: Sequence[Measurement], values: Callable[[Measurement], Sequence[str]]
 ) -> tuple[str, ...]:
     return tuple(value for one in members for value in values(one))
-
-
-def _where_any(
-    members: Sequence[Measurement], known: Sequence[NDArray[Scalar] | None], kind: type[Scalar]
-) -> NDArray[Scalar] | None:
-    """What is known of the answers read, with all of them where a task reads none from text."""
-    if all(values is None for values in known):
-        return None
-    filled: list[NDArray[Scalar]] = [
-        np.ones(len(one.items), dtype=kind) if values is None else values
-        for one, values in zip(members, known, strict=True)
-    ]
-    joined: NDArray[Scalar] = np.concatenate(filled)
-    return joined
 
 
 def _clusters(members: Sequence[Measurement]) -> tuple[str, ...] | None:
