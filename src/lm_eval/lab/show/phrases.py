@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.text.numbers import number, p_equals, percent
 from lm_eval.text.terminal import ELLIPSIS, visible
+
+if TYPE_CHECKING:
+    from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
 
 MANY_FORMATS = 4
 """From here on, picking the best and the worst is worth a word of caution."""
