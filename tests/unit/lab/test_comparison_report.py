@@ -194,8 +194,8 @@ def test_answers_are_given_under_a_format_and_with_a_model() -> None:
     text = " ".join(printed(found, flips=2, ends=False).split()).replace("under the format", "")
     assert (block.compares, " under " in text) == ("models", False)
     for part in (
-        "50 % of the answers with small could be read, against all with large; on the 20 items read "
-        "with both",
+        "large vs small: explained by unread answers (50 % read with small, all with large). large is",
+        "on the 20 items read with both",
         "Not read: 20 of 40 answers with small.",
         "Flips: items right with the first alone – with the second alone.",
         "20 are right with all, 0 with none and 20 depend on the model.",
@@ -307,7 +307,7 @@ def test_answers_that_were_read_may_say_the_reverse() -> None:
     read = np.array([k % 3 == 0 for k in range(90)])
     a = row("a", [int(k % 3 != 0) for k in range(90)])
     b = replace(row("b", [int(one) for one in read]), is_read=read)
-    (said,) = [one for one in sentences(compare([a, b], FAST).blocks[0]) if "adherence" in one]
+    (said,) = [one for one in sentences(compare([a, b], FAST).blocks[0]) if "explained" in one]
     assert (
         "on the 30 items read under both, the difference is -1.00 (p < 0.001) and real the" in said
     )
@@ -318,9 +318,9 @@ def test_the_rest_of_the_adherence_differences_is_counted() -> None:
     half = np.array([k % 2 == 0 for k in range(40)])
     parts = [replace(row(name, [int(one) for one in half]), is_read=half) for name in "cd"]
     (said,) = [
-        one for one in sentences(compare([*whole, *parts], FAST).blocks[0]) if "adher" in one
+        one for one in sentences(compare([*whole, *parts], FAST).blocks[0]) if "explained" in one
     ]
-    assert " 1 more is in the table. Unread answers" in said
+    assert " The same holds for 1 more. Unread answers" in said
 
 
 @pytest.mark.parametrize(

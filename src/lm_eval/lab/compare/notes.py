@@ -36,8 +36,8 @@ def pair_notes(comparison: Comparison) -> Iterator[str]:
     )
     if any(_leaves_out_0(pair) and not pair.is_significant for pair in comparison.pairs):
         yield (
-            "An interval may leave out 0 although p is 0.05 or more: p decides, the more cautious of "
-            "the two."
+            "An interval may leave out 0 although p is 0.05 or more: p decides, as the more cautious "
+            "of the two."
         )
     yield " ".join(_column_notes(comparison))
     if not comparison.higher_is_better:
@@ -64,12 +64,12 @@ def _column_notes(comparison: Comparison) -> Iterator[str]:
         )
     if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in comparison.pairs):
         yield (
-            "Adherence: format adherence, not ability; the difference is no larger than the gap in "
+            "Adherence: explained by unread answers; the difference is no larger than the gap in "
             "answers read."
         )
     if any(pair.result.smallest_detectable is not None for pair in comparison.pairs):
         alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
-        yield f"Detects: a true difference so large is found in 4 of 5 such runs{alone}."
+        yield f"Detects: a true difference of this size is found in 4 of 5 such runs{alone}."
 
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _spread_note(comparison: Comparison) -> str:
         text += (
             f" With the items drawn anew {spread.resamples:,} times: [{number(spread.low)}, "
             f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; drawing anew adds noise, so "
-            "that this lies too high. Best: the share of these draws in which a format is best."
+            "this is too high. Best: the share of these draws in which a format is best."
         )
     return text
 

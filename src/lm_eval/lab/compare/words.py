@@ -78,8 +78,8 @@ def sentences(comparison: Comparison) -> list[str]:
 def _all_unread(comparison: Comparison) -> str:
     return (
         f"Nothing was read: none of the answers {comparison.under} these {len(comparison.rows)} "
-        f"{comparison.compares} was in a form that could be read, so that the scores say nothing "
-        "about what the model knows. Look at the replies in the samples file, and try a format that "
+        f"{comparison.compares} was in a form that could be read, so the scores say nothing about what "
+        "the model knows. Look at the replies in the samples file, and try a format that "
         "scores choices, such as @mcqa."
     )
 
@@ -115,10 +115,12 @@ def _overall(comparison: Comparison) -> str:
         unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
         return f"The format matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"
     if has_pairs:
-        return f"Luck could explain how far apart the formats are: {apart}, and {luck}. Yet:"
+        return (
+            f"Luck could explain how far apart the formats are: {apart}, and {luck}. Some differ:"
+        )
     return (
-        f"Nothing here shows that the format matters: {apart}, but {luck}. That is no proof that they "
-        "are equal."
+        f"Nothing here shows that the format matters: {apart}, but {luck}. That does not prove "
+        "that they are equal."
     )
 
 
@@ -140,7 +142,7 @@ def _real(comparison: Comparison) -> str:
     shown = "; ".join(
         f"{lead(comparison, pair)}{_though(comparison, pair)}" for pair in pairs[:NAMED]
     )
-    more = f"; and {len(pairs) - NAMED} more in the table" if len(pairs) > NAMED else ""
+    more = f"; and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
     noun = "difference" if len(pairs) == 1 else "differences"
     return f"Real {noun} ({_level(comparison)}): {shown}{more}."
 
@@ -164,25 +166,22 @@ def _level(comparison: Comparison) -> str:
 
 
 def _adherence(comparison: Comparison) -> str:
+    """Real differences that unread answers alone can make."""
     pairs = _of(comparison, ADHERENCE)
     if not pairs:
         return ""
     shown = " ".join(_adherence_of(comparison, pair) for pair in pairs[:NAMED])
-    rest = len(pairs) - NAMED
-    more = f" {rest} more {'is' if rest == 1 else 'are'} in the table." if rest > 0 else ""
+    more = f" The same holds for {len(pairs) - NAMED} more." if len(pairs) > NAMED else ""
     return (
-        f"Format adherence, not ability: {shown}{more} Unread answers count as not right, and there are "
-        "enough of them to make such a difference alone: by itself it shows who keeps to the format, "
-        "not who knows more."
+        f"{shown}{more} Unread answers count as not right: such a difference shows how well answers "
+        "keep to the format, not what the model knows."
     )
 
 
 def _adherence_of(comparison: Comparison, pair: Pair) -> str:
-    first, second = comparison.row(pair.first), comparison.row(pair.second)
     text = (
-        f"{lead(comparison, pair)}, but {read_share(second)} of the answers {comparison.under} "
-        f"{visible(pair.second)} could be read, against {read_share(first)} {comparison.under} "
-        f"{visible(pair.first)}"
+        f"{_explained(comparison, pair)}, {read_share(comparison.row(pair.first))} {comparison.under} "
+        f"{visible(pair.first)}). {lead(comparison, pair)}"
     )
     if pair.both_read is None or pair.p_both_read is None:
         return f"{text}."
@@ -193,6 +192,15 @@ def _adherence_of(comparison: Comparison, pair: Pair) -> str:
     return (
         f"{text}; on the {read_in_both(comparison, pair.both_read)}, the difference is "
         f"{size(comparison, apart)} ({p_words(pair.p_both_read)}){also}."
+    )
+
+
+def _explained(comparison: Comparison, pair: Pair) -> str:
+    """``mcqa vs cot: explained by unread answers (34 % read under cot``, the bracket left open."""
+    first, second = visible(pair.first), visible(pair.second)
+    return (
+        f"{first} vs {second}: explained by unread answers "
+        f"({read_share(comparison.row(pair.second))} read {comparison.under} {second}"
     )
 
 
@@ -214,17 +222,12 @@ def _chance(comparison: Comparison) -> str:
 
 
 def _chance_or_adherence(comparison: Comparison) -> str:
-    """Differences that may be luck, and that unread answers could explain if they are not."""
+    """Differences that may be luck, and that unread answers explain if they are not."""
     pairs = _of(comparison, CHANCE_OR_ADHERENCE)
-    if not pairs:
-        return ""
-    names = [f"{visible(pair.first)} − {visible(pair.second)}" for pair in pairs[:NAMED]]
-    more = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    they, each = ("it is", "The") if len(pairs) == 1 else ("they are", "Each")
-    return (
-        f"Format adherence, not ability, if {they} no luck: {', '.join(names)}{more}. {each} difference "
-        "is no larger than the gap in answers read."
-    )
+    shown = [f"{_explained(comparison, pair)}), if not by luck." for pair in pairs[:NAMED]]
+    if len(pairs) > NAMED:
+        shown.append(f"The same holds for {len(pairs) - NAMED} more.")
+    return " ".join(shown)
 
 
 def _too_few(comparison: Comparison, fewest: int) -> str:
