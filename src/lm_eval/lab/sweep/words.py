@@ -6,9 +6,9 @@ In: a ``Sweep``. Out: a title and sentences, the most important first. Names are
 
 from __future__ import annotations
 
-from lm_eval.lab.compare.statistics import TIE
 from lm_eval.lab.compare.values import ALPHA
-from lm_eval.lab.show.phrases import MANY_FORMATS, clipped, counted, fair_words, p_words
+from lm_eval.lab.compare.words import sentences as comparison_sentences
+from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, counted, fair_words, p_words
 from lm_eval.lab.sweep.search import FEW_FRESH, Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Plan, Sweep
 from lm_eval.stats.components import SlotEffect
@@ -38,7 +38,7 @@ def sentences(sweep: Sweep) -> list[str]:
     """The sentences about a sweep, the most important first."""
     result = sweep.result
     if isinstance(result, FullSweep):
-        words = full_words(sweep, result)
+        words = _full_words(sweep, result)
     elif isinstance(result, PartialSweep):
         words = _partial_words(sweep, result)
     else:
@@ -180,25 +180,14 @@ def name_of(plan: Plan, row: int) -> str:
     return visible(plan.formats[row].name)
 
 
-def between(estimate: Estimate) -> str:
-    """``between 0.10 and 0.38``; empty where there is no interval."""
-    if estimate.low is None or estimate.high is None:
-        return ""
-    return f"between {number(estimate.low, 2)} and {number(estimate.high, 2)}"
-
-
 def ends(estimate: Estimate) -> str:
     """The interval in brackets, after a space; empty where there is none."""
-    text = between(estimate)
-    return f" ({text})" if text else ""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" (between {number(estimate.low, 2)} and {number(estimate.high, 2)})"
 
 
-def share(value: float) -> str:
-    """``64 %``."""
-    return percent(round(value * 1000), 1000)
-
-
-def unread_words(sweep: Sweep, what: str = "") -> str:
+def unread_words(sweep: Sweep, what: str) -> str:
     """How many answers could not be read, if any; part of ``what`` may be due to these."""
     shares = [value for value in sweep.shares_read if value is not None]
     if not shares or min(shares) == 1:
@@ -211,17 +200,12 @@ def unread_words(sweep: Sweep, what: str = "") -> str:
             "Nothing was read: no answer under any of these formats was in a form that could be read, "
             f"so the scores say nothing about what the model knows. Look at the replies {where}."
         )
-    low = min(range(len(sweep.shares_read)), key=lambda row: _or_one(sweep.shares_read[row]))
-    least = f"only {share(min(shares))}" if min(shares) else "none"
-    so = f", so part of {what} may be keeping to the format, not knowing" if what else ""
+    least = f"only {chance(min(shares))}" if min(shares) else "none"
     return (
-        f"Not read: under {name_of(sweep.plan, low)} {least} of the answers could be read (the most: "
-        f"{share(max(shares))}). Unread answers count as not right{so}."
+        f"Not read: under {name_of(sweep.plan, sweep.shares_read.index(min(shares)))} {least} of the "
+        f"answers could be read (the most: {chance(max(shares))}). Unread answers count as not right, "
+        f"so part of {what} may come from keeping to the format, not from knowing."
     )
-
-
-def _or_one(share: float | None) -> float:
-    return 1.0 if share is None else share
 
 
 CLEAR_BEST = 0.5
@@ -229,89 +213,37 @@ ALL_SHOWN = 10
 """Up to this many formats, all are in the table; too few for quantiles or slots."""
 
 
-def full_words(sweep: Sweep, result: FullSweep) -> list[str]:
-    """The sentences about a full sweep; those with nothing to say are empty."""
-    if result.spread.value == 0:
-        return [_all_equal(result), unread_words(sweep)]
+# All cells
+
+
+def _full_words(sweep: Sweep, result: FullSweep) -> list[str]:
+    """What a comparison with the base says, and what only many formats can tell."""
+    said = comparison_sentences(result.comparison)
     many = sweep.plan.num_formats
+    if result.spread.value == 0:
+        return said
     return [
-        _spread(sweep.plan, result),
-        _adherence(sweep, result) or unread_words(sweep, "the spread"),
+        *said,
         _extremes(sweep.plan, result) if many >= MANY_FORMATS else "",
         _middle(result) if many > ALL_SHOWN else "",
-        _including(sweep.plan, result),
-        _differing(sweep.plan, result) if many > 2 else "",
+        _mean(result),
         _slots(result),
     ]
 
 
-def _all_equal(result: FullSweep) -> str:
-    score = number(result.scores[0].value, 2)
-    differ = max(0 if pair is None else pair.wins + pair.losses for pair in result.against_base)
-    if not differ:
-        return f"No difference: every format scores {score}, and the same on every item."
-    return (
-        f"Every format scores {score}, but not on the same items: up to {differ:,} of "
-        f"{result.scores[0].n:,} come out differently than under the base format."
-    )
-
-
-def _spread(plan: Plan, result: FullSweep) -> str:
-    spread = result.spread
-    scores = [result.scores[row].value for row in (result.worst, result.best)]
-    seen = (
-        f"from {number(scores[0], 2)} ({name_of(plan, result.worst)}) to {number(scores[1], 2)} "
-        f"({name_of(plan, result.best)}), a spread of {number(spread.value, 2)}"
-    )
-    luck = (
-        f"Formats that make no difference would show about {number(spread.null_mean, 2)} by luck, and "
-        f"up to {number(spread.null_95, 2)} in 19 cases of 20 ({p_words(spread.p)}, "
-        f"{spread.null_method})"
-    )
-    if spread.p < ALPHA:
-        return f"The format matters here: the score goes {seen}. {luck}."
-    return (
-        f"Nothing here shows that the format matters: the score goes {seen}, but that may be luck. "
-        f"{luck}. That is no proof that they are equal."
-    )
-
-
-def _adherence(sweep: Sweep, result: FullSweep) -> str:
-    """Said where a significant spread is no larger than the gap in answers read."""
-    best, worst = (sweep.shares_read[row] for row in (result.best, result.worst))
-    if best is None or worst is None or best - worst < result.spread.value - TIE:
-        return ""
-    if result.spread.p >= ALPHA or not (result.comparison.is_share and sweep.higher_is_better):
-        return ""
-    return (
-        f"Format adherence, not ability: {share(best)} of the answers under "
-        f"{name_of(sweep.plan, result.best)} could be read, {share(worst)} under "
-        f"{name_of(sweep.plan, result.worst)}. Unread answers count as not right and are enough to make "
-        "this spread."
-    )
-
-
 def _extremes(plan: Plan, result: FullSweep) -> str:
-    parts = []
-    for kind, row, shares in (
-        ("best", result.best, result.p_best),
-        ("worst", result.worst, result.p_worst),
-    ):
-        parts.append(f"{name_of(plan, row)} is the {kind} in {share(shares[row])} of resamples")
-    text = f"How sure that is: {parts[0]}, {parts[1]}"
-    if min(result.p_best[result.best], result.p_worst[result.worst]) < CLEAR_BEST:
-        text += (
-            "; others may well take their places on other items, so do not quote one as the best"
-        )
-    return f"{text}. {_fair(result)}".rstrip()
-
-
-def _fair(result: FullSweep) -> str:
-    """The spread with its ends picked on one half of the items and scored on the other."""
-    half = result.spread.split_half
-    if half is None:
-        return ""
-    return fair_words(half, number(abs(half), 2))
+    best, worst = result.best, result.worst
+    p_best, p_worst = result.p_best[best], result.p_worst[worst]
+    text = (
+        f"How sure the extremes are: {name_of(plan, best)} is the best in {chance(p_best)} of "
+        f"resamples, {name_of(plan, worst)} the worst in {chance(p_worst)}"
+    )
+    if min(p_best, p_worst) < CLEAR_BEST:
+        text += "; on other items, others may be, so do not quote one as the best"
+    half, is_said = result.spread.split_half, result.spread.p < ALPHA
+    if half is None or is_said:
+        return f"{text}."
+    return f"{text}. {fair_words(half, number(abs(half), 2))}"
 
 
 def _middle(result: FullSweep) -> str:
@@ -322,42 +254,12 @@ def _middle(result: FullSweep) -> str:
     )
 
 
-def _including(plan: Plan, result: FullSweep) -> str:
-    parts, base = result.comparison.components, result.scores[0]
-    if parts is None:
+def _mean(result: FullSweep) -> str:
+    if result.components is None:
         return ""
-    mean, with_choice = parts.over_formats(), parts.one_format(base.value)
-    if result.comparison.is_share:
-        mean, with_choice = clipped(mean), clipped(with_choice)
-    text = f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
-    if base.low is None or with_choice.low is None:
-        return text
-    on_top = f"with the choice of format on top {between(with_choice)}"
-    if parts.var_format == 0:
-        on_top = "and nothing in these formats says that their choice adds to that"
-    return (
-        f"{text} The base format {name_of(plan, 0)} scores {number(base.value, 2)}: the luck of the "
-        f"items alone puts it {between(base)}, {on_top}."
-    )
-
-
-def _differing(plan: Plan, result: FullSweep) -> str:
-    others = plan.num_formats - 1
-    if not result.num_different:
-        return (
-            f"{'Neither' if others == 2 else 'None'} of the {others} other formats can be told from the "
-            "base format one by one (adjusted after Benjamini and Hochberg)."
-        )
-    differ = "differs" if result.num_different == 1 else "differ"
-    better = sum(
-        pair is not None and p is not None and p < ALPHA and pair.difference.value > 0
-        for pair, p in zip(result.against_base, result.adjusted, strict=True)
-    )
-    return (
-        f"{result.num_different} of the {others} other formats {differ} from the base format, {better} "
-        f"above it and {result.num_different - better} below. Of such findings, at most one in twenty "
-        "is false on average (Benjamini and Hochberg)."
-    )
+    mean = result.components.over_formats()
+    mean = clipped(mean) if result.comparison.is_share else mean
+    return f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
 
 
 def _slots(result: FullSweep) -> str:
@@ -382,6 +284,6 @@ def _slot(effect: SlotEffect) -> str:
         for name in (names[-1], names[0])
     ]
     return (
-        f"{visible(effect.slot)} ({share(effect.explained)} of the variance between formats, "
+        f"{visible(effect.slot)} ({chance(effect.explained)} of the variance between formats, "
         f"{p_words(effect.adjusted)}; from {ends[0]} to {ends[1]})"
     )
