@@ -124,7 +124,7 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
         num_items=len(aligned.items),
         num_clusters=len(set(aligned.clusters)) if aligned.clusters else None,
         is_binary=aligned.is_binary,
-        is_share=is_share(aligned),
+        is_share=aligned.is_share,
         higher_is_better=rows[0].higher_is_better,
         steady=_steady(aligned),
         flip_counts=_flip_counts(aligned),
@@ -155,7 +155,7 @@ def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
     one, scores = aligned.measurements[place], aligned.scores[place]
     has_readings = one.is_read is not None
     num_read = _whole(float(aligned.shares_read[place].sum()))
-    shares = is_share(aligned) and one.higher_is_better
+    shares = aligned.is_share and one.higher_is_better
     right = float(scores[aligned.is_read[place]].sum())
     n = len(scores)
     return ComparisonRow(
@@ -303,6 +303,7 @@ def pairs(
     both_read = _both_read(aligned, chosen, seed)
     method = METHODS[adjust]
     adjusted = method([result.p for _, _, result in found])
+    share_read = aligned.shares_read.mean(axis=1).tolist()
     known = iter(method([result.p for result in both_read if result is not None]))
     return tuple(
         Pair(
@@ -312,7 +313,7 @@ def pairs(
             p,
             read,
             None if read is None else next(known),
-            gap_read=(gap := _gap(aligned, i, j)),
+            gap_read=(gap := share_read[i] - share_read[j]),
             is_adherence=_is_adherence(aligned, result, gap),
             counts=(result.wins, result.losses) if sign > 0 else (result.losses, result.wins),
             probability=_probability(result, sign),
@@ -342,17 +343,12 @@ def _both_read(
     return [known.get(k) for k in range(len(places))]
 
 
-def _gap(aligned: Aligned, i: int, j: int) -> float:
-    read = aligned.shares_read.mean(axis=1)
-    return float(read[i] - read[j])
-
-
 def _is_adherence(aligned: Aligned, result: Paired, gap: float) -> bool:
     """Whether the lead is no larger than the lead in answers read.
 
     Where the row that reads less is ahead, unread answers cannot be what makes the difference.
     """
-    if not is_share(aligned) or not aligned.measurements[0].higher_is_better:
+    if not aligned.is_share or not aligned.measurements[0].higher_is_better:
         return False
     return 0 < result.difference.value <= gap + TIE
 
@@ -373,11 +369,6 @@ def _flips(aligned: Aligned, i: int, j: int) -> Flips:
 def _doc(key: str) -> str:
     """The doc id in an item's key."""
     return key.rpartition(":")[0] or key
-
-
-def is_share(aligned: Aligned) -> bool:
-    """Whether every score lies between 0 and 1."""
-    return bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
 
 
 def kept(clusters: Sequence[str] | None, mask: Bools) -> list[str] | None:

@@ -190,8 +190,7 @@ def _chance_rows(
         found = repeats_needed(
             *(difference, items),
             variance=one.variance,
-            within_a=one.within,
-            within_b=one.within,
+            within=one.within,
             alpha=question.level,
             power=question.power,
         )
@@ -207,7 +206,7 @@ def _repeats(one: Assumptions, question: Question) -> Sequence[int]:
 
 
 def _total(one: Assumptions, repeats: int) -> float:
-    return total_variance(one.variance, one.within, one.within, repeats, repeats)
+    return total_variance(one.variance, one.within, repeats)
 
 
 def _check_possible(difference: float, one: Assumptions, question: Question) -> None:
@@ -307,7 +306,6 @@ def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
 
 def _assumptions(aligned: Aligned, replies: Sequence[_ReplyVariance], label: str) -> Assumptions:
     found = paired(*aligned.scores, clusters=aligned.clusters)
-    is_share = bool(((aligned.scores >= 0) & (aligned.scores <= 1)).all())
     is_mcnemar = found.test == MCNEMAR
     discordant = (found.wins + found.losses) / found.n
     # Of an item's difference, if there is none on average; with clusters, what n items amount to.
@@ -323,7 +321,7 @@ def _assumptions(aligned: Aligned, replies: Sequence[_ReplyVariance], label: str
         num_clusters=None if aligned.clusters is None else len(set(aligned.clusters)),
         repeats=max(one.count for one in replies),
         seen=found.difference.value,
-        limit=1.0 if is_share else math.inf,
+        limit=1.0 if aligned.is_share else math.inf,
         discordant=discordant if is_mcnemar and not within else None,
     )
 

@@ -20,6 +20,7 @@ from lm_eval.lab.stored.run import PLAIN, StoredRun, sweep_path
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.reports.items import ItemColumns
 from lm_eval.scoring.repeats import is_repeat_metric
+from lm_eval.stats.clusters import is_binary, is_share
 from lm_eval.stats.numeric import Bools, Floats, np
 
 
@@ -90,10 +91,15 @@ class Aligned:
         shares: Floats = np.where(self.is_read, self.shares_read, 1.0)
         return self.scores / shares
 
-    @property
+    @cached_property
     def is_binary(self) -> bool:
         """Whether every score is 0 or 1."""
-        return bool(((self.scores == 0) | (self.scores == 1)).all())
+        return is_binary(self.scores)
+
+    @cached_property
+    def is_share(self) -> bool:
+        """Whether every score lies between 0 and 1."""
+        return is_share(self.scores)
 
 
 def measurements_of(run: StoredRun) -> list[Measurement]:
