@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
-from lm_eval.stats.estimates import Estimate, bare, check_confidence, mean_estimate, share_estimate
+from lm_eval.stats.estimates import CONFIDENCE, Estimate, bare, mean_estimate, share_estimate
 from lm_eval.stats.numeric import ArrayLike, Floats, Ints, np, special
 
 FEW_CLUSTERS = 30
 """Below this number, clustered standard errors are known to be too small."""
 
 
-def clustered_estimate(
-    values: Sequence[float], clusters: Sequence[Hashable] | None, confidence: float = 0.95
-) -> Estimate:
+def clustered_estimate(values: Sequence[float], clusters: Sequence[Hashable] | None) -> Estimate:
     """The mean of per-item scores whose items may come in clusters; ``n`` counts items.
 
     The method reads ``t over 12 clusters, few clusters`` (the last words below 30). The interval is
@@ -28,26 +26,24 @@ def clustered_estimate(
     ``mean_estimate``.
     """
     if clusters is None:
-        return mean_estimate(values, confidence)
+        return mean_estimate(values)
     scores = np.asarray(values, dtype=float)
     codes = cluster_codes(clusters, len(scores))
     if not np.isfinite(scores).all() or is_plain(codes):
-        return mean_estimate(scores.tolist(), confidence)
+        return mean_estimate(scores.tolist())
     num_clusters = int(codes.max()) + 1
     if scores.min() == scores.max() and scores[0] in (0.0, 1.0):
-        wilson_share = share_estimate(num_clusters if scores[0] else 0, num_clusters, confidence)
+        wilson_share = share_estimate(num_clusters if scores[0] else 0, num_clusters)
         return Estimate(
             *(wilson_share.value, 0.0, wilson_share.low, wilson_share.high, len(scores)),
             f"wilson over {counted(num_clusters)}",
         )
     bounds = (0.0, 1.0) if scores.min() >= 0.0 and scores.max() <= 1.0 else None
     (sums,) = cluster_sums(scores[None], codes)
-    return mean_of_sums(sums, np.bincount(codes), confidence, bounds)
+    return mean_of_sums(sums, np.bincount(codes), bounds)
 
 
-def mean_of_sums(
-    sums: Floats, sizes: Ints, confidence: float, bounds: tuple[float, float] | None
-) -> Estimate:
+def mean_of_sums(sums: Floats, sizes: Ints, bounds: tuple[float, float] | None) -> Estimate:
     """The mean over items from the sums of clusters, with its CR1 error and t interval.
 
     There is no interval from a single cluster, or where the clusters do not differ.
@@ -56,7 +52,10 @@ def mean_of_sums(
     mean, stderr = float(sums.sum()) / n, cr1_stderr(sums, sizes)
     if not stderr:
         return bare(mean, n, stderr)
-    low, high = t_interval(mean, stderr, num_clusters - 1, confidence, bounds)
+    half = float(special.stdtrit(num_clusters - 1, 0.5 + CONFIDENCE / 2)) * stderr
+    low, high = mean - half, mean + half
+    if bounds:
+        low, high = max(bounds[0], low), min(bounds[1], high)
     return Estimate(mean, stderr, low, high, n, f"t over {counted(num_clusters)}")
 
 
@@ -76,16 +75,6 @@ def cr1_stderr(sums: Floats, sizes: Ints) -> float | None:
     # A dot product would start threads, which cost more than they save here.
     squares = float((deviations * deviations).sum())
     return math.sqrt(num_clusters / (num_clusters - 1) * squares) / n
-
-
-def t_interval(
-    centre: float, stderr: float, df: int, confidence: float, bounds: tuple[float, float] | None
-) -> tuple[float, float]:
-    """``centre`` ± Student's t times the standard error, within ``bounds``."""
-    check_confidence(confidence)
-    half = float(special.stdtrit(df, 0.5 + confidence / 2)) * stderr
-    low, high = centre - half, centre + half
-    return (max(bounds[0], low), min(bounds[1], high)) if bounds else (low, high)
 
 
 def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Ints:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lm_eval.stats.clusters import cluster_codes, score_matrix, unit_sums
-from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, bare, check_confidence
+from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate, bare
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import ArrayLike, Floats, special
 from lm_eval.text.encode import AsDict
@@ -58,13 +58,13 @@ class Components(AsDict):
         total = self.stderr_one_format**2
         return self.var_format / total if total > 0 else None
 
-    def over_formats(self, confidence: float = 0.95) -> Estimate:
+    def over_formats(self) -> Estimate:
         """The mean over these formats, with an interval for all formats of their kind."""
-        return self._estimate(self.mean, self.stderr_mean, self.df_mean, confidence)
+        return self._estimate(self.mean, self.stderr_mean, self.df_mean)
 
-    def one_format(self, score: float, confidence: float = 0.95) -> Estimate:
+    def one_format(self, score: float) -> Estimate:
         """``score`` under one format, with an interval that includes the choice of that format."""
-        return self._estimate(score, self.stderr_one_format, self.df_one_format, confidence)
+        return self._estimate(score, self.stderr_one_format, self.df_one_format)
 
     def formats_needed(self, stderr: float) -> int | None:
         """How many formats bring the mean's standard error to ``stderr``, on as many items.
@@ -81,11 +81,10 @@ class Components(AsDict):
             return None
         return max(1, math.ceil(by_format / left - 1e-9))
 
-    def _estimate(self, value: float, stderr: float, df: float, confidence: float) -> Estimate:
-        check_confidence(confidence)
+    def _estimate(self, value: float, stderr: float, df: float) -> Estimate:
         if stderr == 0:
             return bare(value, self.num_items, 0.0)
-        half = float(special.stdtrit(df, 0.5 + confidence / 2)) * stderr
+        half = float(special.stdtrit(df, 0.5 + CONFIDENCE / 2)) * stderr
         method = f"t, {df:.1f} degrees of freedom"
         return Estimate(value, stderr, value - half, value + half, self.num_items, method)
 

@@ -23,6 +23,7 @@ Cell = tuple[Hashable, Hashable]
 SMALL_N = 30
 DEFAULT_ITERS = 1000
 DEFAULT_SEED = 1234
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Estimate:
     ``bootstrap``, ``pooled``, ``none``; ``normal`` where only a standard error is known."""
 
 
-def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+def mean_estimate(values: Sequence[float]) -> Estimate:
     """The mean of per-item scores.
 
     Scores that are all 0 or 1 get Wilson's interval, others Student's t. With fewer than 30 items the
@@ -49,7 +50,7 @@ def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate
     """
     scores = _finite(values)
     if all(score in (0.0, 1.0) for score in scores):
-        return share_estimate(round(math.fsum(scores)), len(scores), confidence)
+        return share_estimate(round(math.fsum(scores)), len(scores))
     n = len(scores)
     mean = math.fsum(scores) / n
     if n == 1:
@@ -57,7 +58,7 @@ def mean_estimate(values: Sequence[float], confidence: float = 0.95) -> Estimate
     stderr = statistics.stdev(scores, mean) / math.sqrt(n)
     if min(scores) == max(scores):
         return bare(scores[0], n, 0.0)
-    half = t_quantile(confidence, n - 1) * stderr
+    half = t_quantile(CONFIDENCE, n - 1) * stderr
     low, high = mean - half, mean + half
     if min(scores) >= 0.0 and max(scores) <= 1.0:
         low, high = max(0.0, low), min(1.0, high)
@@ -69,7 +70,7 @@ def t_method(n: int) -> str:
     return "t over items" + (", small n" if n < SMALL_N else "")
 
 
-def share_estimate(k: int, n: int, confidence: float = 0.95) -> Estimate:
+def share_estimate(k: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
     """``k`` of ``n`` as a share, with Wilson's interval; one item has no standard error."""
     if n < 1 or not 0 <= k <= n:
         raise ValueError(f"A share needs 0 <= k <= n and n >= 1; got k={k}, n={n}.")
@@ -84,7 +85,6 @@ def cells_estimate(
     statistic: Callable[[Mapping[Cell, int]], float],
     iters: int = DEFAULT_ITERS,
     seed: int = DEFAULT_SEED,
-    confidence: float = 0.95,
 ) -> Estimate:
     """A bootstrap for statistics of a confusion table: ``statistic`` gets cell → count.
 
@@ -98,17 +98,14 @@ def cells_estimate(
         return bare(value, n)
     rng = random.Random(seed)
     draws = (statistic(_resample(cells, n, rng)) for _ in range(iters))
-    return _from_draws(value, draws, n, confidence)
+    return _from_draws(value, draws, n)
 
 
 def macro_f1_estimate(
-    pairs: Iterable[Cell],
-    iters: int = DEFAULT_ITERS,
-    seed: int = DEFAULT_SEED,
-    confidence: float = 0.95,
+    pairs: Iterable[Cell], iters: int = DEFAULT_ITERS, seed: int = DEFAULT_SEED
 ) -> Estimate:
     """Macro F1 of (gold, prediction) pairs with a bootstrap interval."""
-    return cells_estimate(pairs, macro_f1, iters, seed, confidence)
+    return cells_estimate(pairs, macro_f1, iters, seed)
 
 
 def macro_f1(cells: Mapping[Cell, int]) -> float:
@@ -129,9 +126,7 @@ def macro_f1(cells: Mapping[Cell, int]) -> float:
     return math.fsum(2 * hits[name] / seen[name] for name in classes) / len(classes)
 
 
-def pooled_estimate(
-    members: Sequence[Estimate], *, weight_by_size: bool = True, confidence: float = 0.95
-) -> Estimate:
+def pooled_estimate(members: Sequence[Estimate], *, weight_by_size: bool = True) -> Estimate:
     """The score of a group from the scores of its tasks, as EleutherAI's harness 0.4.13 has it.
 
     Weighted by the tasks' item counts, with the pooled standard error; or their plain mean. The
@@ -146,10 +141,10 @@ def pooled_estimate(
         return bare(value, sum(sizes))
     are_shares = all(member.method == "wilson" for member in members)
     if are_shares and weight_by_size:  # all items together are one share again
-        low, high = _wilson(round(value * sum(sizes)), sum(sizes), _z(confidence))
+        low, high = _wilson(round(value * sum(sizes)), sum(sizes), _z(CONFIDENCE))
         return Estimate(value, stderr, low, high, sum(sizes), "wilson")
     df = _pooled_df(members, weight_by_size)
-    half = t_quantile(confidence, df) * stderr
+    half = t_quantile(CONFIDENCE, df) * stderr
     if half == 0:  # members without any spread say nothing about how far off they may be
         return bare(value, sum(sizes), stderr)
     low, high = value - half, value + half
@@ -213,8 +208,8 @@ def _check(value: float, what: str) -> float:
     return number
 
 
-def _from_draws(value: float, draws: Iterable[float], n: int, confidence: float) -> Estimate:
-    tail = resampled_tail(confidence, n)
+def _from_draws(value: float, draws: Iterable[float], n: int) -> Estimate:
+    tail = resampled_tail(CONFIDENCE, n)
     ordered = sorted(
         _check(draw, f"the statistic of resample {index}") for index, draw in enumerate(draws)
     )

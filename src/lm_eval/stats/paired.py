@@ -21,7 +21,7 @@ from lm_eval.stats.clusters import (
     is_plain,
     mean_of_sums,
 )
-from lm_eval.stats.estimates import DEFAULT_SEED, Estimate, check_confidence, t_method
+from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate, t_method
 from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
 from lm_eval.stats.numeric import ArrayLike, Bools, Floats, Ints, np
 from lm_eval.stats.power import can_find, factor
@@ -102,7 +102,6 @@ class _ScoreTable:
     """Of each row's mean."""
     correlations: Floats
     """Of each two rows; NaN where one of them is constant."""
-    confidence: float
 
 
 def paired(
@@ -111,15 +110,14 @@ def paired(
     *,
     clusters: Sequence[Hashable] | None = None,
     seed: int = DEFAULT_SEED,
-    confidence: float = 0.95,
 ) -> Paired:
     """``a`` against ``b``, scores of the same items in the same order."""
     if len(a) != len(b):
         raise ValueError(f"Paired scores are of the same items; got {len(a)} and {len(b)}.")
     is_plain_set = clusters is None or len(set(clusters)) == len(clusters)
     if is_plain_set and len(a) and not {*a, *b} - {0, 1}:
-        return _from_counts(Counter(zip(map(int, a), map(int, b), strict=True)), confidence)
-    ((_, _, comparison),) = paired_many([a, b], clusters, seed=seed, confidence=confidence)
+        return _from_counts(Counter(zip(map(int, a), map(int, b), strict=True)))
+    ((_, _, comparison),) = paired_many([a, b], clusters, seed=seed)
     return comparison
 
 
@@ -129,14 +127,13 @@ def paired_many(
     *,
     chosen: Sequence[tuple[int, int]] | None = None,
     seed: int = DEFAULT_SEED,
-    confidence: float = 0.95,
 ) -> list[tuple[int, int, Paired]]:
     """Every two rows i < j of ``scores`` (formats × items), or those ``chosen``: row i against row j.
 
     Scores of 0 and 1 are tested by McNemar's exact test; others, and all that come in clusters, by flips
     of the signs of the units' differences.
     """
-    table = _checked(scores, clusters, confidence)
+    table = _checked(scores, clusters)
     pairs = list(combinations(range(len(table.scores)), 2)) if chosen is None else chosen
     flipped = [pair for pair in pairs if not _is_mcnemar(table, *pair)]
     tests = pair_sign_flip_p_values(table.sums.T, flipped, seed=seed) if flipped else []
@@ -151,7 +148,6 @@ def paired_where(
     clusters: Sequence[Hashable] | None = None,
     *,
     seed: int = DEFAULT_SEED,
-    confidence: float = 0.95,
 ) -> list[Paired]:
     """Row i against row j for each of ``pairs``, on the items for which its row of ``kept`` is true.
 
@@ -162,7 +158,6 @@ def paired_where(
         _checked(
             rows[[i, j]][:, mask],
             None if clusters is None else [clusters[k] for k in np.flatnonzero(mask).tolist()],
-            confidence,
         )
         for (i, j), mask in zip(pairs, kept, strict=True)
     ]
@@ -178,9 +173,7 @@ def paired_where(
     return [_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables)]
 
 
-def _checked(
-    scores: ArrayLike, clusters: Sequence[Hashable] | None, confidence: float
-) -> _ScoreTable:
+def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None) -> _ScoreTable:
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or not table.shape[1]:
         raise ValueError("Paired scores need at least one item; got none.")
@@ -204,7 +197,6 @@ def _checked(
         is_share=np.all((table >= 0) & (table <= 1), axis=1),
         stderrs=[cr1_stderr(row, sizes) for row in sums],
         correlations=_correlations(table),
-        confidence=confidence,
     )
 
 
@@ -223,7 +215,7 @@ def _is_mcnemar(table: _ScoreTable, i: int, j: int) -> bool:
 def _compared(table: _ScoreTable, i: int, j: int, flips: PValue | None) -> Paired:
     """Row i against row j, with the p-value of ``flips``; by McNemar's test where it is None."""
     if flips is None:
-        return _from_counts(_counts(table.scores[i], table.scores[j]), table.confidence)
+        return _from_counts(_counts(table.scores[i], table.scores[j]))
     both = table.scores[i] - table.scores[j]
     n = len(both)
     wins, losses = int(np.count_nonzero(both > NO_SIGN)), int(np.count_nonzero(both < -NO_SIGN))
@@ -251,7 +243,7 @@ def _difference(table: _ScoreTable, i: int, j: int) -> Estimate:
     """Row i minus row j, with an interval of Student's t over items or clusters."""
     sums = table.sums[i] - table.sums[j]
     bounds = (-1.0, 1.0) if _are_shares(table, i, j) else None
-    estimate = mean_of_sums(sums, table.sizes, table.confidence, bounds)
+    estimate = mean_of_sums(sums, table.sizes, bounds)
     if table.is_clustered or estimate.low is None:
         return estimate
     return replace(estimate, method=t_method(estimate.n))
@@ -267,12 +259,12 @@ def _counts(a: Floats, b: Floats) -> Counts:
     return {(1, 1): both, (1, 0): wins, (0, 1): losses, (0, 0): len(a) - both - wins - losses}
 
 
-def _from_counts(counts: Counts, confidence: float) -> Paired:
+def _from_counts(counts: Counts) -> Paired:
     """Two right-or-wrong scores, by McNemar's test."""
     both, wins, losses = (counts.get(key, 0) for key in ((1, 1), (1, 0), (0, 1)))
     n = sum(counts.values())
     p, p_mid = mcnemar(wins, losses)
-    low, high = paired_share_interval(wins, losses, n, confidence)
+    low, high = paired_share_interval(wins, losses, n)
     stderr = _stderr(wins - losses, wins + losses, n)
     return Paired(
         n=n,
@@ -332,14 +324,11 @@ _STEPS = 60
 """Halvings of an interval of width 2 that reach the last digit."""
 
 
-def paired_share_interval(
-    wins: int, losses: int, n: int, confidence: float = 0.95
-) -> tuple[float, float]:
-    """The interval of (wins − losses) / n, where ``n`` items were asked of both."""
+def paired_share_interval(wins: int, losses: int, n: int) -> tuple[float, float]:
+    """Tango's interval of (wins − losses) / n, where ``n`` items were asked of both."""
     if n < 1 or wins < 0 or losses < 0 or wins + losses > n:
         raise ValueError(f"Wins and losses are of n items; got {wins} and {losses} of {n}.")
-    check_confidence(confidence)
-    z = statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
     # The lower end is the upper end with wins and losses swapped.
     return -_upper_end(losses, wins, n, z), _upper_end(wins, losses, n, z)
 

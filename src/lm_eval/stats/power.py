@@ -1,9 +1,8 @@
 """How many items a difference needs to be found, and how small a difference a number of items can find.
 
 With d the difference of two paired scores on an item: n = (z_{α/2} + z_β)² · V / δ², where V is the
-variance of d over items plus, for replies that vary from one try to the next, what that adds:
-``variance`` + ``within_a`` / ``repeats_a`` + ``within_b`` / ``repeats_b``. Normal theory, so an
-approximation for few items.
+variance of d over items plus, for replies that vary from one try to the next, what that adds: twice
+``within`` / ``repeats`` (``total_variance``). Normal theory, so an approximation for few items.
 """
 
 from __future__ import annotations
@@ -32,55 +31,26 @@ def can_find(num_units: int, alpha: float = ALPHA) -> bool:
     return 2.0 ** (1 - num_units) < alpha
 
 
-def total_variance(
-    variance: float,
-    within_a: float = 0.0,
-    within_b: float = 0.0,
-    repeats_a: float = 1,
-    repeats_b: float = 1,
-) -> float:
-    """The variance of an item's difference, including that of its replies."""
-    named = {"variance": variance, "within_a": within_a, "within_b": within_b}
-    for name, value in named.items():
+def total_variance(variance: float, within: float = 0.0, repeats: float = 1) -> float:
+    """The variance of an item's difference, including that of ``repeats`` replies on each side."""
+    for name, value in (("variance", variance), ("within", within)):
         if not (math.isfinite(value) and value >= 0):
             raise ValueError(f"A variance is 0 or more; {name} is {value:g}.")
-    if repeats_a < 1 or repeats_b < 1:
-        raise ValueError(f"Repeats are 1 or more; got {repeats_a:g} and {repeats_b:g}.")
-    return variance + within_a / repeats_a + within_b / repeats_b
+    if repeats < 1:
+        raise ValueError(f"Repeats are 1 or more; got {repeats:g}.")
+    return variance + 2 * within / repeats
 
 
 def items_needed(
-    delta: float,
-    *,
-    variance: float,
-    within_a: float = 0.0,
-    within_b: float = 0.0,
-    repeats_a: int = 1,
-    repeats_b: int = 1,
-    alpha: float = ALPHA,
-    power: float = POWER,
+    delta: float, *, variance: float, alpha: float = ALPHA, power: float = POWER
 ) -> float:
     """Items that show a true difference of ``delta`` with this power; round up."""
-    total = total_variance(variance, within_a, within_b, repeats_a, repeats_b)
-    return factor(alpha, power) ** 2 * total / _some(delta) ** 2
+    return factor(alpha, power) ** 2 * total_variance(variance) / _some(delta) ** 2
 
 
-def detectable(
-    n: float,
-    *,
-    variance: float,
-    within_a: float = 0.0,
-    within_b: float = 0.0,
-    repeats_a: int = 1,
-    repeats_b: int = 1,
-    alpha: float = ALPHA,
-    power: float = POWER,
-) -> float:
+def detectable(n: float, *, variance: float, alpha: float = ALPHA, power: float = POWER) -> float:
     """The smallest true difference that ``n`` items show with this power."""
-    if not n >= 1:
-        raise ValueError(f"At least one item is needed; got {n:g}.")
-    total = total_variance(variance, within_a, within_b, repeats_a, repeats_b)
-    return factor(alpha, power) * math.sqrt(total / n)
+    return factor(alpha, power) * math.sqrt(total_variance(variance) / _at_least_one(n))
 
 
 def repeats_needed(
@@ -88,8 +58,7 @@ def repeats_needed(
     n: float,
     *,
     variance: float,
-    within_a: float,
-    within_b: float,
+    within: float,
     alpha: float = ALPHA,
     power: float = POWER,
 ) -> float | None:
@@ -97,13 +66,11 @@ def repeats_needed(
 
     None where no number of replies is enough, because the items themselves vary too much.
     """
-    if not n >= 1:
-        raise ValueError(f"At least one item is needed; got {n:g}.")
-    within = total_variance(0.0, within_a, within_b)
-    room = n * (_some(delta) / factor(alpha, power)) ** 2 - total_variance(variance)
-    if within == 0:
+    of_replies = total_variance(0.0, within)
+    room = _at_least_one(n) * (_some(delta) / factor(alpha, power)) ** 2 - total_variance(variance)
+    if of_replies == 0:
         return 1.0 if room >= 0 else None
-    return max(1.0, within / room) if room > 0 else None
+    return max(1.0, of_replies / room) if room > 0 else None
 
 
 def power_of(delta: float, n: float, *, variance: float, alpha: float = ALPHA) -> float:
@@ -125,6 +92,12 @@ def variance_of_difference(accuracy: float, correlation: float) -> float:
             f"A correlation lies between -1 and 1 (excluded), such as 0.5; got {correlation:g}."
         )
     return 2 * accuracy * (1 - accuracy) * (1 - correlation)
+
+
+def _at_least_one(n: float) -> float:
+    if not n >= 1:
+        raise ValueError(f"At least one item is needed; got {n:g}.")
+    return n
 
 
 def _some(delta: float) -> float:

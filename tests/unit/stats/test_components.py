@@ -170,8 +170,3 @@ def test_constant_scores_have_no_error_and_no_interval():
 def test_scores_that_cannot_be_used(scores, clusters, message):
     with pytest.raises(ValueError, match=message):
         components(scores, clusters)
-
-
-def test_confidence_is_checked():
-    with pytest.raises(ValueError, match=r"between 0 and 1, such as 0\.95; got 95"):
-        components([[1, 0], [0, 0]]).over_formats(95)

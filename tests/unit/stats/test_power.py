@@ -17,6 +17,7 @@ from lm_eval.stats.power import (
     items_needed,
     power_of,
     repeats_needed,
+    total_variance,
     variance_of_difference,
 )
 
@@ -26,12 +27,11 @@ NINTH, SIXTH = 1 / 9, 1 / 6
 def test_known_answers() -> None:
     assert factor() == pytest.approx(2.8016, abs=5e-5)
     assert items_needed(0.03, variance=NINTH) == pytest.approx(968.997, abs=5e-4)
-    noisy = {"variance": NINTH, "within_a": SIXTH, "within_b": SIXTH}
-    assert items_needed(0.03, **noisy) == pytest.approx(3875.99, abs=5e-3)
-    ten = {**noisy, "repeats_a": 10, "repeats_b": 10}
-    assert items_needed(0.03, **ten) == pytest.approx(1259.70, abs=5e-3)
-    assert detectable(198, **noisy) == pytest.approx(0.1327, abs=5e-5)
-    assert detectable(198, **ten) == pytest.approx(0.0757, abs=5e-5)
+    noisy, ten = (total_variance(NINTH, SIXTH, repeats) for repeats in (1, 10))
+    assert items_needed(0.03, variance=noisy) == pytest.approx(3875.99, abs=5e-3)
+    assert items_needed(0.03, variance=ten) == pytest.approx(1259.70, abs=5e-3)
+    assert detectable(198, variance=noisy) == pytest.approx(0.1327, abs=5e-5)
+    assert detectable(198, variance=ten) == pytest.approx(0.0757, abs=5e-5)
 
 
 @given(st.floats(0.01, 0.5), st.floats(0.01, 1), st.floats(0.001, 0.2), st.floats(0.3, 0.99))
@@ -50,21 +50,21 @@ def test_statsmodels_agrees(delta: float, variance: float, alpha: float, power: 
 def test_items_and_differences_are_each_others_inverse(
     delta: float, variance: float, within: float, repeats: int
 ) -> None:
-    how = {"variance": variance, "within_a": within, "repeats_a": repeats}
-    n = items_needed(delta, **how)  # type: ignore[arg-type]
+    total = total_variance(variance, within, repeats)
+    n = items_needed(delta, variance=total)
     if n >= 1:
-        assert detectable(n, **how) == pytest.approx(delta)  # type: ignore[arg-type]
-    assert items_needed(-delta, **how) == n  # type: ignore[arg-type]
+        assert detectable(n, variance=total) == pytest.approx(delta)
+    assert items_needed(-delta, variance=total) == n
 
 
 def test_repeats() -> None:
-    noisy = {"variance": NINTH, "within_a": SIXTH, "within_b": SIXTH}
+    noisy = {"variance": NINTH, "within": SIXTH}
     found = repeats_needed(0.03, 1259.70, **noisy)
     assert found == pytest.approx(10, abs=1e-3)
     assert repeats_needed(0.03, 968, **noisy) is None  # the items alone take 969
     assert repeats_needed(0.03, 100_000, **noisy) == 1.0
-    assert repeats_needed(0.03, 969, variance=NINTH, within_a=0, within_b=0) == 1.0
-    assert repeats_needed(0.03, 960, variance=NINTH, within_a=0, within_b=0) is None
+    assert repeats_needed(0.03, 969, variance=NINTH, within=0) == 1.0
+    assert repeats_needed(0.03, 960, variance=NINTH, within=0) is None
 
 
 def test_planned_items_find_the_difference_in_four_of_five_runs() -> None:
@@ -95,13 +95,13 @@ def test_the_variance_of_a_difference() -> None:
         (lambda: items_needed(0.0, variance=0.1), "A difference to look for is not 0"),
         (lambda: items_needed(float("nan"), variance=0.1), "is not 0; got nan"),
         (lambda: items_needed(0.1, variance=-0.1), "variance is -0.1"),
-        (lambda: items_needed(0.1, variance=0.1, within_b=-1), "within_b is -1"),
+        (lambda: total_variance(0.1, within=-1), "within is -1"),
         (lambda: items_needed(0.1, variance=0.1, power=1.0), "Power lies between 0 and 1"),
         (lambda: items_needed(0.1, variance=0.1, power=0.01), "what chance gives"),
         (lambda: items_needed(0.1, variance=0.1, alpha=0.0), "alpha lies between"),
-        (lambda: items_needed(0.1, variance=0.1, repeats_a=0), "Repeats are 1 or more"),
+        (lambda: total_variance(0.1, repeats=0), "Repeats are 1 or more"),
         (lambda: detectable(0, variance=0.1), "At least one item"),
-        (lambda: repeats_needed(0.1, 0, variance=1, within_a=1, within_b=1), "At least one item"),
+        (lambda: repeats_needed(0.1, 0, variance=1, within=1), "At least one item"),
         (lambda: power_of(0.1, 10, variance=0), "variance above 0"),
         (lambda: variance_of_difference(1.0, 0.5), "accuracy lies between"),
         (lambda: variance_of_difference(0.5, 1.0), "correlation lies between"),

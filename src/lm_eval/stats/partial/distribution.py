@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lm_eval.errors import DataError, UsageError
-from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
+from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.partial.filling import Grid, broken_share, fit_checks, row_means, seen_cells
 from lm_eval.stats.partial.sampler import CHAINS, SWEEPS, Draws, PosteriorSampler, SeenCells
@@ -24,7 +24,6 @@ __all__ = ["Cell", "Distribution", "balanced_cells", "estimate_distribution"]
 
 QUANTILES = (5, 25, 50, 75, 95)
 DEFAULT_DRAWS = 400
-CONFIDENCE = 0.95
 EXACT = "all cells seen"
 CALIBRATED = "posterior, calibrated by simulation"
 APPROXIMATE = "posterior, approximate"
