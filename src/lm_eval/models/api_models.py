@@ -8,14 +8,15 @@ scoring plans and accounting are done here, the same for all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models.api import settings
-from lm_eval.models.api.calls import ServerCaller, Streams
+from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.generation import estimated_for_server
+from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded
@@ -33,7 +34,6 @@ from lm_eval.requests.values import Estimated, Usage
 if TYPE_CHECKING:
     from lm_eval.models.http.transport import Transport
 
-T = TypeVar("T")
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
 
 
@@ -115,7 +115,11 @@ class TemplateAPI(StreamingLM, ServerFacts):
             and self.tokenizer_backend is not None
         )
         self.truncate = settings.flag(who, "truncate", truncate)
-        self.num_concurrent = settings.concurrency(who, num_concurrent)
+        self.num_concurrent = (
+            "auto"
+            if num_concurrent == "auto"
+            else settings.count(who, "num_concurrent", num_concurrent)
+        )
         self.max_retries = settings.count(who, "max_retries", max_retries, least=0)
         self.max_gen_toks = settings.count(who, "max_gen_toks", max_gen_toks)
         self.batch_size = settings.prompts_per_request(who, batch_size)
@@ -143,8 +147,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
         }
         self.tokenizer_argument = tokenizer
         self._calls = ServerCaller(self)
-        self._streams = Streams(self, self._calls)
-        self._loader = TokenizerLoader(self)
+        self._loader = TokenizerLoader(self, self._calls)
         self._ability: Ability | None = None
         self._notes: dict[str, str] = {}
         self._check_methods()
@@ -347,18 +350,6 @@ class TemplateAPI(StreamingLM, ServerFacts):
         settings.check_arguments(cls, wanted, name)
         return cls.create_from_arg_obj(wanted)
 
-    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T:
-        """The reply of another endpoint of the same server, for plain code."""
-        return self._calls.ask_beside(request)
-
-    def check_endpoint(self) -> None:
-        """Raise what makes every request fail, such as a wrong address; one small request is sent."""
-        self._calls.check_endpoint()
-
-    def request_header(self) -> dict[str, str]:
-        """The header as it is sent."""
-        return self._calls.header()
-
     # -- requests --------------------------------------------------------------------------------
 
     def loglikelihood(
@@ -372,13 +363,13 @@ class TemplateAPI(StreamingLM, ServerFacts):
             return
         self._calls.header()  # a missing key is found before anything else
         if isinstance(first, LoglikelihoodRequest):
-            ability = self._probed(first.task)
-            yield from self._streams.scores(requests, ability)  # type: ignore[arg-type]
+            self._probe(first.task)
+            yield from self._calls.scores(requests)  # type: ignore[arg-type]
         elif isinstance(first, RollingRequest):
-            ability = self._probed(first.task)
-            yield from self._streams.texts(requests, ability)  # type: ignore[arg-type]
+            self._probe(first.task)
+            yield from self._calls.texts(requests)  # type: ignore[arg-type]
         else:
-            yield from self._streams.replies(requests)
+            yield from self._calls.replies(requests)
 
     @property
     def ability(self) -> Ability:
@@ -386,21 +377,20 @@ class TemplateAPI(StreamingLM, ServerFacts):
         assert self._ability is not None, "scores are asked for after the probe"
         return self._ability
 
-    def _probed(self, task: str) -> Ability:
-        """What the server can do, found out before the first score."""
+    def _probe(self, task: str) -> None:
+        """Find out what the server can do, before the first score."""
         if self._ability is None:
             if not self._scores_text:
                 raise self._cannot("score text: it has no parse_logprobs, or no tokenizer")
-            self._ability = self._calls.probe(task)
-        return self._ability
+            self._ability = probe(self._calls, self, task)
 
     def _loglikelihood_tokens(
         self, requests: list[EncodedPair], **kwargs: Any
     ) -> list[tuple[float, bool]]:
-        ability = self._probed("")
+        self._probe("")
         spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
         scores: dict[int, Any] = {}
-        for part in self._streams.scored([SpanGroup("", (span,)) for span in spans], ability):
+        for part in self._calls.scored([SpanGroup("", (span,)) for span in spans]):
             scores.update(part)
         failed = next((s for s in scores.values() if isinstance(s, FailedRequest)), None)
         if failed is not None:

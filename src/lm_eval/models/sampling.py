@@ -28,6 +28,15 @@ def cut_at_stop(text: str, until: Sequence[str]) -> str:
     return text
 
 
+def valid_text(text: str) -> str:
+    """The text with half surrogate pairs, which are not characters, replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def repeat_number(request: GenerateRequest) -> int:
     """Which of its repeats a request is, from 0."""
     return request.index % max(request.repeats, 1)

@@ -1,8 +1,8 @@
-"""From prompts to answers: what is asked of a server, and its replies read with the model's parsers.
+"""Requests of a run → HTTP requests → answers, read with the model's own parsers.
 
-``ServerCaller`` belongs to one ``TemplateAPI``. Each of its methods makes one request
-(``api_sending``) and turns what comes into replies, scores or likeliest tokens; another shape is a
-failed request.
+``ServerCaller`` belongs to one ``TemplateAPI``. ``replies``, ``scores`` and ``texts`` are its streams,
+one for each kind of request; below them, each method makes one request (``sending``) and reads the
+reply. A reply of another shape is a failed request.
 """
 
 from __future__ import annotations
@@ -12,21 +12,63 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
-from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens, choices_of, finish_of, shown
-from lm_eval.models.api.scoring import Ability, PromptSpan, Score, ServerScorer, SpanGroup, packed
+from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
 from lm_eval.models.api.sending import Sender
-from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
+from lm_eval.requests import Score as CountedScore
 from lm_eval.text.secrets import shown_address
 
 T = TypeVar("T")
+S = TypeVar("S")
 _SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)
 
 
 class ServerCaller(Sender):
-    """Asks for one model."""
+    """Answers the requests to one model."""
+
+    # -- streams ---------------------------------------------------------------------------------
+
+    def replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
+        jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
+        for job, replies in self.transport.window(jobs, self.generate):
+            if isinstance(replies, list):
+                yield from zip(job.places, replies, strict=True)
+            else:
+                yield from self._failed(job.task, job.places, replies)
+
+    def scores(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[tuple[int, Answered]]:
+        for scores in self.scored(self._model.planner.groups(requests, self._model.render)):
+            yield from scores
+
+    def texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answered]]:
+        for scores in self.scored(self._model.planner.windows(requests)):
+            sums: dict[int, float] = {}
+            for place, score in scores:
+                if isinstance(score, FailedRequest):
+                    sums.pop(place, None)
+                    yield place, score
+                    continue
+                sums[place] = sums.get(place, 0.0) + score[0]
+            yield from sums.items()
+
+    def scored(self, groups: Iterable[SpanGroup]) -> Iterator[list[tuple[int, Any]]]:
+        """``(place, score)`` of every span, pack by pack."""
+        packs = packed(groups, self._model.ability, self._model.batch_size)
+        for pack, scores in self.transport.window(packs, self.score):
+            if isinstance(scores, list):
+                yield scores
+            else:
+                places = {span.place for group in pack for span in group.spans}
+                yield self._failed(pack[0].task, sorted(places), scores)
+
+    def _failed(
+        self, task: str, places: Iterable[int], error: RequestError
+    ) -> list[tuple[int, FailedRequest]]:
+        self.count_failure(task, error)
+        failed = FailedRequest(error)
+        return [(place, failed) for place in places]
 
     # -- generated text --------------------------------------------------------------------------
 
@@ -39,74 +81,73 @@ class ServerCaller(Sender):
             return [_cut(reply, job.stops) for reply in self._replies(outputs, len(job.messages))]
 
     def _replies(self, outputs: Any, count: int) -> list[Reply]:
-        found = outputs
-        if not _is_parsed(outputs):
-            found = self._read(outputs, "parse_generations", self._model.parse_generations)
-        self._check_count(len(found), count)
-        return [_reply(text, outputs, place) for place, text in enumerate(found)]
-
-    def _read(self, outputs: Any, name: str, parse: Callable[..., T], **more: Any) -> T:
-        try:
-            return parse(outputs=outputs, **more)
-        except _SHAPE as error:
-            said = str(error) if isinstance(error, LmEvalError) else repr(error)
-            where = shown_address(self.settings.base_url)
-            raise RequestError(
-                self.redact(
-                    f"The reply of {where} has a shape that {type(self._model).__name__}.{name} "
-                    f"cannot read: {said} The reply: {shown(outputs)}"
-                )
-            ) from error
-
-    def _check_count(self, found: int, asked: int) -> None:
-        if found != asked:
-            where = shown_address(self.settings.base_url)
-            raise RequestError(
-                f"{where} gave {found} answers to {asked} prompts in one request "
-                f"(batch_size={self.settings.batch_size}). If the server takes one prompt at a time, "
-                "set batch_size=1.",
-                stops_run=asked > 1,
-            )
+        texts = outputs
+        if not is_parsed(outputs):
+            texts = self._read(outputs, "parse_generations", self._model.parse_generations)
+        self._check_count(len(texts), count)
+        return [_reply(text, outputs, place) for place, text in enumerate(texts)]
 
     # -- scores ----------------------------------------------------------------------------------
 
-    def scoring(self, scorer: ServerScorer) -> Callable[[Sequence[SpanGroup]], Awaitable[Any]]:
-        async def work(pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
-            with self.counting(pack[0].task):
-                return await scorer.score(pack)
+    async def score(self, pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
+        """``(place, score)`` of every span of the pack, in as few requests as the server allows."""
+        with self.counting(pack[0].task):
+            done, left = await self._score_by_likeliest(pack)
+            done += [(span.place, (0.0, True)) for span in left if span.is_empty]
+            left = [span for span in left if not span.is_empty]
+            if left and not self._model.ability.echo:
+                raise ModelError(self._model.ability.why_no_echo)
+            echoed = await self._in_parts(left, CHOICES_PER_REQUEST, self.echo)
+        done += zip([span.place for span in left], echoed, strict=True)
+        counts = {s.place: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
+        return [(place, CountedScore(*score, tokens=counts[place])) for place, score in done]
 
-        return work
+    async def _score_by_likeliest(
+        self, pack: Sequence[SpanGroup]
+    ) -> tuple[list[tuple[int, Score]], list[PromptSpan]]:
+        """``(place, score)`` of spans that are likely next tokens, and the spans that are left."""
+        ability = self._model.ability
+        groups = [group for group in pack if group.uses_top(ability)]
+        done: list[tuple[int, Score]] = []
+        left = [s for group in pack if not group.uses_top(ability) for s in group.spans]
+        for group, likeliest in zip(groups, await self._in_parts(groups, 1, self.top), strict=True):
+            for span, label in zip(group.spans, group.labels, strict=True):
+                score = likeliest.find(span.tokens[-1], label) if likeliest else None
+                if score is None:
+                    left.append(span)
+                else:
+                    done.append((span.place, score))
+        return done, left
+
+    async def _in_parts(
+        self, items: Sequence[S], size: int, ask: Callable[[Sequence[S]], Awaitable[list[T]]]
+    ) -> list[T]:
+        """What ``ask`` gives for the items, ``size`` or ``batch_size`` of them at a time."""
+        size = max(self._model.batch_size, size) if self._model.ability.batch else 1
+        parts = [items[at : at + size] for at in range(0, len(items), size)]
+        return [answer for part in parts for answer in await ask(part)]
 
     async def echo(self, spans: Sequence[PromptSpan]) -> list[Score]:
         """The scores of spans, in one request."""
         prompts = [span.tokens if span.text is None else span.text for span in spans]
         tokens, ctxlens = [span.tokens for span in spans], [span.ctxlen for span in spans]
         outputs = await self.ask(prompts, generate=False, ctxlens=ctxlens)
-        scores = self._scores(outputs, tokens, ctxlens, self._model.ability.lead)
+        if is_parsed(outputs):
+            scores: list[Score] = list(outputs)
+        else:
+            arguments = with_lead(tokens, ctxlens, self._model.ability.lead)
+            scores = self._read(outputs, "parse_logprobs", self._model.parse_logprobs, **arguments)
         self._check_count(len(scores), len(spans))
         return scores
-
-    def _scores(
-        self, outputs: Any, tokens: Sequence[Sequence[int]], ctxlens: Sequence[int], lead: int
-    ) -> list[Score]:
-        if _is_parsed(outputs):
-            return list(outputs)
-        return self._read(
-            outputs,
-            "parse_logprobs",
-            self._model.parse_logprobs,
-            tokens=[[0] * lead + list(ids) for ids in tokens],
-            ctxlens=[length + lead for length in ctxlens],
-        )
 
     async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]:
         """The likeliest tokens after each group's context, in one request."""
         prompts = [
             group.context if group.context_text is None else group.context_text for group in groups
         ]
-        found = await self.likeliest(prompts, self._model.ability.top)
-        self._check_count(len(found), len(groups))
-        return found
+        likeliest = await self.likeliest(prompts, self._model.ability.top)
+        self._check_count(len(likeliest), len(groups))
+        return likeliest
 
     async def likeliest(self, prompts: list[Any], size: int) -> list[NextTokens | None]:
         wanted = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
@@ -114,70 +155,40 @@ class ServerCaller(Sender):
         outputs = await self.ask(prompts, generate=True, gen_kwargs=wanted, eos=None)
         return self._read(outputs, "parse_top_logprobs", self._model.parse_top_logprobs)
 
-    def probe(self, task: str) -> Ability:
-        """What the server can do. Requests of the probe count for the first task."""
-        model, settings = self._model, self.settings
-        if self._style == "harness":  # it gives scores, not replies that could be looked into
-            return Ability(echo=True, batch=settings.batch_size > 1)
-        with self.counting(task):
-            found = probe(
-                _Prober(self, model),
-                top_logprobs=settings.top_logprobs,
-                can_top=model.brings("parse_top_logprobs") and not self.is_overridden,
-            )
-        if found.echo and not found.batch and settings.batch_size > 1:
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _read(self, outputs: Any, name: str, parse: Callable[..., T], **more: Any) -> T:
+        try:
+            return parse(outputs=outputs, **more)
+        except _SHAPE as error:
+            said = str(error) if isinstance(error, LmEvalError) else repr(error)
+            where = shown_address(self._model.base_url)
             raise RequestError(
-                f"{shown_address(settings.base_url)} takes one prompt in a request, but "
-                f"batch_size is {settings.batch_size}. Set batch_size=1; num_concurrent sends several "
-                "requests at a time.",
-                stops_run=True,
+                self.redact(
+                    f"The reply of {where} has a shape that {type(self._model).__name__}.{name} "
+                    f"cannot read: {said} The reply: {shown(outputs)}"
+                )
+            ) from error
+
+    def _check_count(self, answers: int, prompts: int) -> None:
+        if answers != prompts:
+            raise RequestError(
+                f"{shown_address(self._model.base_url)} gave {answers} answers to {prompts} prompts "
+                f"in one request (batch_size={self._model.batch_size}). If the server takes one "
+                "prompt at a time, set batch_size=1.",
+                stops_run=prompts > 1,
             )
-        return found
 
 
-class _Prober:
-    """The probe's hands: plain calls, each one request."""
-
-    def __init__(self, caller: ServerCaller, model: ServerModel) -> None:
-        self._caller = caller
-        self._model = model
-        self.where = shown_address(caller.settings.base_url)
-        self.sends_tokens = caller.settings.tokenized_requests
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._model.tok_encode(list(texts))  # type: ignore[no-any-return]
-
-    def only_text(self, token: int) -> str | None:
-        return self._model.only_text(token)
-
-    def _prompts(self, prompts: Sequence[Sequence[int]]) -> list[Any]:
-        if self.sends_tokens:
-            return [list(prompt) for prompt in prompts]
-        return [self._model.tok_decode(prompt) for prompt in prompts]
-
-    def echo(self, prompts: Sequence[Sequence[int]]) -> Any:
-        ask = self._caller.ask(self._prompts(prompts), generate=False, ctxlens=[1] * len(prompts))
-        return self._caller.transport.run(ask)
-
-    def scores(
-        self, outputs: Any, prompts: Sequence[Sequence[int]], ctxlens: Sequence[int], lead: int
-    ) -> list[Score]:
-        if _is_parsed(outputs):
-            raise ModelError("the subclass gives scores where replies were expected")
-        found = self._model.parse_logprobs(
-            outputs=outputs,
-            tokens=[[0] * lead + list(ids) for ids in prompts],
-            ctxlens=[length + lead for length in ctxlens],
-        )
-        if len(found) != len(prompts):
-            raise ModelError(f"it answered {len(found)} of {len(prompts)} prompts")
-        return found
-
-    def top(self, prompt: Sequence[int], size: int) -> NextTokens | None:
-        return self._caller.transport.run(self._caller.likeliest(self._prompts([prompt]), size))[0]
+def with_lead(tokens: Sequence[Sequence[int]], ctxlens: Sequence[int], lead: int) -> dict[str, Any]:
+    """Arguments of ``parse_logprobs`` for a server that puts ``lead`` tokens before every text."""
+    return {
+        "tokens": [[0] * lead + list(ids) for ids in tokens],
+        "ctxlens": [length + lead for length in ctxlens],
+    }
 
 
-def _is_parsed(outputs: Any) -> bool:
+def is_parsed(outputs: Any) -> bool:
     """Whether these are answers already: texts or scores, not a server's reply."""
     if isinstance(outputs, Mapping):
         return False
@@ -201,54 +212,3 @@ def _cut(reply: Reply, stops: Sequence[str]) -> Reply:
     if len(text) == len(reply):
         return reply
     return Reply(text, finish="stop", reasoning=reply.reasoning)
-
-
-class Streams:
-    """The streams of one model, one for each kind of request."""
-
-    def __init__(self, model: ServerModel, caller: ServerCaller) -> None:
-        self._model = model
-        self._caller = caller
-
-    def replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
-        jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
-        for job, answers in self._model.transport.window(jobs, self._caller.generate):
-            if isinstance(answers, list):
-                yield from zip(job.places, answers, strict=True)
-            else:
-                self._caller.count_failure(job.task, answers)
-                failed = FailedRequest(answers)
-                yield from ((place, failed) for place in job.places)
-
-    def scores(
-        self, requests: Iterable[LoglikelihoodRequest], ability: Ability
-    ) -> Iterator[tuple[int, Answered]]:
-        groups = self._model.planner.groups(requests, self._model.render)
-        for scores in self.scored(groups, ability):
-            yield from scores
-
-    def texts(
-        self, requests: Iterable[RollingRequest], ability: Ability
-    ) -> Iterator[tuple[int, Answered]]:
-        for scores in self.scored(self._model.planner.windows(requests), ability):
-            sums: dict[int, float] = {}
-            for place, score in scores:
-                if isinstance(score, FailedRequest):
-                    sums.pop(place, None)
-                    yield place, score
-                    continue
-                sums[place] = sums.get(place, 0.0) + score[0]
-            yield from sums.items()
-
-    def scored(self, groups: Iterable[Any], ability: Ability) -> Iterator[list[tuple[int, Any]]]:
-        batch_size = self._caller.settings.batch_size
-        packs = packed(groups, ability, batch_size)
-        work = self._caller.scoring(ServerScorer(self._caller, ability, batch_size))
-        for pack, scores in self._model.transport.window(packs, work):
-            if isinstance(scores, list):
-                yield scores
-            else:
-                self._caller.count_failure(pack[0].task, scores)
-                failed = FailedRequest(scores)
-                places = {span.place for group in pack for span in group.spans}
-                yield [(place, failed) for place in sorted(places)]

@@ -14,12 +14,7 @@ from typing import Any
 from lm_eval.errors import ModelError, UsageError
 from lm_eval.formats.assemble import Chat, Prompt
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
-from lm_eval.models.api.settings import (
-    GenerationSettings,
-    SendingSettings,
-    ServerModel,
-    TokenizerSettings,
-)
+from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.estimating import estimated, guess_tokens
 from lm_eval.models.sampling import repeat_number
@@ -67,12 +62,11 @@ class GenerationJobs:
 
     def __init__(self, model: ServerModel, from_tokens: bool) -> None:
         self._model = model
-        self._settings = GenerationSettings.of(model)
         self._from_tokens = from_tokens
         self._last: tuple[Mapping[str, Any], GenerationOptions, int] | None = None
 
     def made(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
-        size = self._settings.batch_size
+        size = self._model.batch_size
         open_batches: dict[Any, list[_Asked]] = {}
         for one in self._prompted(requests):
             key = (one.request.task, one.seed, id(one.options))
@@ -116,18 +110,18 @@ class GenerationJobs:
             options, _ = self._options(request)
             room = self._room(request, options)
             cut = model.planner.cut_prompt(len(tokens), room)
-            if self._settings.tokenized_requests:
+            if self._model.tokenized_requests:
                 prompt: Any = tokens[cut:] or [model.prefix_token_id]
             else:
                 prompt = model.tok_decode(tokens[cut:]) if cut else text
             yield self._asked(place, request, prompt)
 
     def _room(self, request: GenerateRequest, options: GenerationOptions) -> int:
-        room = self._settings.max_length - options.max_gen_toks
+        room = self._model.max_length - options.max_gen_toks
         if room < 1:
             raise UsageError(
                 f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, but "
-                f"max_length is {self._settings.max_length}. Raise max_length in --model_args if the "
+                f"max_length is {self._model.max_length}. Raise max_length in --model_args if the "
                 "model allows it, or lower max_gen_toks with --gen_kwargs."
             )
         return room
@@ -147,11 +141,11 @@ class GenerationJobs:
             )
         if self._last is None or self._last[0] is not request.gen_kwargs:
             options = GenerationOptions.from_kwargs(
-                request.gen_kwargs, max_gen_toks=self._settings.max_gen_toks
+                request.gen_kwargs, max_gen_toks=self._model.max_gen_toks
             )
             extra = dict(options.extra)
             seed = extra.pop("seed", None)
-            seed = self._settings.seed if seed is None else int(seed)
+            seed = self._model.seed if seed is None else int(seed)
             options = GenerationOptions(
                 options.until, options.max_gen_toks, options.do_sample, options.temperature, extra
             )
@@ -175,7 +169,6 @@ class _Estimator:
 
     def __init__(self, model: ServerModel) -> None:
         self._model = model
-        self._settings = SendingSettings.of(model)
         self.tokenizer = _own_tokenizer(model)
 
     def costs(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[Usage, Usage]]:
@@ -222,14 +215,14 @@ class _Estimator:
             groups = planner.groups(requests, model.render)
         else:
             groups = planner.windows(requests)
-        has_top = model.brings("parse_top_logprobs") and self._settings.top_logprobs != 0
+        has_top = model.brings("parse_top_logprobs") and self._model.top_logprobs != 0
         best = Ability(echo=True, top=int(has_top), batch=True)
-        for pack in packed(groups, best, self._settings.batch_size):
+        for pack in packed(groups, best, self._model.batch_size):
             yield self._together(pack, best), self._apart(pack)
 
     def _together(self, pack: list[SpanGroup], ability: Ability) -> Usage:
         """From a server that takes batches and tells the likeliest next tokens."""
-        size = self._settings.batch_size
+        size = self._model.batch_size
         contexts = [len(group.context) for group in pack if group.uses_top(ability)]
         texts = [
             len(span.tokens)
@@ -247,7 +240,7 @@ class _Estimator:
 
     def _apart(self, pack: list[SpanGroup]) -> Usage:
         """From a server that takes one prompt at a time, or, where more were asked for, these."""
-        size = self._settings.batch_size
+        size = self._model.batch_size
         texts = [len(s.tokens) for group in pack for s in group.spans if not s.is_empty]
         return Usage(
             requests=len(texts)
@@ -260,10 +253,9 @@ class _Estimator:
 
 def _own_tokenizer(model: ServerModel) -> str | None:
     """The name of the tokenizer, if it can be loaded without asking the server."""
-    settings = TokenizerSettings.of(model)
-    is_named = settings.tokenizer_argument is not None
+    is_named = model.tokenizer_argument is not None
     valid = ("huggingface", "tiktoken", *(["auto"] if is_named else []))
-    if settings.tokenizer_backend not in valid:
+    if model.tokenizer_backend not in valid:
         return None
     try:
         return model.tokenizer_name if model.tokenizer else None

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 from lm_eval.errors import ModelError, RequestError
+from lm_eval.models.api.calls import ServerCaller, is_parsed, with_lead
 from lm_eval.models.api.replies import NextTokens
-from lm_eval.models.api.scoring import Ability
+from lm_eval.models.api.scoring import Ability, Score
+from lm_eval.models.api.settings import ServerModel
+from lm_eval.text.secrets import shown_address
 
 # Many words could end this sentence, so no log-prob is close to 0; these four differ much in theirs.
 _START = "Of all the words that could end this sentence I choose"
@@ -33,66 +36,82 @@ NO_ECHO = (
 )
 
 
-class Prober(Protocol):
-    """Who sends the probe's requests; each call is one request."""
-
-    where: str
-    sends_tokens: bool
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-    def only_text(self, token: int) -> str | None: ...
-
-    def echo(self, prompts: Sequence[Sequence[int]]) -> Any:
-        """The raw reply to prompts whose log-probs are wanted."""
-
-    def scores(
-        self, outputs: Any, prompts: Sequence[Sequence[int]], ctxlens: Sequence[int], lead: int
-    ) -> list[tuple[float, bool]]: ...
-
-    def top(self, prompt: Sequence[int], size: int) -> NextTokens | None: ...
+def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
+    """What the server can do; an error where nothing could be scored. Its costs count for ``task``."""
+    if caller.style == "harness":  # it gives scores, not replies that could be looked into
+        return Ability(echo=True, batch=model.batch_size > 1)
+    with caller.counting(task):
+        ability = _Probe(caller, model).run()
+    if not ability.echo and not ability.top:
+        raise ModelError(ability.why_no_echo)
+    if ability.echo and not ability.batch and model.batch_size > 1:
+        raise RequestError(
+            f"{shown_address(model.base_url)} takes one prompt in a request, but batch_size is "
+            f"{model.batch_size}. Set batch_size=1; num_concurrent sends several requests at a time.",
+            stops_run=True,
+        )
+    return ability
 
 
-def probe(prober: Prober, *, top_logprobs: int | None, can_top: bool) -> Ability:
-    """What the server can do; an error where nothing could be scored.
-
-    ``top_logprobs`` is how many likeliest tokens to ask for; None: as many as the server gives.
-    """
-    found = _Probe(prober).run(top_logprobs, can_top)
-    if not found.echo and not found.top:
-        raise ModelError(found.why_no_echo)
-    return found
-
-
-@dataclass
 class _Probe:
-    prober: Prober
+    """The probe's texts, and what is known about them so far."""
 
-    def run(self, top_logprobs: int | None, can_top: bool) -> Ability:
-        self.texts = self.prober.encode(TEXTS)
+    def __init__(self, caller: ServerCaller, model: ServerModel) -> None:
+        self._caller = caller
+        self._model = model
+        self.texts: list[list[int]] = model.tok_encode(list(TEXTS))
         self.seam = _common(self.texts)
         self.known: list[tuple[int, float]] = []
         self.others: list[Any] | None = None
         self.is_misplaced = True
+
+    def run(self) -> Ability:
         ability = self._echo()
-        if can_top and top_logprobs != 0:
+        wanted = self._model.top_logprobs  # None: as many as the server gives
+        can_top = self._model.brings("parse_top_logprobs") and not self._caller.is_overridden
+        if can_top and wanted != 0:
             sizes: tuple[int, ...] = _TOP_SIZES if ability.echo else (_WIDEST, *_TOP_SIZES)
-            sizes = sizes if top_logprobs is None else (top_logprobs,)
+            sizes = sizes if wanted is None else (wanted,)
             ability = replace(ability, top=self._top(sizes, ability))
         return ability
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def _ask_echo(self, prompts: list[list[int]]) -> Any:
+        """The raw reply to prompts whose log-probs are wanted."""
+        ask = self._caller.ask(self._sent(prompts), generate=False, ctxlens=[1] * len(prompts))
+        return self._caller.transport.run(ask)
+
+    def _ask_top(self, prompt: list[int], size: int) -> NextTokens | None:
+        return self._caller.transport.run(self._caller.likeliest(self._sent([prompt]), size))[0]
+
+    def _sent(self, prompts: list[list[int]]) -> list[Any]:
+        if self._model.tokenized_requests:
+            return [list(prompt) for prompt in prompts]
+        return [self._model.tok_decode(prompt) for prompt in prompts]
+
+    def _scores(
+        self, outputs: Any, prompts: list[list[int]], ctxlens: list[int], lead: int
+    ) -> list[Score]:
+        if is_parsed(outputs):
+            raise ModelError("the subclass gives scores where replies were expected")
+        scores = self._model.parse_logprobs(outputs=outputs, **with_lead(prompts, ctxlens, lead))
+        if len(scores) != len(prompts):
+            raise ModelError(f"it answered {len(scores)} of {len(prompts)} prompts")
+        return scores
 
     # -- log-probs of the prompt -----------------------------------------------------------------
 
     def _echo(self) -> Ability:
         try:
-            self.alone = self.prober.echo(self.texts[:1])
+            self.alone = self._ask_echo(self.texts[:1])
         except RequestError as error:
             if error.status not in _REFUSED:
                 raise
             return self._without(f"it refused the request: {str(error).rstrip('.')}")
         self.together = self._tried(self.texts)
         problems = []
-        for lead in (0,) if self.prober.sends_tokens else (0, 1):
+        for lead in (0,) if self._model.tokenized_requests else (0, 1):
             try:
                 alone = self._token_scores(self.alone, self.texts[:1], lead)
                 scores, has_batch = self._all_scores(lead)
@@ -110,7 +129,7 @@ class _Probe:
     def _tried(self, prompts: list[list[int]]) -> Any:
         """The reply to prompts that the server may refuse to take; None if it does."""
         try:
-            return self.prober.echo(prompts)
+            return self._ask_echo(prompts)
         except RequestError as error:
             if error.status not in _REFUSED:
                 raise
@@ -124,7 +143,7 @@ class _Probe:
             except _UNREADABLE:  # it answered the first prompt only, or took all as one
                 self.together = None
         if self.others is None:
-            self.others = [self.prober.echo([text]) for text in self.texts[1:]]
+            self.others = [self._ask_echo([text]) for text in self.texts[1:]]
         replies = zip([self.alone, *self.others], self.texts, strict=True)
         return [self._token_scores(reply, [text], lead)[0] for reply, text in replies], False
 
@@ -134,7 +153,7 @@ class _Probe:
         sums = []
         for start in range(1, longest):
             ctxlens = [min(start, len(prompt)) for prompt in prompts]
-            sums.append([score for score, _ in self.prober.scores(outputs, prompts, ctxlens, lead)])
+            sums.append([score for score, _ in self._scores(outputs, prompts, ctxlens, lead)])
         sums.append([0.0] * len(prompts))
         return [
             [sums[at][n] - sums[at + 1][n] for at in range(len(prompt) - 1)]
@@ -162,8 +181,8 @@ class _Probe:
     def _without(self, problem: str) -> Ability:
         return Ability(
             echo=False,
-            why_no_echo=f"{self.prober.where} cannot score text (echo with logprobs): {problem}. "
-            f"{NO_ECHO}",
+            why_no_echo=f"{shown_address(self._model.base_url)} cannot score text (echo with "
+            f"logprobs): {problem}. {NO_ECHO}",
         )
 
     # -- likeliest next tokens -------------------------------------------------------------------
@@ -172,7 +191,7 @@ class _Probe:
         """How many likeliest tokens the server tells, if they agree with what is known."""
         for size in sizes:
             try:
-                found = self.prober.top(self.texts[0][: self.seam], size)
+                found = self._ask_top(self.texts[0][: self.seam], size)
             except RequestError as error:
                 if error.status not in _REFUSED:
                     raise
@@ -196,17 +215,17 @@ class _Probe:
         return all(agrees is not False for agrees in compared) and any(compared)
 
     def _compare(self, found: NextTokens, token: int, score: float) -> bool | None:
-        told = found.find(token, self.prober.only_text(token))
+        told = found.find(token, self._model.only_text(token))
         return None if told is None else abs(told[0] - score) <= _SAME
 
     def _compare_best(self, found: NextTokens, ability: Ability) -> bool | None:
         """Score one of the tokens that were told; None if none of them is certain."""
         for text, number, _ in found.entries:
-            tokens = self.prober.encode([text])[0] if number is None else [number]
-            if len(tokens) == 1 and found.find(tokens[0], self.prober.only_text(tokens[0])):
+            tokens = self._model.tok_encode(text) if number is None else [number]
+            if len(tokens) == 1 and found.find(tokens[0], self._model.only_text(tokens[0])):
                 prompt = [*self.texts[0][: self.seam], tokens[0]]
-                outputs = self.prober.echo([prompt])
-                ((score, _),) = self.prober.scores(outputs, [prompt], [self.seam], ability.lead)
+                outputs = self._ask_echo([prompt])
+                ((score, _),) = self._scores(outputs, [prompt], [self.seam], ability.lead)
                 return self._compare(found, tokens[0], score)
         return None
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Context
-from lm_eval.models.api.replies import NextTokens
 from lm_eval.requests import LoglikelihoodRequest, RollingRequest
-from lm_eval.requests import Score as Counted
 
 _DOCS_AHEAD = 64
 CHOICES_PER_REQUEST = 32
@@ -241,51 +239,3 @@ def packed(
         size += prompts
     if pack:
         yield pack
-
-
-class PromptSender(Protocol):
-    """Sends prompts to a server and reads its replies."""
-
-    async def echo(self, spans: Sequence[PromptSpan]) -> list[Score]: ...
-
-    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]: ...
-
-
-@dataclass(frozen=True)
-class ServerScorer:
-    """Scores packs of groups by what the server can do."""
-
-    asker: PromptSender
-    ability: Ability
-    batch_size: int
-
-    async def score(self, pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
-        """``(place, score)`` of every span of the pack."""
-        done: list[tuple[int, Score]] = []
-        left: list[PromptSpan] = []
-        by_top = [group for group in pack if group.uses_top(self.ability)]
-        for group, found in zip(by_top, await self._likeliest(by_top), strict=True):
-            for span, label in zip(group.spans, group.labels, strict=True):
-                score = found.find(span.tokens[-1], label) if found is not None else None
-                if score is None:
-                    left.append(span)
-                else:
-                    done.append((span.place, score))
-        left += [s for group in pack if not group.uses_top(self.ability) for s in group.spans]
-        done += [(span.place, (0.0, True)) for span in left if span.is_empty]
-        left = [span for span in left if not span.is_empty]
-        done += zip([span.place for span in left], await self._echoed(left), strict=True)
-        counts = {s.place: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
-        return [(place, Counted(*score, tokens=counts[place])) for place, score in done]
-
-    async def _likeliest(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]:
-        size = max(self.batch_size, 1) if self.ability.batch else 1
-        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
-        return [found for part in parts for found in await self.asker.top(part)]
-
-    async def _echoed(self, spans: list[PromptSpan]) -> list[Score]:
-        if spans and not self.ability.echo:
-            raise ModelError(self.ability.why_no_echo)
-        size = max(self.batch_size, CHOICES_PER_REQUEST) if self.ability.batch else 1
-        parts = [spans[at : at + size] for at in range(0, len(spans), size)]
-        return [score for part in parts for score in await self.asker.echo(part)]

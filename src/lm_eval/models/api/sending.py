@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
 from lm_eval.models.api.replies import shown, tokens_used
-from lm_eval.models.api.settings import SendingSettings, ServerModel, full_address
-from lm_eval.models.api.tokenizers import INSTALL_EXTRA, valid_text
+from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, full_address
+from lm_eval.models.sampling import valid_text
 from lm_eval.requests.values import Usage
 from lm_eval.text import secrets as redact
 
@@ -78,16 +78,12 @@ class Sender:
         self._session: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._style = _style_of(model)
+        self.style: Style = _style_of(model)
 
     @property
     def is_overridden(self) -> bool:
         """Whether a subclass sends its requests itself."""
-        return self._style != "own"
-
-    @property
-    def settings(self) -> SendingSettings:
-        return SendingSettings.of(self._model)
+        return self.style != "own"
 
     # -- the connection --------------------------------------------------------------------------
 
@@ -96,13 +92,13 @@ class Sender:
         if self._transport is None:
             from lm_eval.models.http.transport import Transport, TransportOptions
 
-            settings = self.settings
+            model = self._model
             options = TransportOptions(
-                num_concurrent=settings.num_concurrent,
-                max_retries=settings.max_retries,
-                timeout_s=settings.timeout,
-                verify_certificate=settings.verify_certificate,
-                ca_cert_path=settings.ca_cert_path,
+                num_concurrent=model.num_concurrent,
+                max_retries=model.max_retries,
+                timeout_s=model.timeout,
+                verify_certificate=model.verify_certificate,
+                ca_cert_path=model.ca_cert_path,
             )
             self._transport = Transport(options, describe_secret=self.redact)
         return self._transport
@@ -126,7 +122,7 @@ class Sender:
 
     def redact(self, text: str) -> str:
         """The text without keys."""
-        known = self._secrets | set(redact.secrets_in_address(self.settings.base_url))
+        known = self._secrets | set(redact.secrets_in_address(self._model.base_url))
         for secret in sorted(known, key=len, reverse=True):
             if len(secret) >= _SHORTEST_KEY:
                 text = text.replace(secret, redact.HIDDEN)
@@ -185,7 +181,7 @@ class Sender:
         token = _COUNTS.set(own)
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
         try:
-            if self._style == "own":
+            if self.style == "own":
                 outputs = await self._model.amodel_call(messages, **options, **more)
             else:
                 outputs = await self._ask_subclass(messages, ctxlens, options)
@@ -206,16 +202,16 @@ class Sender:
     async def _ask_subclass(
         self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
     ) -> Any:
-        if self._style == "async":
+        if self.style == "async":
             return await self._model.amodel_call(messages, **options)
-        if self._style == "harness":
+        if self.style == "harness":
             session, slots = await self._opened_session(), asyncio.Semaphore(1)
             return await self._model.amodel_call(
                 session, slots, messages, ctxlens=ctxlens, cache_keys=None, **options
             )
         self._loop = asyncio.get_running_loop()
         if self._threads is None:
-            wanted = self.settings.num_concurrent
+            wanted = self._model.num_concurrent
             workers = _MOST_THREADS if wanted == "auto" else min(wanted, _MOST_THREADS)
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
         call = partial(self._model.model_call, messages, **options)
@@ -226,10 +222,9 @@ class Sender:
         if self._session is None:
             import aiohttp
 
-            settings = self.settings
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=settings.timeout),
-                connector=aiohttp.TCPConnector(ssl=settings.verify_certificate, limit=0),
+                timeout=aiohttp.ClientTimeout(total=self._model.timeout),
+                connector=aiohttp.TCPConnector(ssl=self._model.verify_certificate, limit=0),
             )
         return self._session
 
@@ -254,7 +249,7 @@ class Sender:
 
     def _path_hint(self, error: RequestError) -> str:
         endpoint = self._model.endpoint
-        address = full_address(self.settings.base_url, endpoint) if endpoint else None
+        address = full_address(self._model.base_url, endpoint) if endpoint else None
         if address is None or error.status in (None, 401, 403, 429):
             return ""
         return f"base_url lacks the path of the endpoint: in full it would be {address}."
@@ -264,7 +259,7 @@ class Sender:
             return ""
         if len(messages) > 1:
             return (
-                f"This request held {len(messages)} prompts (batch_size={self.settings.batch_size}); "
+                f"This request held {len(messages)} prompts (batch_size={self._model.batch_size}); "
                 "if the server takes one at a time, set batch_size=1."
             )
         if messages and isinstance(messages[0], list):

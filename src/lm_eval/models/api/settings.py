@@ -1,11 +1,14 @@
-"""Arguments of models behind a server: checked values, and addresses that are safe to show."""
+"""Models behind a server as their helpers see them, and the checks of their arguments.
+
+``ServerModel`` is the seam between ``TemplateAPI`` and the other modules of this package. Each
+check gives the value that an argument stands for, or a ``UsageError``.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from lm_eval.errors import UsageError, did_you_mean, listing
@@ -15,69 +18,37 @@ from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
 if TYPE_CHECKING:
     from lm_eval.models.api.replies import NextTokens
     from lm_eval.models.api.scoring import Ability, Planner, Score
-    from lm_eval.models.http.transport import Transport
 
-T = TypeVar("T")
-S = TypeVar("S", bound="_Settings")
+INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 LOCAL_ONLY = ("device", "max_batch_size")
 """Flags for models in this process, which runs pass to every backend."""
 
 
-class _Settings:
-    """Some arguments of a model behind a server, checked."""
+class ServerModel(Protocol):
+    """A model behind a server: its arguments, and the methods that a subclass may override.
 
-    @classmethod
-    def of(cls: type[S], model: ServerModel) -> S:
-        """As they are now: a subclass or a user may change a model's attributes until it is used."""
-        return cls(**{name: getattr(model, name) for name in cls.__annotations__})
+    Arguments are read at each use, because a subclass or a user may change them after ``__init__``.
+    """
 
-
-@dataclass(frozen=True)
-class SendingSettings(_Settings):
-    """Where and how requests are sent."""
-
+    model: str
     base_url: str
+    endpoint: str
+    is_chat: bool
+    key_variable: str
     batch_size: int
     num_concurrent: int | Literal["auto"]
     timeout: float
     max_retries: int
     verify_certificate: bool
     ca_cert_path: str | None
-    tokenized_requests: bool
-    top_logprobs: int | None
-
-
-@dataclass(frozen=True)
-class TokenizerSettings(_Settings):
-    """Which tokenizer there is, and where."""
-
-    model: str
-    base_url: str
     tokenizer_backend: str | None
     tokenizer_argument: str | None
-    tokenizer_files: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class GenerationSettings(_Settings):
-    """What is asked for where a task says nothing, and how long it may be."""
-
-    batch_size: int
+    tokenizer_files: dict[str, Any]
+    tokenized_requests: bool
+    top_logprobs: int | None
     max_length: int
     max_gen_toks: int
     seed: int
-    tokenized_requests: bool
-
-
-class ServerModel(Protocol):
-    """A model behind a server, as those see it who ask for it: what a subclass may say its own way.
-
-    Its arguments are the settings above.
-    """
-
-    endpoint: str
-    is_chat: bool
-    key_variable: str
 
     @property
     def api_key(self) -> str: ...
@@ -89,8 +60,6 @@ class ServerModel(Protocol):
     def always_samples(self) -> bool: ...
     @property
     def ability(self) -> Ability: ...
-    @property
-    def transport(self) -> Transport: ...
     @property
     def tokenizer(self) -> object: ...
     @property
@@ -115,9 +84,9 @@ class ServerModel(Protocol):
     def tok_encode(self, string: str | list[str]) -> Any: ...
     def tok_decode(self, tokens: Sequence[int]) -> str: ...
     def only_text(self, token: int) -> str | None: ...
-    def check_endpoint(self) -> None: ...
-    def request_header(self) -> dict[str, str]: ...
-    def ask_beside(self, request: Coroutine[Any, Any, T]) -> T: ...
+
+
+# Arguments
 
 
 def count(owner: str, name: str, value: Any, *, least: int = 1) -> int:
@@ -132,23 +101,18 @@ def count(owner: str, name: str, value: Any, *, least: int = 1) -> int:
 def seconds(owner: str, name: str, value: Any) -> float:
     """A number of seconds above 0."""
     try:
-        found = 0.0 if isinstance(value, bool) else float(value)
+        number = 0.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        found = 0.0
-    if not 0 < found < float("inf"):
+        number = 0.0
+    if not 0 < number < float("inf"):
         raise UsageError(f"{owner}: {name} must be a number of seconds above 0, not {value!r}.")
-    return found
+    return number
 
 
 def flag(owner: str, name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{owner}: {name} must be true or false, not {value!r}.")
     return value
-
-
-def concurrency(owner: str, value: Any) -> int | Literal["auto"]:
-    """How many requests are in flight, or ``auto``."""
-    return "auto" if value == "auto" else count(owner, "num_concurrent", value)
 
 
 def prompts_per_request(owner: str, value: Any) -> int:
@@ -160,24 +124,24 @@ def prompts_per_request(owner: str, value: Any) -> int:
 
 def backend_name(owner: str, value: Any, valid: tuple[str | None, ...]) -> str | None:
     """The tokenizer backend; ``none`` in any case means None."""
-    found = None if value is None or str(value).lower() == "none" else str(value)
-    if found not in valid:
-        names = [str(one) for one in valid]
+    backend = None if value is None or str(value).lower() == "none" else str(value)
+    if backend not in valid:
+        names = list(map(str, valid))
         raise UsageError(
             f"{owner}: there is no tokenizer_backend {value!r}.{did_you_mean(str(value), names)} "
             f"Valid: {listing(names)}."
         )
-    return found
+    return backend
 
 
 def accepted_arguments(cls: type) -> list[str] | None:
     """What a constructor takes, with those of its parents that ``**kwargs`` go to; None: anything."""
     names: dict[str, None] = {}
-    for one in cls.__mro__:
-        made = vars(one).get("__init__")
-        if made is None:
+    for parent in cls.__mro__:
+        constructor = vars(parent).get("__init__")
+        if constructor is None:
             continue
-        parameters = list(inspect.signature(made).parameters.values())[1:]
+        parameters = list(inspect.signature(constructor).parameters.values())[1:]
         names.update({p.name: None for p in parameters if p.kind is not p.VAR_KEYWORD})
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             return list(names)
@@ -207,7 +171,7 @@ def may_hold_secrets(name: str) -> bool:
 
 
 def check_address(owner: str, base_url: Any, example: str) -> str:
-    """The address of the endpoint; without one, or with another kind of text, an error."""
+    """The address of the endpoint, which must be given in full."""
     if not base_url:
         raise UsageError(
             f"{owner} needs base_url, the full address of the endpoint. Give it with "
@@ -216,17 +180,17 @@ def check_address(owner: str, base_url: Any, example: str) -> str:
     parts = urlsplit(str(base_url))
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise UsageError(
-            f"{owner}: base_url {shown_address(str(base_url))!r} is no http(s) address. "
+            f"{owner}: base_url {shown_address(str(base_url))!r} is not an http(s) address. "
             f"Give it in full, as in base_url={example}."
         )
     return str(base_url)
 
 
 def server_root(base_url: str) -> str:
-    """Where a server keeps what stands beside its API: the address before ``/v1``, else the host."""
+    """The address before ``/v1``, else that of the host: where ``/tokenize`` and its like are."""
     parts = urlsplit(base_url)
-    before, found, _ = parts.path.rpartition("/v1")
-    return urlunsplit((parts.scheme, parts.netloc, before if found else "", "", ""))
+    before = parts.path.rpartition("/v1")[0]
+    return urlunsplit((parts.scheme, parts.netloc, before, "", ""))
 
 
 def full_address(base_url: str, endpoint: str) -> str | None:

@@ -6,27 +6,34 @@ decided in one place, by ``TemplateAPI``.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lm_eval.errors import MissingExtraError, ModelError
+from lm_eval.errors import MissingExtraError, ModelError, RequestError
+from lm_eval.models.api.sending import Sender, decoded, encoded
+from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, server_root
 from lm_eval.models.chat_template import ChatTemplate
+from lm_eval.models.sampling import valid_text
+from lm_eval.text.secrets import shown_address
 
-INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 HOW_ELSE = (
     "Point to a folder with tokenizer.json by tokenizer=FOLDER, let the server tokenize with "
     "tokenizer_backend=remote, or, for tasks that only generate text, set tokenizer_backend=None."
 )
+_ABSENT = (400, 404, 405, 415, 422, 500, 501)
+"""Replies of a server that lacks an endpoint."""
+_AT_A_TIME = 16
+_HUB_PATIENCE_S = 5.0
 
 
 class ServerTokenizer(ABC):
@@ -50,8 +57,43 @@ class ServerTokenizer(ABC):
     def only_text(self, token: int) -> str | None:
         """The text of a token, or None where another token has the same text."""
 
+    def _configure(self, config: Mapping[str, Any], token_id: Callable[[str], int | None]) -> None:
+        """Take special tokens and chat template from what tokenizer_config.json holds."""
+        bos, eos = (_token_text(config.get(key)) for key in ("bos_token", "eos_token"))
+        self.bos, self.eos = (token_id(text) if text else None for text in (bos, eos))
+        self.eos_text = eos or None
+        source = config.get("chat_template")
+        if isinstance(source, list):  # several, by name
+            named = {o.get("name"): o.get("template") for o in source if isinstance(o, dict)}
+            source = named.get("default")
+        if isinstance(source, str):
+            tokens = {"bos_token": bos, "eos_token": eos}
+            self.template = ChatTemplate(source, model=self.name, tokens=tokens)
 
-class FileTokenizer(ServerTokenizer):
+
+class _LocalTokenizer(ServerTokenizer):
+    """A tokenizer whose whole vocabulary is at hand."""
+
+    _tokenizer: Any
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=False))
+
+    def only_text(self, token: int) -> str | None:
+        text = self.decode([token])
+        return text if self._counts[text] == 1 else None
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        """How many tokens have each text."""
+        return Counter(self._texts())
+
+    @abstractmethod
+    def _texts(self) -> Iterable[str]:
+        """The text of every token."""
+
+
+class FileTokenizer(_LocalTokenizer):
     """``tokenizer.json`` through the ``tokenizers`` package; ``config`` is tokenizer_config.json."""
 
     def __init__(self, name: str, source: Path, config: Mapping[str, Any]) -> None:
@@ -65,60 +107,37 @@ class FileTokenizer(ServerTokenizer):
             ) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        texts = {key: token_text(config.get(key)) for key in ("bos_token", "eos_token")}
-        self.bos, self.eos = (self._number(texts[key]) for key in ("bos_token", "eos_token"))
-        self.eos_text = texts["eos_token"] or None
-        self.template = make_template(name, config, texts)
-
-    def _number(self, text: str) -> int | None:
-        number = self._tokenizer.token_to_id(text) if text else None
-        return None if number is None else int(number)
+        self._configure(config, self._tokenizer.token_to_id)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        whole = [valid_text(text) for text in texts]
-        found = self._tokenizer.encode_batch_fast(whole, add_special_tokens=False)
-        return [list(one.ids) for one in found]
+        encodings = self._tokenizer.encode_batch_fast(
+            list(map(valid_text, texts)), add_special_tokens=False
+        )
+        return [list(encoding.ids) for encoding in encodings]
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=False))
-
-    def only_text(self, token: int) -> str | None:
-        text = self.decode([token])
-        return text if self._same_text[text] == 1 else None
-
-    @cached_property
-    def _same_text(self) -> Counter[str]:
-        """How many tokens have each text."""
+    def _texts(self) -> list[str]:
         singles = [[token] for token in self._tokenizer.get_vocab(with_added_tokens=True).values()]
-        return Counter(self._tokenizer.decode_batch(singles, skip_special_tokens=False))
+        return self._tokenizer.decode_batch(singles, skip_special_tokens=False)  # type: ignore[no-any-return]
 
 
-class TransformersTokenizer(ServerTokenizer):
+class TransformersTokenizer(_LocalTokenizer):
     """A tokenizer of ``transformers``, for models that have no tokenizer.json."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         self.name = name
         self._tokenizer = tokenizer
-        self.bos, self.eos = tokenizer.bos_token_id, tokenizer.eos_token_id
-        texts = {"bos_token": tokenizer.bos_token or "", "eos_token": tokenizer.eos_token or ""}
-        self.eos_text = texts["eos_token"] or None
-        config = {"chat_template": getattr(tokenizer, "chat_template", None)}
-        self.template = make_template(name, config, texts)
+        names = ("bos_token", "eos_token", "chat_template")
+        self._configure({key: getattr(tokenizer, key, None) for key in names}, self._token_id)
+
+    def _token_id(self, text: str) -> int | None:
+        return self._tokenizer.convert_tokens_to_ids(text)  # type: ignore[no-any-return]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        whole = [valid_text(text) for text in texts]
-        return [list(ids) for ids in self._tokenizer(whole, add_special_tokens=False)["input_ids"]]
+        encoded = self._tokenizer(list(map(valid_text, texts)), add_special_tokens=False)
+        return [list(ids) for ids in encoded["input_ids"]]
 
-    def decode(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=False))
-
-    def only_text(self, token: int) -> str | None:
-        text = self.decode([token])
-        return text if self._same_text[text] == 1 else None
-
-    @cached_property
-    def _same_text(self) -> Counter[str]:
-        return Counter(self.decode([token]) for token in self._tokenizer.get_vocab().values())
+    def _texts(self) -> Iterable[str]:
+        return (self.decode([token]) for token in self._tokenizer.get_vocab().values())
 
 
 class TiktokenTokenizer(ServerTokenizer):
@@ -131,10 +150,8 @@ class TiktokenTokenizer(ServerTokenizer):
         self.eos_text = self.decode([self.eos])
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        found = self._encoding.encode_batch(
-            [valid_text(text) for text in texts], allowed_special="all"
-        )
-        return [list(ids) for ids in found]
+        encoded = self._encoding.encode_batch(list(map(valid_text, texts)), allowed_special="all")
+        return [list(ids) for ids in encoded]
 
     def decode(self, tokens: Sequence[int]) -> str:
         return str(self._encoding.decode(list(tokens)))
@@ -147,37 +164,87 @@ class TiktokenTokenizer(ServerTokenizer):
             return None
 
 
-@dataclass(frozen=True)
-class Server:
-    """How the server's own tokenizer is asked: each call is one request."""
-
-    name: str
-    tokenize: Callable[[Sequence[str]], list[list[int]]]
-    detokenize: Callable[[Sequence[int]], str]
-    config: Mapping[str, Any]
-
-
 class RemoteTokenizer(ServerTokenizer):
-    """The server's ``/tokenize`` and ``/detokenize``; names of tokens come from ``/tokenizer_info``."""
+    """The server's own tokenizer: ``/tokenize``, ``/detokenize``, and where it tells its configuration.
 
-    def __init__(self, server: Server) -> None:
-        self.name = server.name
-        self._server = server
+    Each text costs a request; ``ModelError`` where the server has no such endpoint.
+    """
+
+    def __init__(self, name: str, model: ServerModel, sender: Sender) -> None:
+        self.name = name
+        self._model = model
+        self._sender = sender
+        self._root = server_root(model.base_url)
         self._texts: dict[int, str | None] = {}
-        texts = {key: token_text(server.config.get(key)) for key in ("bos_token", "eos_token")}
-        self.bos, self.eos = (self._number(texts[key]) for key in ("bos_token", "eos_token"))
-        self.eos_text = texts["eos_token"] or None
-        self.template = make_template(server.name, server.config, texts)
+        self._check()
+        self._configure(self._configuration(), self._token_id)
 
-    def _number(self, text: str) -> int | None:
-        tokens = self.encode([text])[0] if text else []
+    def _check(self) -> None:
+        try:
+            tokens = self.encode(["a b"])[0]
+        except RequestError as error:
+            if error.status not in _ABSENT:
+                raise
+            tokens = []
+        if not tokens:
+            self._sender.check_endpoint()  # a wrong address lacks /tokenize too
+            raise ModelError(
+                f"{shown_address(self._root)}/tokenize does not answer with tokens, so the server's own "
+                "tokenizer cannot be used. Set tokenizer_backend=huggingface and tokenizer=NAME."
+            )
+
+    def _token_id(self, text: str) -> int | None:
+        tokens = self.encode([text])[0]
         return tokens[0] if len(tokens) == 1 else None
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._server.tokenize([valid_text(text) for text in texts])
+        """The tokens of each text; equal texts are asked about once."""
+        asked = list(dict.fromkeys(map(valid_text, texts)))
+        tokens = dict(zip(asked, self._sender.ask_beside(self._tokenize(asked)), strict=True))
+        return [list(tokens[valid_text(text)]) for text in texts]
+
+    async def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        slots = asyncio.Semaphore(_AT_A_TIME)
+
+        async def tokenize(text: str) -> list[int]:
+            async with slots:
+                reply = await self._request("/tokenize", _question(self._model.model, text))
+                return [int(token) for token in reply["tokens"]]
+
+        tasks = [asyncio.ensure_future(tokenize(text)) for text in texts]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:  # after an error the others would go on
+                task.cancel()
 
     def decode(self, tokens: Sequence[int]) -> str:
-        return self._server.detokenize(list(tokens))
+        body = {"model": self._model.model, "tokens": list(tokens)}
+        reply = self._sender.ask_beside(self._request("/detokenize", body))
+        text = reply.get("prompt", reply.get("content", reply.get("text")))
+        if not isinstance(text, str):
+            raise ModelError(f"{shown_address(self._root)}/detokenize answered without a text.")
+        return text
+
+    def _configuration(self) -> Mapping[str, Any]:
+        """Special tokens and chat template: vLLM's ``/tokenizer_info``, or llama.cpp's ``/props``."""
+        for path in ("/tokenizer_info", "/props"):
+            try:
+                reply = self._sender.ask_beside(self._request(path))
+            except RequestError as error:
+                if error.status not in _ABSENT:
+                    raise
+                continue
+            if isinstance(reply, Mapping):
+                return reply
+        return {}
+
+    async def _request(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The reply of an endpoint beside the API: to a GET without a body, else to a POST."""
+        url, header, transport = self._root + path, self._sender.header(), self._sender.transport
+        if body is None:
+            return (await transport.get(url, header, decoded)).value
+        return (await transport.post(url, encoded(body), header, decoded)).value
 
     def only_text(self, token: int) -> str | None:
         if token not in self._texts:
@@ -198,31 +265,17 @@ class RemoteTokenizer(ServerTokenizer):
         return text
 
 
-def make_template(
-    name: str, config: Mapping[str, Any], tokens: Mapping[str, str]
-) -> ChatTemplate | None:
-    """The chat template of a tokenizer's configuration; of several, the one called default."""
-    source = config.get("chat_template")
-    if isinstance(source, list):
-        named = {one.get("name"): one.get("template") for one in source if isinstance(one, dict)}
-        source = named.get("default")
-    return ChatTemplate(source, model=name, tokens=tokens) if isinstance(source, str) else None
+def _question(model: str, text: str) -> dict[str, Any]:
+    # vLLM reads ``prompt`` and ``add_special_tokens``, llama.cpp ``content`` and ``add_special``.
+    special = {"add_special_tokens": False, "add_special": False, "parse_special": True}
+    return {"model": model, "prompt": text, "content": text, **special}
 
 
-def token_text(value: Any) -> str:
+def _token_text(value: Any) -> str:
     """A special token as configurations write it: a text, or an object with its content."""
     if isinstance(value, Mapping):
         value = value.get("content")
     return value if isinstance(value, str) else ""
-
-
-def valid_text(text: str) -> str:
-    """The text with half surrogate pairs, which are no characters, replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def import_package(package: str, what: str) -> Any:
@@ -234,9 +287,6 @@ def import_package(package: str, what: str) -> Any:
         raise MissingExtraError(
             f"{what} needs the package {package} ({error}).", install=INSTALL_EXTRA
         ) from error
-
-
-_HUB_PATIENCE_S = 5.0
 
 
 def load_files(
@@ -262,9 +312,11 @@ def load_files(
 def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> ServerTokenizer:
     """From a folder, a file, or else the hub; without a tokenizer.json, a LookupError."""
 
-    def fetch(file: str) -> Path | None:
-        folder = path if path.is_dir() else path.parent
-        return _existing(folder / file) if path.exists() else hub(file)
+    def fetch(name: str) -> Path | None:
+        if not path.exists():
+            return hub(name)
+        file = (path if path.is_dir() else path.parent) / name
+        return file if file.is_file() else None
 
     source = path if path.is_file() else fetch("tokenizer.json")
     if source is None:
@@ -295,7 +347,7 @@ def load_tiktoken(name: str) -> ServerTokenizer:
 
 
 def _config(fetch: Callable[[str], Path | None]) -> dict[str, Any]:
-    """tokenizer_config.json, with a chat template that stands in a file of its own."""
+    """tokenizer_config.json, with a chat template that has a file of its own."""
     config: dict[str, Any] = {}
     path = fetch("tokenizer_config.json")
     if path is not None:
@@ -307,10 +359,6 @@ def _config(fetch: Callable[[str], Path | None]) -> dict[str, Any]:
     if template is not None:
         config["chat_template"] = template.read_text(encoding="utf-8")
     return config
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
 
 
 def _from_hub(name: str, revision: str) -> Callable[[str], Path | None]:
