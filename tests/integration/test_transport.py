@@ -322,7 +322,7 @@ def test_a_server_that_vanishes_stops_the_run(transport: Callable[..., Transport
 )
 def test_what_is_no_address(transport: Callable[..., Transport], address: str) -> None:
     engine = transport()
-    with pytest.raises(RequestError, match="is no address of a server") as caught:
+    with pytest.raises(RequestError, match="is not the address of a server") as caught:
         engine.run(engine.get(address, {}, twice))
     assert caught.value.stops_run
 

@@ -1,7 +1,8 @@
-"""What went wrong with one sending of a request, and how that reads to a user.
+"""What went wrong with one sending of a request, how that reads to a user, and when to send again.
 
 A ``Failure`` is a value: it says whether trying again can help, how long the server wants us to wait,
-and whether every other request would fail in the same way. Its text never holds a key.
+and whether every other request would fail in the same way. Its text never holds a key. A ``Schedule``
+turns the failures of one request into waits.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import json
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 from lm_eval.errors import RequestError, UnreachableError
 from lm_eval.models.http.pacing import retry_after
@@ -56,6 +57,10 @@ class Failure:
     is_unreachable: bool = False
     """No connection came about."""
     asked_wait_s: float | None = None
+
+    def about(self, where: str, why: str = "") -> Failure:
+        """The failure with its text, a pattern, filled in."""
+        return replace(self, text=self.text.format(where=where, why=why))
 
     @property
     def is_refusal(self) -> bool:
@@ -105,14 +110,6 @@ def of_body(where: str, status: int, body: bytes, error: Exception, redact: Reda
         f"{where} answered {_phrase(status)} with a body that cannot be read: {what}",
         advice="Is this the address of the right service?",
         status=status,
-    )
-
-
-def too_large(where: str, limit: int) -> Failure:
-    return Failure(
-        f"{where} sent more than {limit:,} bytes for one request",
-        advice="Raise max_response_bytes if such replies are expected.",
-        can_retry=False,
     )
 
 
@@ -186,7 +183,7 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-T = TypeVar("T")
+# When to send again
 
 UNREACHABLE_S = 15.0
 _FIRST_WAIT_S = 0.5
@@ -259,22 +256,3 @@ class Schedule:
 
 def _bound(count: int) -> float:
     return min(_LONGEST_BACKOFF_S, _FIRST_WAIT_S * 2.0 ** min(count - 1, 16))
-
-
-async def send_again(
-    send: Callable[[], Awaitable[T | Failure]],
-    first: Failure,
-    schedule: Schedule,
-    sleep: Callable[[float], Awaitable[None]],
-) -> tuple[T | Failure, int]:
-    """What comes of sending until the schedule gives up, and how many sendings it took in all."""
-    outcome: T | Failure = first
-    sendings = 1
-    while isinstance(outcome, Failure):
-        wait_s = schedule.next_wait(outcome)
-        if wait_s is None:
-            break
-        await sleep(wait_s)
-        outcome = await send()
-        sendings += 1
-    return outcome, sendings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.request import getproxies, proxy_bypass
 
 from lm_eval.errors import MissingExtraError, UsageError
-from lm_eval.models.http.failures import Failure, Redact, shorten, too_large
+from lm_eval.models.http.failures import Failure, Redact, shorten
 
 if TYPE_CHECKING:
     import aiohttp
@@ -76,13 +76,10 @@ class Pool:
         self.was_answered = False
 
     def target(self, address: str) -> Target | Failure:
-        """The parsed address, or why it is none."""
-        target = self._targets.get(address)
-        if target is None:
-            found = self._parse(address)
-            if isinstance(found, Failure):
-                return found
-            target = self._targets[address] = found
+        """The parsed address, or what is wrong with it."""
+        target = self._targets.get(address) or self._parse(address)
+        if isinstance(target, Target):
+            self._targets[address] = target
         return target
 
     async def exchange(
@@ -105,9 +102,9 @@ class Pool:
                 content = await self._read(response)
                 status, raw = response.status, response.raw_headers
         except (self._aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
-            return self._failure(target, error)
+            return self._failure(target.shown, error)
         if content is None:
-            return too_large(target.shown, self._limit)
+            return _TOO_LARGE.about(target.shown, f"{self._limit:,}")
         return HttpReply(status, raw, content)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
@@ -147,25 +144,22 @@ class Pool:
             url = URL(address)
             shown = str(url.with_user(None).with_query(None).with_fragment(None))
         except ValueError as error:
-            return _no_address(self._redact(address), self._redact(str(error)))
+            shown, why = (shorten(self._redact(text)) for text in (address, str(error)))
+            return _NO_ADDRESS.about(shown, why)
         shown = shorten(self._redact(shown))
         if url.scheme not in ("http", "https") or not url.host:
-            return _no_address(shown, "it needs http:// or https:// and a host")
+            return _NO_ADDRESS.about(shown, "it needs http:// or https:// and a host")
         return Target(url, shown, _proxy(url))
 
-    def _failure(self, target: Target, error: Exception) -> Failure:
-        if isinstance(error, asyncio.TimeoutError) and not self._never_connected(error):
-            return _late(target.shown, self._timeout_s)
-        what = shorten(self._redact(_reason(error))) or type(error).__name__
-        for name, describe in _FAILURES.items():
+    def _failure(self, where: str, error: Exception) -> Failure:
+        never_connected = self._aiohttp.ConnectionTimeoutError
+        if isinstance(error, asyncio.TimeoutError) and not isinstance(error, never_connected):
+            return _LATE.about(where, f"{self._timeout_s:g}")
+        why = shorten(self._redact(_reason(error))) or type(error).__name__
+        for name, failure in _FAILURES.items():
             if isinstance(error, getattr(self._aiohttp, name)):
-                return describe(target.shown, what)
-        if isinstance(error, OSError):
-            return _hung_up(target.shown, what)
-        return _unsendable(target.shown, what)
-
-    def _never_connected(self, error: Exception) -> bool:
-        return isinstance(error, self._aiohttp.ConnectionTimeoutError)
+                return failure.about(where, why)
+        return (_HUNG_UP if isinstance(error, OSError) else _UNSENDABLE).about(where, why)
 
 
 async def close_all(sessions: list[aiohttp.ClientSession]) -> None:
@@ -181,83 +175,56 @@ def _reason(error: Exception) -> str:
     return str(inner or error)
 
 
-def _unreachable(where: str, why: str) -> Failure:
+def _unreachable(why: str) -> Failure:
     return Failure(
-        f"Nothing answers at {where}: {why}",
-        advice=_CHECK_ADDRESS,
-        stops_run=True,
-        is_unreachable=True,
+        f"Nothing answers at {{where}}: {why}", _CHECK_ADDRESS, stops_run=True, is_unreachable=True
     )
 
 
-def _untrusted(where: str, why: str) -> Failure:
-    return Failure(
-        f"The certificate of {where} is not trusted: {why}",
-        advice="Name its authority with ca_cert_path=FILE, or switch the check off with "
-        "verify_certificate=False if you know the server.",
-        can_retry=False,
-        stops_run=True,
-    )
+def _final(text: str, advice: str = "") -> Failure:
+    """One that every other request would meet too."""
+    return Failure(text, advice, can_retry=False, stops_run=True)
 
 
-def _no_tls(where: str, why: str) -> Failure:
-    return Failure(
-        f"No secure connection to {where}: {why}",
-        advice="Does the server speak https? If not, write http:// in the address.",
-        can_retry=False,
-        stops_run=True,
-    )
-
-
-def _no_address(shown: str, why: str) -> Failure:
-    return Failure(
-        f"{shorten(shown)!r} is no address of a server: {shorten(why)}",
-        advice="Write it as http://host:port/path.",
-        can_retry=False,
-        stops_run=True,
-    )
-
-
-def _late(where: str, timeout_s: float) -> Failure:
-    return Failure(
-        f"{where} did not finish its answer within {timeout_s:g} s",
-        advice="A longer time-out may help.",
-    )
-
-
-def _hung_up(where: str, _why: str) -> Failure:
-    return Failure(f"{where} closed the connection without an answer", advice=_CHECK_ADDRESS)
-
-
-def _broken_off(where: str, why: str) -> Failure:
-    return Failure(f"{where} broke off in the middle of its answer: {why}")
-
-
-def _no_http(where: str, why: str) -> Failure:
-    return Failure(f"{where} sent what is not HTTP: {why}", advice=_CHECK_ADDRESS)
-
-
-def _unsendable(where: str, why: str) -> Failure:
-    return Failure(f"The request to {where} cannot be sent: {why}", can_retry=False, stops_run=True)
-
+_UNTRUSTED = _final(
+    "The certificate of {where} is not trusted: {why}",
+    "Name its authority with ca_cert_path=FILE, or switch the check off with "
+    "verify_certificate=False if you know the server.",
+)
+_NO_TLS = _final(
+    "No secure connection to {where}: {why}",
+    "Does the server speak https? If not, write http:// in the address.",
+)
+_NO_ADDRESS = _final(
+    "{where!r} is not the address of a server: {why}", "Write it as http://host:port/path."
+)
+_UNSENDABLE = _final("The request to {where} cannot be sent: {why}")
+_LATE = Failure("{where} did not finish its answer within {why} s", "A longer time-out may help.")
+_HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
+_NO_HTTP = Failure("{where} sent what is not HTTP: {why}", _CHECK_ADDRESS)
+_TOO_LARGE = Failure(
+    "{where} sent more than {why} bytes for one request",
+    "Raise max_response_bytes if such replies are expected.",
+    can_retry=False,
+)
 
 # By the names of aiohttp's classes, which overlap: the first that fits counts.
-_FAILURES: dict[str, Callable[[str, str], Failure]] = {
-    "ClientConnectorCertificateError": _untrusted,
-    "ClientSSLError": _no_tls,
-    "ServerFingerprintMismatch": _untrusted,
-    "ConnectionTimeoutError": lambda where, _: _unreachable(where, "no connection in time"),
-    "ClientProxyConnectionError": lambda where, why: _unreachable(where, f"the proxy: {why}"),
-    "ClientConnectorDNSError": lambda where, why: _unreachable(where, f"no such host ({why})"),
-    "ClientConnectorError": _unreachable,
-    "ClientHttpProxyError": lambda where, why: _unreachable(where, f"the proxy: {why}"),
-    "ServerDisconnectedError": _hung_up,
-    "ClientOSError": _hung_up,
-    "ClientPayloadError": _broken_off,
-    "ClientConnectionError": _hung_up,
-    "ClientResponseError": _no_http,
-    "InvalidURL": _no_address,
-    "ClientError": _no_http,
+_FAILURES = {
+    "ClientConnectorCertificateError": _UNTRUSTED,
+    "ClientSSLError": _NO_TLS,
+    "ServerFingerprintMismatch": _UNTRUSTED,
+    "ConnectionTimeoutError": _unreachable("no connection in time"),
+    "ClientProxyConnectionError": _unreachable("the proxy: {why}"),
+    "ClientConnectorDNSError": _unreachable("no such host ({why})"),
+    "ClientConnectorError": _unreachable("{why}"),
+    "ClientHttpProxyError": _unreachable("the proxy: {why}"),
+    "ServerDisconnectedError": _HUNG_UP,
+    "ClientOSError": _HUNG_UP,
+    "ClientPayloadError": Failure("{where} broke off in the middle of its answer: {why}"),
+    "ClientConnectionError": _HUNG_UP,
+    "ClientResponseError": _NO_HTTP,
+    "InvalidURL": _NO_ADDRESS,
+    "ClientError": _NO_HTTP,
 }
 
 

@@ -1,8 +1,8 @@
 """HTTP for long, expensive runs: a bounded window of requests in flight over one pool.
 
 Plain code drives it: ``Transport.window`` takes jobs from an iterator as slots become free and yields
-each result as it comes. Behind it ``pool`` sends, ``retrying`` sends again, ``pacing`` holds back and
-``stepping`` moves the event loop. Nothing here knows what the requests are about.
+each result as it comes. Behind it ``pool`` sends, ``failures`` says when to send again, ``pacing`` holds
+back and ``stepping`` moves the event loop. Nothing here knows what the requests are about.
 """
 
 from __future__ import annotations
@@ -14,18 +14,10 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Generic, Literal, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError, UsageError
-from lm_eval.models.http.failures import (
-    BrokenBody,
-    Failure,
-    Schedule,
-    of_body,
-    of_status,
-    send_again,
-)
+from lm_eval.models.http.failures import BrokenBody, Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Pace
 from lm_eval.models.http.pool import CONNECT_S, Pool, Target, close_all
 from lm_eval.models.http.stepping import Stepper
@@ -74,9 +66,8 @@ class Received(Generic[T]):
 class Transport:
     """One pool of connections, opened on first use; ``close`` ends it. For one thread at a time.
 
-    ``describe_secret`` is applied to every text of the server or of an exception before it stands in an
+    ``describe_secret`` is applied to every text of the server or of an exception that goes into an
     error. ``sent`` counts the sendings, ``retries`` those of them that were not a request's first.
-    What is sent again, when and how often is told in ``retrying``.
     """
 
     def __init__(
@@ -135,13 +126,27 @@ class Transport:
         if isinstance(target, Failure):
             raise target.error(0, never_answered=False)
         begun_at, attempts = time.monotonic(), 1
+        schedule: Schedule | None = None
         outcome = await self._send(method, target, body, headers, decode)
-        if isinstance(outcome, Failure):
-            send = partial(self._send, method, target, body, headers, decode)
-            outcome, attempts = await self._send_again(send, outcome, begun_at)
-        if isinstance(outcome, Failure):
-            raise outcome.error(attempts, never_answered=not self._pool.was_answered)
+        while isinstance(outcome, Failure):
+            schedule = schedule or self._schedule(begun_at)
+            wait_s = schedule.next_wait(outcome)
+            if wait_s is None:
+                raise outcome.error(attempts, never_answered=not self._pool.was_answered)
+            await asyncio.sleep(wait_s)
+            attempts += 1
+            self.retries += 1
+            outcome = await self._send(method, target, body, headers, decode)
         return Received(outcome, attempts, time.monotonic() - begun_at)
+
+    def _schedule(self, begun_at: float) -> Schedule:
+        return Schedule(
+            self.options.max_retries,
+            begun_at=begun_at,
+            timeout_s=self.options.timeout_s,
+            idle_s=lambda: time.monotonic() - self._answered_at,
+            connect_s=lambda: None if self._pool.was_answered else CONNECT_S,
+        )
 
     async def _send(
         self,
@@ -161,7 +166,9 @@ class Transport:
         status, replied, content = reply
         if not 200 <= status < 300:
             failure = of_status(target.shown, status, replied, content, self._redact)
-            self._slow_down(failure)
+            if failure.is_refusal:
+                self._pace.refused()
+                self._pace.pause(failure.asked_wait_s or 0.0)
             return failure
         now = time.monotonic()
         self._pace.answered(now - begun_at, replied)
@@ -171,27 +178,6 @@ class Transport:
             return of_body(target.shown, status, content, error, self._redact)
         self._answered_at = now
         return value
-
-    async def _send_again(
-        self, send: Callable[[], Awaitable[T | Failure]], first: Failure, begun_at: float
-    ) -> tuple[T | Failure, int]:
-        async def send_and_count() -> T | Failure:
-            self.retries += 1
-            return await send()
-
-        schedule = Schedule(
-            self.options.max_retries,
-            begun_at=begun_at,
-            timeout_s=self.options.timeout_s,
-            idle_s=lambda: time.monotonic() - self._answered_at,
-            connect_s=lambda: None if self._pool.was_answered else CONNECT_S,
-        )
-        return await send_again(send_and_count, first, schedule, asyncio.sleep)
-
-    def _slow_down(self, failure: Failure) -> None:
-        if failure.is_refusal:
-            self._pace.refused()
-            self._pace.pause(failure.asked_wait_s or 0.0)
 
     # -- from plain code -----------------------------------------------------------------------
 
