@@ -257,7 +257,7 @@ def test_unicode_survives(lm: GgufLM) -> None:
 
 
 def test_wrong_generation_arguments(lm: GgufLM) -> None:
-    with pytest.raises(UsageError, match=r"'top_q' .*Did you mean 'top_[pk]'.*Valid: until"):
+    with pytest.raises(UsageError, match=r"top_q=0.5 .*Did you mean 'top_[pk]'.*Valid: until"):
         lm.generate_until([_prompt("x", top_q=0.5)])
     with pytest.raises(UsageError, match="Lower max_gen_toks"):
         lm.generate_until([_prompt("x", max_gen_toks=5000)])

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.models.borders import move_blanks
 from lm_eval.models.estimating import estimated
 from lm_eval.requests import (
     Answered,
@@ -113,6 +114,7 @@ class LM:
     """Whether making one loads no weights and sends nothing, so that a dry run may make it."""
     cache_hook: Any = _NoCache()
     _infers_capabilities = True
+    _rendered: tuple[Context | None, str] = (None, "")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -155,11 +157,16 @@ class LM:
             yield from enumerate(getattr(self, asked[0].kind)(asked))
 
     def render(self, context: Context) -> str:
-        """A context as the text this model sees."""
-        if isinstance(context, Prompt):
-            return str(context)
+        """A context as the text this model sees; one that requests in a row share is rendered once."""
+        last, text = self._rendered
+        if last is not context:
+            text = str(context) if isinstance(context, Prompt) else self._render_chat(context)
+            self._rendered = (context, text)
+        return text
+
+    def _render_chat(self, chat: Chat) -> str:
         return self.apply_chat_template(
-            context.as_dicts(), add_generation_prompt=not context.continues_assistant
+            chat.as_dicts(), add_generation_prompt=not chat.continues_assistant
         )
 
     @property
@@ -399,17 +406,9 @@ class TemplateLM(LM, ABC):
         return [prefix], tokens[1:] if tokens[:1] == [prefix] else tokens
 
     def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
-        """Both as tokens. A causal model sees them as one text, and tokens may merge at the seam.
-
-        Blanks that end the context go to the continuation: most tokenizers join a blank to the
-        word behind it.
-        """
-        stripped = context.rstrip()
-        continuation = context[len(stripped) :] + continuation
+        """Both as tokens. A causal model sees them as one text, and tokens may merge at the seam."""
+        context, continuation = move_blanks(context, continuation)
+        before = self.tok_encode(context)
         if self.backend == "seq2seq":
-            return self.tok_encode(stripped), self.tok_encode(
-                continuation, add_special_tokens=False
-            )
-        whole = self.tok_encode(stripped + continuation)
-        before = self.tok_encode(stripped)
-        return before, whole[len(before) :]
+            return before, self.tok_encode(continuation, add_special_tokens=False)
+        return before, self.tok_encode(context + continuation)[len(before) :]

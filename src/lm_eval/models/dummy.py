@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
-from lm_eval.models.sampling import cut_at_stop
+from lm_eval.models.sampling import check_generation, cut_at_stop
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -31,7 +30,6 @@ _SAMPLING_OPTIONS = (
     *("repetition_penalty", "presence_penalty", "frequency_penalty", "length_penalty"),
     *("no_repeat_ngram_size", "early_stopping", "use_cache"),
 )
-_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
 _WORDS = ("Paris", "water", "yes", "no", "the heart", "energy", "Tuesday", "because")
 
 
@@ -84,13 +82,7 @@ class DummyLM(StreamingLM):
 
     def _generate(self, request: GenerateRequest) -> Reply:
         options = GenerationOptions.from_kwargs(request.gen_kwargs)
-        for name in options.extra:
-            if name not in _SAMPLING_OPTIONS:
-                raise UsageError(
-                    f"Model 'dummy' has no generation argument {name!r} (task {request.task!r})."
-                    f"{did_you_mean(name, _GENERATION_OPTIONS)} "
-                    f"Valid: {listing(_GENERATION_OPTIONS, len(_GENERATION_OPTIONS))}."
-                )
+        check_generation(request, options, model="dummy", valid=_SAMPLING_OPTIONS)
         text = self.reply
         if text is None:
             text = _pseudo_reply(self._number(request.context, f"\0{request.index}"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.errors import UsageError
+from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.models.base import GenerationOptions
 from lm_eval.requests import GenerateRequest
 
@@ -86,6 +86,19 @@ def sampler(seed: int, *, temperature: float, top_p: float, top_k: int) -> Sampl
         return int(kept[min(drawn, len(sums) - 1)])
 
     return sample
+
+
+def check_generation(
+    request: GenerateRequest, options: GenerationOptions, *, model: str, valid: Sequence[str]
+) -> None:
+    """Refuse a generation argument that is neither ``valid`` nor one that every backend takes."""
+    for name, value in options.extra.items():
+        if name not in valid:
+            names = ("until", "max_gen_toks", "do_sample", "temperature", *valid)
+            raise UsageError(
+                f"Model {model!r} has no generation argument {name}={value!r} (task "
+                f"{request.task!r}).{did_you_mean(name, names)} Valid: {listing(names, len(names))}."
+            )
 
 
 def positive(name: str, value: Any, *, model: str, unit: str = "") -> int | None:

@@ -305,7 +305,7 @@ def test_long_prompts_lose_their_beginning_and_are_counted(folder: str) -> None:
         assert lm.describe()["truncated_requests"] == 1
         assert lm.describe()["truncated_tokens"] == 2
         assert "1 prompts were longer than max_length 20" in lm.warnings[0]
-        with pytest.raises(UsageError, match="max_length is 20"):
+        with pytest.raises(UsageError, match="the window is 20"):
             lm.generate_until(asked(1, max_gen_toks=50))
 
 

@@ -98,7 +98,7 @@ def test_unknown_generation_argument_is_an_error() -> None:
     with pytest.raises(UsageError) as caught:
         _generate(DummyLM(), "q", max_gen_tokens=5)
     for part in (
-        "'max_gen_tokens'",
+        "max_gen_tokens=5",
         "task 't'",
         "Did you mean 'max_gen_toks'",
         "temperature",

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from lm_eval.errors import ModelError, UsageError
+from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Prompt
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.estimating import estimated, guess_tokens
 from lm_eval.models.sampling import repeat_number
+from lm_eval.models.tree.spans import prompt_room
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from lm_eval.requests.values import Estimated, Usage
 
@@ -108,23 +109,15 @@ class GenerationJobs:
         found = model.tok_encode(texts)
         for (place, request), text, tokens in zip(ahead, texts, found, strict=True):
             options, _ = self._options(request)
-            room = self._room(request, options)
+            room = prompt_room(
+                request, options.max_gen_toks, window=model.max_length, argument="max_length"
+            )
             cut = model.planner.cut_prompt(len(tokens), room)
             if self._model.tokenized_requests:
                 prompt: Any = tokens[cut:] or [model.prefix_token_id]
             else:
                 prompt = model.tok_decode(tokens[cut:]) if cut else text
             yield self._asked(place, request, prompt)
-
-    def _room(self, request: GenerateRequest, options: GenerationOptions) -> int:
-        room = self._model.max_length - options.max_gen_toks
-        if room < 1:
-            raise UsageError(
-                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, but "
-                f"max_length is {self._model.max_length}. Raise max_length in --model_args if the "
-                "model allows it, or lower max_gen_toks with --gen_kwargs."
-            )
-        return room
 
     def _asked(self, place: int, request: GenerateRequest, prompt: Any) -> _Asked:
         options, seed = self._options(request)

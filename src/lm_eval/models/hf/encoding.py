@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import LM, Capabilities, GenerationOptions
 from lm_eval.models.borders import Border
@@ -19,12 +18,13 @@ from lm_eval.models.hf.sources import find_source, if_converted
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.sampling import request_sampler
 from lm_eval.models.tree.spans import (
-    Span,
     check_continuation,
     chunks,
     continuation_span,
+    prompt_room,
     rolling_spans,
 )
+from lm_eval.models.tree.tokens import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
 
 _ENCODED_TOGETHER = 256
@@ -51,7 +51,6 @@ class Encoding:
         self._is_pair = is_pair
         self._max_gen_toks = max_gen_toks
         self._seed = seed
-        self._last: tuple[Context, str] | None = None
         self.truncated = 0
         """Requests that lost their beginning."""
         self.empty_continuations = 0
@@ -61,7 +60,7 @@ class Encoding:
         """What scores each continuation."""
         encode = self._tokens.separate if self._is_pair else self._tokens.borders
         for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
-            pairs = [(self._text(request.context), request.continuation) for _, request in some]
+            pairs = [(self._render(request.context), request.continuation) for _, request in some]
             for (place, request), border in zip(some, encode(pairs), strict=True):
                 yield self._span(place, request, border)
 
@@ -89,22 +88,15 @@ class Encoding:
     def jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[BatchJob]:
         """Each prompt to continue, and where to stop."""
         for some in chunks(enumerate(requests), _ENCODED_TOGETHER):
-            prompts = self._tokens.encode([self._text(request.context) for _, request in some])
+            prompts = self._tokens.encode([self._render(request.context) for _, request in some])
             for (place, request), prompt in zip(some, prompts, strict=True):
                 yield self._job(place, request, prompt or [self._tokens.prefix])
 
     def _job(self, place: int, request: GenerateRequest, prompt: list[int]) -> BatchJob:
         options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self._max_gen_toks)
         check_options(request, options)
-        room = self._window
-        if not self._is_pair:
-            room -= options.max_gen_toks
-        if room < 1:
-            raise UsageError(
-                f"Task {request.task!r} asks for up to {options.max_gen_toks} generated tokens, "
-                f"but the window is {self._window}. Lower max_gen_toks with --gen_kwargs, or "
-                "raise max_length in --model_args."
-            )
+        reply = 0 if self._is_pair else options.max_gen_toks
+        room = prompt_room(request, reply, window=self._window, argument="max_length")
         self.truncated += len(prompt) > room
         return BatchJob(
             place,
@@ -117,12 +109,6 @@ class Encoding:
                 (name, options.extra[name]) for name in PENALTIES if name in options.extra
             ),
         )
-
-    def _text(self, context: Context) -> str:
-        """The context as text; the requests of one doc come one after the other and share it."""
-        if self._last is None or self._last[0] is not context:
-            self._last = (context, self._render(context))
-        return self._last[1]
 
 
 class HFVocabulary(LM):

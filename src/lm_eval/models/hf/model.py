@@ -1,7 +1,7 @@
 """Models of ``transformers``: hub names, folders and GGUF files, on the CPU or a GPU.
 
-Requests become tokens in ``hf_encoding``; how these go through the model is in ``hf_forward`` (plain
-passes), ``hf_scoring`` (shared beginnings once) and ``hf_generation``.
+Requests become tokens in ``encoding``; how these go through the model is in ``forward`` (plain passes),
+``tree_scoring`` (shared beginnings once) and ``generation``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from lm_eval.models.hf.options import (
 from lm_eval.models.hf.sources import adapter_digest, digest_of, is_object, tokenizer_digest
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_scoring import TreeScorer
-from lm_eval.models.tree.spans import Span, sum_by_place
+from lm_eval.models.tree.spans import sum_by_place, window_notes
+from lm_eval.models.tree.tokens import Span
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -211,25 +212,18 @@ class HFLM(StreamingLM):
     @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        notes = []
-        if self.truncated:
-            notes.append(
-                f"{self.truncated} requests were longer than the window of {self.max_length} tokens "
-                "and lost their beginning. Raise max_length in --model_args if the model allows it."
-            )
+        notes = window_notes(
+            self.loaded.source.given,
+            argument="max_length",
+            window=self.max_length,
+            trained=self._own_length,
+            truncated=self.truncated,
+            empty=self.empty_continuations,
+        )
         if self._unused_device is not None:
             notes.append(
                 f"device={self._unused_device} was not used: device_map and parallelize say where a "
                 "model goes, and one that is loaded already stays where it is."
-            )
-        if self.max_length > self._own_length:
-            notes.append(
-                f"max_length={self.max_length} is more than the {self._own_length} tokens that "
-                f"{self.loaded.source.given} was made for. Longer texts may get poor scores."
-            )
-        if self.empty_continuations:
-            notes.append(
-                f"{self.empty_continuations} continuations have no token of their own and scored 0."
             )
         if shrunk := self._scoring.shrunk + self._generating.shrunk:
             notes.append(

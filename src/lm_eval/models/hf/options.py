@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,6 @@ from lm_eval.requests import GenerateRequest
 _SAMPLING = ("top_p", "top_k", "seed")
 PENALTIES = ("repetition_penalty", "no_repeat_ngram_size")
 _WITHOUT_EFFECT = ("num_beams", "num_return_sequences", "use_cache")
-_GENERATION_OPTIONS = ("until", "max_gen_toks", "do_sample", "temperature", *_SAMPLING, *PENALTIES)
 DTYPES = {
     "auto": "auto",
     "float32": "float32",
@@ -43,14 +43,12 @@ _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attent
 
 
 def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
-    for name, value in options.extra.items():
-        if name in _WITHOUT_EFFECT and value in (None, True, 1):
-            continue
-        if name not in (*_SAMPLING, *PENALTIES):
-            raise UsageError(
-                f"Model 'hf' has no generation argument {name}={value!r} (task {request.task!r})."
-                f"{did_you_mean(name, _GENERATION_OPTIONS)} Valid: {listing(_GENERATION_OPTIONS)}."
-            )
+    """Refuse generation arguments that ``hf`` does not know."""
+    extra = options.extra.items()
+    kept = {k: v for k, v in extra if k not in _WITHOUT_EFFECT or v not in (None, True, 1)}
+    local_options.check_generation(
+        request, replace(options, extra=kept), model="hf", valid=(*_SAMPLING, *PENALTIES)
+    )
 
 
 positive = partial(local_options.positive, model="hf")

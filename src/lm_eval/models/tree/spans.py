@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from lm_eval.errors import ModelError
+from lm_eval.errors import ModelError, UsageError
 from lm_eval.models.tree.tokens import Span
-from lm_eval.requests import LoglikelihoodRequest
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 
 T = TypeVar("T")
 
@@ -79,18 +79,39 @@ def check_continuation(
         )
 
 
+def prompt_room(request: GenerateRequest, max_gen_toks: int, *, window: int, argument: str) -> int:
+    """How many tokens of a prompt fit the window beside the reply; an error if none does."""
+    if window <= max_gen_toks:
+        raise UsageError(
+            f"Task {request.task!r} asks for up to {max_gen_toks} generated tokens, but the window "
+            f"is {window}. Lower max_gen_toks with --gen_kwargs, or raise {argument} in --model_args "
+            "if the model allows it."
+        )
+    return window - max_gen_toks
+
+
+def window_notes(
+    model: str, *, argument: str, window: int, trained: int, truncated: int, empty: int
+) -> list[str]:
+    """What a reader of the results should know about texts and the window they had to fit."""
+    notes = []
+    if truncated:
+        notes.append(
+            f"{truncated} requests were longer than the window of {window} tokens and lost their "
+            f"beginning. Raise {argument} in --model_args if the model allows it."
+        )
+    if window > trained:
+        notes.append(
+            f"{argument}={window} is more than the {trained} tokens that {model} was made for. "
+            "Longer texts may get poor scores."
+        )
+    if empty:
+        notes.append(f"{empty} continuations have no token of their own and scored 0.")
+    return notes
+
+
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """The items in lists of at most ``size``, read as they are asked for."""
     iterator = iter(items)
     while part := list(islice(iterator, size)):
         yield part
-
-
-__all__ = [
-    "Span",
-    "check_continuation",
-    "chunks",
-    "continuation_span",
-    "rolling_spans",
-    "sum_by_place",
-]
