@@ -112,7 +112,7 @@ def test_what_only_loading_could_obey(model: Any, arguments: dict[str, Any], mes
 
 
 def test_what_is_no_model_or_lacks_its_tokenizer() -> None:
-    with pytest.raises(LmEvalError, match="pretrained is a Linear, which is no language model"):
+    with pytest.raises(LmEvalError, match="pretrained is a Linear, which is not a language model"):
         HFLM(torch.nn.Linear(2, 2))
     fresh = tiny_models.make_model("gpt2", 400)
     with pytest.raises(LmEvalError, match="Give its tokenizer as well"):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, ModelError
+from lm_eval.models.sampling import valid_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,9 +139,8 @@ class Engine:
         """
         try:
             tokens = self._vocab.tokenize(str(text), False, True)  # a subclass is refused
-        except UnicodeEncodeError:  # half a surrogate pair, which is no character
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            tokens = self._vocab.tokenize(text, False, True)
+        except UnicodeEncodeError:  # half a surrogate pair
+            tokens = self._vocab.tokenize(valid_text(text), False, True)
         return list(tokens)
 
     def piece(self, token: int) -> bytes:

@@ -14,7 +14,7 @@ from lm_eval.models.borders import Border
 from lm_eval.models.hf.generation import BatchJob, Endings
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf.options import PENALTIES, check_options, read_backend
-from lm_eval.models.hf.sources import find_source, if_converted
+from lm_eval.models.hf.sources import converted, find_source
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.sampling import request_sampler
 from lm_eval.models.tree.spans import (
@@ -126,7 +126,7 @@ class HFVocabulary(LM):
         chat_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         import_torch()  # a package that lacks is said before a model that lacks
-        source = if_converted(find_source(str(pretrained), revision))
+        source = converted(find_source(str(pretrained), revision))
         trusts = bool(trust_remote_code)
         config = load_config(source, trust_remote_code=trusts)
         self.backend = read_backend(backend, config)

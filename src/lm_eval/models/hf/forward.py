@@ -123,9 +123,7 @@ class PlainScorer:
         self.tokens_run += ids.numel()
         if not self._takes_positions:
             logits = self.model(input_ids=ids, use_cache=False).logits
-            return logits[
-                :, first - ids.shape[1] :
-            ]  # an adapter's own tokens stand before the text's
+            return logits[:, first - ids.shape[1] :]  # after the tokens that an adapter adds
         places = torch.arange(first, ids.shape[1], device=ids.device)
         return self.model(input_ids=ids, use_cache=False, logits_to_keep=places).logits
 
@@ -216,13 +214,8 @@ def padded(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False)
 
     longest = max(map(len, rows))
     fill = [[0] * (longest - len(row)) for row in rows]
-    if on_left:
-        return torch.tensor(
-            [[*more, *row] for row, more in zip(rows, fill, strict=True)], device=device
-        )
-    return torch.tensor(
-        [[*row, *more] for row, more in zip(rows, fill, strict=True)], device=device
-    )
+    pairs = zip(fill, rows, strict=True) if on_left else zip(rows, fill, strict=True)
+    return torch.tensor([[*first, *second] for first, second in pairs], device=device)
 
 
 def mask(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -> Any:

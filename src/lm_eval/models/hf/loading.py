@@ -5,6 +5,7 @@ Nothing is loaded halfway: weights that are missing are an error, not random num
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,16 +18,12 @@ from lm_eval.models.hf.auto_batch import is_out_of_memory
 from lm_eval.models.hf.forward import virtual_tokens
 from lm_eval.models.hf.options import read_backend, read_device, read_device_map, read_dtype
 from lm_eval.models.hf.sources import (
-    ADAPTER_FOLDER,
-    TOKENIZER_FOLDER,
     ModelSource,
     check_model,
     converted,
     find_source,
-    if_converted,
     is_object,
     named_tokenizer,
-    own_settings,
     source_of_model,
     source_of_tokenizer,
 )
@@ -79,9 +76,8 @@ def load(wanted: LoadOptions) -> LoadedModel:
     device = read_device(wanted.device) if device_map is None else None
     trusts = wanted.trust_remote_code
     source = find_source(wanted.pretrained, wanted.revision)
-    adapter = find_adapter(wanted.peft)
-    if source.gguf_file is not None:
-        source = converted(source, _load_gguf)
+    adapter = None if wanted.peft is None else find_source(wanted.peft, kind="peft")
+    source = converted(source, _load_gguf)
     config = load_config(source, trust_remote_code=trusts)
     backend = read_backend(wanted.backend, config)
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
@@ -122,7 +118,7 @@ def _adopt(wanted: LoadOptions) -> LoadedModel:
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
     backend = read_backend(wanted.backend, model.config)
     loaded = LoadedModel(
-        own_settings(model),
+        copy.copy(model),  # its settings for generation are changed, those of the caller's are not
         tokenizer,
         model.config,
         backend,
@@ -172,7 +168,7 @@ def import_torch() -> tuple[Any, Any]:
 def load_config(source: ModelSource, *, trust_remote_code: bool) -> Any:
     """The model's configuration."""
     _, transformers = import_torch()
-    with explained(source, "configuration"), quiet():
+    with _loading(source, "configuration"):
         return transformers.AutoConfig.from_pretrained(
             source.at, **source.arguments(trust_remote_code=trust_remote_code)
         )
@@ -193,7 +189,7 @@ def load_model(
         "seq2seq": transformers.AutoModelForSeq2SeqLM,
     }
     given = {name: value for name, value in more.items() if value is not None}
-    with explained(source, "weights"), quiet():
+    with _loading(source, "weights"):
         model, info = kinds[backend].from_pretrained(
             source.at,
             **source.arguments(trust_remote_code=trust_remote_code, dtype=dtype, **given),
@@ -213,13 +209,13 @@ def find_tokenizer(given: str | None, model: ModelSource) -> ModelSource:
     """Where the tokenizer is: as given, else with the model."""
     if given is None:
         return model
-    return if_converted(find_source(str(given), argument="tokenizer", holds=TOKENIZER_FOLDER))
+    return converted(find_source(str(given), kind="tokenizer"))
 
 
 def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
     """The tokenizer, the fast one where there is one."""
     _, transformers = import_torch()
-    with explained(source, "tokenizer"), quiet():
+    with _loading(source, "tokenizer"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             source.at, **source.arguments(trust_remote_code=trust_remote_code)
         )
@@ -227,13 +223,6 @@ def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
         if set(tokens) <= {tokenizer.unk_token_id}:  # some releases make one up where there is none
             raise ValueError("a backend tokenizer without a vocabulary")
     return tokenizer
-
-
-def find_adapter(given: str | None) -> ModelSource | None:
-    """Where the adapter is; an error before the model is loaded if there is none."""
-    if given is None:
-        return None
-    return find_source(given, argument="peft", holds=ADAPTER_FOLDER)
 
 
 def load_adapter(model: Any, source: ModelSource) -> Any:
@@ -246,7 +235,7 @@ def load_adapter(model: Any, source: ModelSource) -> Any:
             f"peft={given} needs the package peft ({error}).", install="pip install -U peft"
         ) from error
     try:
-        with quiet():
+        with _quiet():
             adapted = peft.PeftModel.from_pretrained(model, source.at)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
@@ -272,7 +261,7 @@ def _check_adapter_weights(adapted: Any, source: ModelSource) -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """No progress bars and no advice of ``transformers`` while something is loaded."""
     from transformers.utils import logging
 
@@ -287,7 +276,7 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-# -- arguments -------------------------------------------------------------------------------
+# Does the tokenizer belong to the model?
 
 
 def check_vocabulary(loaded: LoadedModel) -> None:
@@ -319,6 +308,8 @@ def _compare_with_own(loaded: LoadedModel) -> None:
         )
 
 
+# Errors of transformers
+
 _POINTER = b"version https://git-lfs"
 _FILES = "Check that its files are complete, or update transformers for a new architecture."
 
@@ -337,17 +328,18 @@ _MEANINGS = {
 
 
 @contextmanager
-def explained(source: ModelSource, what: str) -> Iterator[None]:
-    """Errors while the configuration, weights or tokenizer are loaded, as one message."""
+def _loading(source: ModelSource, what: str) -> Iterator[None]:
+    """Quietly load the configuration, weights or tokenizer; whatever goes wrong is one message."""
     try:
-        yield
+        with _quiet():
+            yield
     except LmEvalError:
         raise
     except ImportError as error:
         raise ModelError(
             f"Loading the {what} of {source.given} needs a package: {first_line(error)}"
         ) from error
-    except Exception as error:  # of this many libraries, each has exceptions of its own
+    except Exception as error:  # each of the libraries behind it has exceptions of its own
         raise ModelError(
             f"transformers cannot load the {what} of {source.given}: {_reason(source, error)}"
         ) from error

@@ -28,7 +28,7 @@ from lm_eval.models.hf.options import (
     read_window,
     token_id,
 )
-from lm_eval.models.hf.sources import adapter_digest, digest_of, is_object, tokenizer_digest
+from lm_eval.models.hf.sources import digest_of, is_object
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.tree.spans import sum_by_place, window_notes
@@ -243,8 +243,8 @@ class HFLM(StreamingLM):
                 "model": "hf",
                 "pretrained": _shown_name(loaded.source.given, is_local=loaded.source.is_local),
                 "digest": digest_of(loaded.source),
-                "tokenizer": tokenizer_digest(loaded.tokenizer_source),
-                "peft": loaded.adapter and adapter_digest(loaded.adapter),
+                "tokenizer": digest_of(loaded.tokenizer_source, "tokenizer"),
+                "peft": loaded.adapter and digest_of(loaded.adapter, "peft"),
                 "backend": self.backend,
                 "dtype": str(self.model.dtype).removeprefix("torch."),
                 "max_length": self.max_length,

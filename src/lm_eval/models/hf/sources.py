@@ -1,4 +1,8 @@
-"""Where a model's files are: a hub name, a folder or a GGUF file, and what identifies them."""
+"""Where a model's files are: a hub name, a folder, a GGUF file or an object, and what identifies them.
+
+In: the arguments ``pretrained``, ``tokenizer`` and ``peft``. Out: a ``ModelSource`` each, or an error
+that says what to give instead. Nothing is loaded.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import json
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +22,30 @@ from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
 from lm_eval.models.sampling import file_digest
 from lm_eval.text.files import cache_folder
 
+_NEEDED_FILES = {
+    "pretrained": ("config.json",),
+    "tokenizer": (
+        *(
+            "tokenizer_config.json",
+            "tokenizer.json",
+            "tokenizer.model",
+            "vocab.json",
+            "config.json",
+        ),
+    ),
+    "peft": ("adapter_config.json",),
+}
+"""Argument → files of which a folder or a repository must hold one."""
 _WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")
-ADAPTER_FOLDER = "adapter_config.json"
-TOKENIZER_FOLDER = "tokenizer_config.json|tokenizer.json|tokenizer.model|vocab.json|config.json"
-_TOKENIZER_FILES = ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt", "*.jinja")
+_DIGESTED_FILES = {
+    "pretrained": ("config.json", *_WEIGHTS),
+    "tokenizer": ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt", "*.jinja"),
+    "peft": ("adapter_config.json", *_WEIGHTS),
+}
+_PROBE_S = 5
+_UNAUTHORISED = 401
+LARGEST_KEPT = 2**30
+"""Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +78,11 @@ class ModelSource:
 
 
 def find_source(
-    given: str,
-    revision: str | None = None,
-    *,
-    argument: str = "pretrained",
-    holds: str = "config.json",
+    given: str, revision: str | None = None, *, kind: str = "pretrained"
 ) -> ModelSource:
     """Where the files of ``given`` are; an error, which names the argument, if there are none.
 
-    A folder must hold one of the files that ``holds`` names, with ``|`` between them.
+    ``kind`` is the argument: ``pretrained``, ``tokenizer`` or ``peft``.
     """
     path = Path(given).expanduser()
     is_local = given.endswith(".gguf") or path.exists()
@@ -72,33 +92,30 @@ def find_source(
             "revision out, or give the folder of that revision."
         )
     if given.endswith(".gguf"):
-        return _gguf_source(given, path, argument)
+        return _gguf_source(given, path, kind)
     if path.is_dir():
-        _check_folder(path, argument, holds.split("|"))
+        _check_folder(path, kind)
         return ModelSource(given, str(path))
+    files = " or ".join(_NEEDED_FILES[kind])
     if path.is_file():
         raise ModelError(
-            f"{path} is a file. Give {argument}= the folder that holds {_either(holds)}, or a file "
-            "whose name ends in .gguf."
+            f"{path} is a file. Give {kind}= the folder that holds {files}, or a file whose name "
+            "ends in .gguf."
         )
     if path.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1:
         raise ModelError(
-            f"There is no folder {path}. Give {argument}= a folder with {_either(holds)}, a .gguf "
-            "file, or a hub name such as gpt2 or organisation/model."
+            f"There is no folder {path}. Give {kind}= a folder with {files}, a .gguf file, or a hub "
+            "name such as gpt2 or organisation/model."
         )
-    commit, is_cached = find_on_hub(given, revision or "main", argument, holds.split("|"))
+    commit, is_cached = _HubName(given, revision or "main", kind).find()
     return ModelSource(
         given, given, revision=revision, is_local=False, only_cache=is_cached, commit=commit
     )
 
 
-def _either(files: str) -> str:
-    return " or ".join(files.split("|"))
-
-
-def _gguf_source(given: str, path: Path, argument: str) -> ModelSource:
+def _gguf_source(given: str, path: Path, kind: str) -> ModelSource:
     if not path.is_file():
-        raise ModelError(f"There is no file {path}. Check the path given with {argument}=….")
+        raise ModelError(f"There is no file {path}. Check the path given with {kind}=….")
     with path.open("rb") as file:
         magic = file.read(4)
     if magic != b"GGUF":
@@ -114,19 +131,21 @@ def _gguf_source(given: str, path: Path, argument: str) -> ModelSource:
     return ModelSource(given, str(path.parent), gguf_file=path.name)
 
 
-def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
+def _check_folder(path: Path, kind: str) -> None:
+    wanted = _NEEDED_FILES[kind]
     if any((path / name).is_file() for name in wanted):
         return
     files = sorted(file.name for file in path.iterdir())
-    if argument == "peft":
+    holds = f"It holds: {listing(files, 8)}."
+    if kind == "peft":
         raise ModelError(
-            f"peft={path}: the folder has no {wanted[0]}, so it is no adapter. It holds: "
-            f"{listing(files, 8)}. Give the folder that PEFT's save_pretrained wrote."
+            f"peft={path}: the folder has no {wanted[0]}, so it is not an adapter. {holds} Give the "
+            "folder that PEFT's save_pretrained wrote."
         )
-    if argument != "pretrained":
+    if kind == "tokenizer":
         raise ModelError(
-            f"{argument}={path}: the folder has no {' and no '.join(wanted)}. It holds: "
-            f"{listing(files, 8)}. Leave {argument}= out to use the model's own."
+            f"tokenizer={path}: the folder has no {' and no '.join(wanted)}. {holds} Leave "
+            "tokenizer= out to use the model's own."
         )
     what_next = "Give the folder that `save_pretrained` wrote or the hub's files were saved to."
     if (path / "adapter_config.json").is_file():
@@ -134,30 +153,16 @@ def _check_folder(path: Path, argument: str, wanted: Sequence[str]) -> None:
     elif ggufs := [name for name in files if name.endswith(".gguf")]:
         what_next = f"It holds a GGUF file: give pretrained={path / ggufs[0]}."
     raise ModelError(
-        f"The folder {path} has no config.json, so it is no model that transformers can load. It "
-        f"holds: {listing(files, 8)}. {what_next}"
+        f"The folder {path} has no config.json, so it is not a model that transformers can load. "
+        f"{holds} {what_next}"
     )
 
 
-# -- identity --------------------------------------------------------------------------------
+# Files that identify a model
 
 
-def digest_of(source: ModelSource) -> str:
-    """Identifies a model's files: the hub's commit, or a hash over the folder's files."""
-    return _digest(source, ("config.json", *_WEIGHTS))
-
-
-def tokenizer_digest(source: ModelSource) -> str:
-    """Identifies a tokenizer's files."""
-    return _digest(source, _TOKENIZER_FILES)
-
-
-def adapter_digest(source: ModelSource) -> str:
-    """Identifies an adapter's files."""
-    return _digest(source, (ADAPTER_FOLDER, *_WEIGHTS))
-
-
-def _digest(source: ModelSource, patterns: tuple[str, ...]) -> str:
+def digest_of(source: ModelSource, kind: str = "pretrained") -> str:
+    """Identifies the files of a model, tokenizer or adapter: the hub's commit, or a hash over them."""
     if source.in_memory is not None:
         return source.in_memory
     if not source.is_local:
@@ -167,120 +172,125 @@ def _digest(source: ModelSource, patterns: tuple[str, ...]) -> str:
     folder = Path(source.at)
     if source.gguf_file is not None:
         return file_digest(folder / source.gguf_file)
-    return folder_digest(folder, patterns)
-
-
-def folder_digest(folder: Path, patterns: tuple[str, ...]) -> str:
-    """A hash over the names and contents of the files that match."""
-    files = sorted({file for pattern in patterns for file in folder.glob(pattern)})
-    parts: Mapping[str, str] = {file.name: file_digest(file) for file in files if file.is_file()}
+    files = sorted({file for pattern in _DIGESTED_FILES[kind] for file in folder.glob(pattern)})
+    parts = {file.name: file_digest(file) for file in files if file.is_file()}
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
-_PROBE_S = 5
-_UNAUTHORISED = 401
+# Names on the hub
 
 
-def find_on_hub(name: str, revision: str, argument: str, wanted: Sequence[str]) -> tuple[str, bool]:
-    """``(commit, whether only files downloaded before are at hand)`` of a hub name.
+@dataclass(frozen=True)
+class _HubName:
+    """A name on the hub at one revision; ``kind`` is the argument it was given for."""
 
-    One of the files in ``wanted`` must be there; errors name ``argument``.
-    """
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    name: str
+    revision: str
+    kind: str
 
-    try:
-        cached = _cached_commit(name, revision, wanted)
-        if constants.HF_HUB_OFFLINE:
-            reason = "HF_HUB_OFFLINE is set"
-        else:
-            return _commit_on_hub(name, revision, wanted), False
-    except HFValidationError as error:
-        raise ModelError(f"{name!r} is neither a folder nor a hub name: {error}") from error
-    except HfHubHTTPError as error:
-        reason = _refusal(error, name, revision, argument, wanted)
-    except Exception as error:  # whatever the network stack throws
-        reason = f"the hub cannot be reached: {error}"
-    if cached is None:
-        raise _offline_error(name, revision, reason, argument, wanted)
-    return cached, True
+    @property
+    def files(self) -> tuple[str, ...]:
+        """One of these must be there."""
+        return _NEEDED_FILES[self.kind]
 
+    def find(self) -> tuple[str, bool]:
+        """``(commit, whether only files downloaded before are at hand)``."""
+        from huggingface_hub import constants
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-def _cached_commit(name: str, revision: str, wanted: Sequence[str]) -> str | None:
-    """The commit of what was downloaded before, if anything was."""
-    import huggingface_hub as hub
-
-    for file in wanted:
-        found = hub.try_to_load_from_cache(name, file, revision=revision)
-        if isinstance(found, str):  # …/snapshots/COMMIT/file
-            return Path(found).parent.name
-    return None
-
-
-def _commit_on_hub(name: str, revision: str, wanted: Sequence[str]) -> str:
-    import huggingface_hub as hub
-    from huggingface_hub.errors import EntryNotFoundError
-
-    *others, last = wanted
-    for file in others:
         try:
-            return _commit_of_file(hub.hf_hub_url(name, file, revision=revision), revision)
-        except EntryNotFoundError:
-            continue
-    return _commit_of_file(hub.hf_hub_url(name, last, revision=revision), revision)
+            cached = self._cached_commit()
+            if constants.HF_HUB_OFFLINE:
+                reason = "HF_HUB_OFFLINE is set"
+            else:
+                return self._commit(), False
+        except HFValidationError as error:
+            raise ModelError(
+                f"{self.name!r} is neither a folder nor a hub name: {error}"
+            ) from error
+        except HfHubHTTPError as error:
+            reason = self._refusal(error)
+        except Exception as error:  # whatever the network stack throws
+            reason = f"the hub cannot be reached: {error}"
+        if cached is None:
+            raise self._offline_error(reason)
+        return cached, True
+
+    def _cached_commit(self) -> str | None:
+        """The commit of what was downloaded before, if anything was."""
+        import huggingface_hub as hub
+
+        for file in self.files:
+            path = hub.try_to_load_from_cache(self.name, file, revision=self.revision)
+            if isinstance(path, str):  # …/snapshots/COMMIT/file
+                return Path(path).parent.name
+        return None
+
+    def _commit(self) -> str:
+        from huggingface_hub.errors import EntryNotFoundError
+
+        *others, last = self.files
+        for file in others:
+            with suppress(EntryNotFoundError):
+                return self._commit_of(file)
+        return self._commit_of(last)
+
+    def _commit_of(self, file: str) -> str:
+        import huggingface_hub as hub
+
+        url = hub.hf_hub_url(self.name, file, revision=self.revision)
+        return hub.get_hf_file_metadata(url, timeout=_PROBE_S).commit_hash or self.revision
+
+    def _refusal(self, error: Any) -> str:
+        """Why the hub does not give it now; an error where it never will."""
+        from huggingface_hub import constants
+        from huggingface_hub.errors import (
+            EntryNotFoundError,
+            GatedRepoError,
+            RepositoryNotFoundError,
+            RevisionNotFoundError,
+        )
+
+        name, revision, hub = self.name, self.revision, constants.ENDPOINT
+        status = error.response.status_code
+        messages = {
+            GatedRepoError: f"The hub gives {name} only to accounts that accepted its licence. "
+            f"Accept it at {hub}/{name}, then log in with `hf auth login` or set HF_TOKEN.",
+            RevisionNotFoundError: f"{name} has no revision {revision!r} at {hub}. Give a branch, tag "
+            "or commit.",
+            RepositoryNotFoundError: f"There is no folder {name!r} here, and the hub ({hub}) has no "
+            f"model of that name or keeps it private. Check {self.kind}=, or log in with "
+            "`hf auth login`.",
+            EntryNotFoundError: f"{name} at revision {revision!r} has no "
+            f"{' and no '.join(self.files)} on the hub, so {self.kind}= cannot take it. Of a model "
+            "in GGUF files, download one and give its path.",
+        }
+        for kind, message in messages.items():
+            if isinstance(error, kind):
+                raise ModelError(message) from error
+        if status == _UNAUTHORISED:
+            return (
+                "the hub refuses this machine's token (log in again, or correct or unset HF_TOKEN)"
+            )
+        return f"the hub ({hub}) answers with status {status}"
+
+    def _offline_error(self, reason: str) -> ModelError:
+        from huggingface_hub import constants
+
+        name = self.name
+        folder = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
+        what, files = f"{self.kind}={name}", " or ".join(self.files)
+        if self.kind == "pretrained":
+            what = f"Model {name!r}"
+            files += ", model.safetensors (or pytorch_model.bin) and tokenizer.json"
+        return ModelError(
+            f"{what} is not on this machine, and {reason}. Looked for a folder {name!r} here, and "
+            f"for {files} of revision {self.revision!r} under {folder}. Where there is a network, "
+            f"run `hf download {name} --local-dir FOLDER`; then give {self.kind}=FOLDER."
+        )
 
 
-def _commit_of_file(url: str, revision: str) -> str:
-    import huggingface_hub as hub
-
-    return hub.get_hf_file_metadata(url, timeout=_PROBE_S).commit_hash or revision
-
-
-def _refusal(error: Any, name: str, revision: str, argument: str, wanted: Sequence[str]) -> str:
-    """Why the hub does not give it now; an error where it never will."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    hub, status = constants.ENDPOINT, error.response.status_code
-    messages = {
-        GatedRepoError: f"The hub gives {name} only to accounts that accepted its licence. Accept it "
-        f"at {hub}/{name}, then log in with `hf auth login` or set HF_TOKEN.",
-        RevisionNotFoundError: f"{name} has no revision {revision!r} at {hub}. Give a branch, tag or "
-        "commit.",
-        RepositoryNotFoundError: f"There is no folder {name!r} here, and the hub ({hub}) has no model "
-        f"of that name or keeps it private. Check {argument}=, or log in with `hf auth login`.",
-        EntryNotFoundError: f"{name} at revision {revision!r} has no {' and no '.join(wanted)} on the "
-        f"hub, so {argument}= cannot take it. Of a model in GGUF files, download one and give its path.",
-    }
-    for kind, message in messages.items():
-        if isinstance(error, kind):
-            raise ModelError(message) from error
-    if status == _UNAUTHORISED:
-        return "the hub refuses this machine's token (log in again, or correct or unset HF_TOKEN)"
-    return f"the hub ({hub}) answers with status {status}"
-
-
-def _offline_error(
-    name: str, revision: str, reason: str, argument: str, wanted: Sequence[str]
-) -> ModelError:
-    from huggingface_hub import constants
-
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
-    what, files = f"{argument}={name}", " or ".join(wanted)
-    if argument == "pretrained":
-        what = f"Model {name!r}"
-        files += ", model.safetensors (or pytorch_model.bin) and tokenizer.json"
-    return ModelError(
-        f"{what} is not on this machine, and {reason}. Looked for a folder {name!r} "
-        f"here, and for {files} of revision {revision!r} under {folder}. Where there is a network, "
-        f"run `hf download {name} --local-dir FOLDER`; then give {argument}=FOLDER."
-    )
-
+# Objects of transformers
 
 _NEEDED = ("config", "generate", "get_input_embeddings", "device")
 
@@ -291,11 +301,11 @@ def is_object(given: Any) -> bool:
 
 
 def check_model(model: Any, decided: dict[str, Any]) -> None:
-    """Refuse what is no model of ``transformers``, and arguments that only loading could obey."""
+    """Refuse what is not a model of ``transformers``, and arguments that only loading could obey."""
     if any(not hasattr(model, name) for name in _NEEDED):
         raise UsageError(
-            f"pretrained is a {type(model).__name__}, which is no language model of transformers. Give "
-            "such a model, a hub name, a folder, or a .gguf file."
+            f"pretrained is a {type(model).__name__}, which is not a language model of transformers. "
+            "Give such a model, a hub name, a folder, or a .gguf file."
         )
     given = [name for name, value in decided.items() if value not in (None, False, "auto")]
     if given:
@@ -303,11 +313,6 @@ def check_model(model: Any, decided: dict[str, Any]) -> None:
             f"pretrained is a model that is loaded already, so {listing(given)} cannot be obeyed. "
             f"Leave {'it' if len(given) == 1 else 'them'} out, or give a folder or hub name."
         )
-
-
-def own_settings(model: Any) -> Any:
-    """The same model, weights and all, whose settings for generation can be changed apart."""
-    return copy.copy(model)
 
 
 def source_of_model(model: Any) -> ModelSource:
@@ -347,37 +352,29 @@ def _weights_digest(model: Any) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-LARGEST_KEPT = 2**30
-"""Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""
+# GGUF files, converted
 
 
-def converted(source: ModelSource, load: Callable[[ModelSource], tuple[Any, Any]]) -> ModelSource:
-    """The file's model as a folder; ``load`` gives ``(model, tokenizer)`` where it is not there yet.
+def converted(
+    source: ModelSource, load: Callable[[ModelSource], tuple[Any, Any]] | None = None
+) -> ModelSource:
+    """The model of a GGUF file as a folder, any other source as it is.
 
-    A file that is too large to keep twice, or a cache that cannot be written, leaves it as it is.
+    Where it was not converted before, ``load`` gives ``(model, tokenizer)`` to convert. Without it, for
+    a file too large to keep twice, or if the cache cannot be written, the file stays the source.
     """
-    assert source.gguf_file is not None
-    file = Path(source.at) / source.gguf_file
-    if file.stat().st_size > LARGEST_KEPT:
-        return source
-    folder = _folder_for(file)
-    if not folder.is_dir():
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            _convert(folder, *load(source))
-        except OSError:
-            return source
-    return replace(source, at=str(folder), gguf_file=None, made_from=str(file))
-
-
-def if_converted(source: ModelSource) -> ModelSource:
-    """The file's model as a folder where it was converted before, else the file."""
     if source.gguf_file is None:
         return source
     file = Path(source.at) / source.gguf_file
     folder = _folder_for(file)
     if not folder.is_dir():
-        return source
+        if load is None or file.stat().st_size > LARGEST_KEPT:
+            return source
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            _convert(folder, *load(source))
+        except OSError:
+            return source
     return replace(source, at=str(folder), gguf_file=None, made_from=str(file))
 
 

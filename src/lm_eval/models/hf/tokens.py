@@ -9,6 +9,7 @@ from jinja2 import TemplateError
 
 from lm_eval.errors import ModelError
 from lm_eval.models.borders import Border, border_between, move_blanks
+from lm_eval.models.sampling import valid_text
 
 
 class Tokens:
@@ -79,8 +80,8 @@ class Tokens:
         distinct = list(dict.fromkeys(map(str, texts)))
         try:
             found = self.tokenizer(distinct, add_special_tokens=False)["input_ids"]
-        except (UnicodeEncodeError, TypeError):  # half a surrogate pair, which is no character
-            clean = [_without_halves(text) for text in distinct]
+        except (UnicodeEncodeError, TypeError):  # half a surrogate pair
+            clean = list(map(valid_text, distinct))
             found = self.tokenizer(clean, add_special_tokens=False)["input_ids"]
         tokens = dict(zip(distinct, found, strict=True))
         for text in distinct:
@@ -182,7 +183,3 @@ class Tokens:
                 f"{reason}. Try without --system_instruction, with --fewshot_as_multiturn false, "
                 "or without --apply_chat_template."
             ) from error
-
-
-def _without_halves(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
