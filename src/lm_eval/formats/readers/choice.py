@@ -12,13 +12,7 @@ from functools import lru_cache
 
 from lm_eval.formats.readers.options import AnswerOptions, is_blank, only, options_of, token
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import (
-    after_last,
-    fold,
-    lowered,
-    phrase_pattern,
-    without_echoes,
-)
+from lm_eval.formats.readers.text import fold, last_cue, lowered, phrase_pattern
 
 # Both are cues: for lower case, and each way to begin starts with a letter, which is quick to find.
 _FINAL_CUE = re.compile(r"final(?<!\wfinal)[\s*_]+answer\b[\s*_]*(?:is\b|:|=)")
@@ -62,9 +56,8 @@ def label_after(
     The last, because a model that corrects itself does so at the end.
     """
     options, cue = options_of(labels, choices), phrase_pattern(phrase)
-    text = without_echoes(fold(text), cue, options.any_case)
-    end = after_last(text, cue)
-    return NO_ANSWER if end is None else options.label_at(text, end).by("label_after")
+    text, cue_span = last_cue(fold(text), cue, options.any_case)
+    return options.label_at(text, cue_span[1]).by("label_after") if cue_span else NO_ANSWER
 
 
 @register_reader("first_label")
@@ -110,11 +103,11 @@ def choice(
     of exactly one choice. A repeated instruction ("… is [letter]" where …) says nothing.
     """
     options = options_of(labels, choices)
-    text = without_echoes(fold(text), _strong_cue(phrase), options.any_case)
+    text, cue_span = last_cue(fold(text), _strong_cue(phrase), options.any_case)
     rules: tuple[tuple[str, Callable[[], Reading]], ...] = (
         ("whole", lambda: options.whole(text)),
-        ("phrase", lambda: _after_phrase(text, options, phrase)),
-        ("cue", lambda: _after_weak_cue(text, options, phrase)),
+        ("phrase", lambda: options.at(text, cue_span[1]) if cue_span else NO_ANSWER),
+        ("cue", lambda: _after_weak_cue(text, options, cue_span[1] if cue_span else 0)),
         ("verdict", lambda: _label_with_verdict(text, options)),
         ("marked", lambda: marked_label(text, labels=labels, choices=choices)),
         ("first_label", lambda: first_label(text, labels=labels, choices=choices)),
@@ -138,13 +131,8 @@ def _strong_cue(phrase: str | None) -> re.Pattern[str]:
     return re.compile(f"{phrase_pattern(phrase).pattern}|{_FINAL_CUE.pattern}")
 
 
-def _after_phrase(text: str, options: AnswerOptions, phrase: str | None) -> Reading:
-    end = after_last(text, _strong_cue(phrase))
-    return NO_ANSWER if end is None else options.at(text, end)
-
-
-def _after_weak_cue(text: str, options: AnswerOptions, phrase: str | None) -> Reading:
-    """The choice behind the last "answer is" that names one.
+def _after_weak_cue(text: str, options: AnswerOptions, start: int) -> Reading:
+    """The choice behind the last "answer is" that names one, from ``start`` on.
 
     Only what comes after the last phrase counts, so that an answer the phrase has replaced does not
     come back. "This answer is based on" names nothing, hence the look at earlier ones.
@@ -152,7 +140,6 @@ def _after_weak_cue(text: str, options: AnswerOptions, phrase: str | None) -> Re
     low = lowered(text)
     if not any(word in low for word in _WEAK_WORDS):
         return NO_ANSWER
-    start = after_last(text, _strong_cue(phrase)) or 0
     ends = [cue.end() for cue in _WEAK_CUE.finditer(low, start)]
     for end in reversed(ends[-_MARKS_READ:]):
         reading = options.at(text, end)
@@ -272,9 +259,8 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
     """
     options = options_of((), labels)
     cue = phrase_pattern(phrase) if phrase and phrase.strip() else _CLASS_CUE
-    text = without_echoes(fold(text), cue, options.keys)
-    end = after_last(text, cue)
-    reading = NO_ANSWER if end is None else options.text_at(text, end)
+    text, cue_span = last_cue(fold(text), cue, options.keys)
+    reading = options.text_at(text, cue_span[1]) if cue_span else NO_ANSWER
     return (reading if reading.is_settled else stated(text, options)).by("label_text")
 
 

@@ -12,13 +12,7 @@ from typing import Any, Literal
 from lm_eval.errors import ConfigError
 from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import (
-    fold,
-    last_cue,
-    lowered,
-    phrase_pattern,
-    without_echoes,
-)
+from lm_eval.formats.readers.text import fold, last_cue, lowered, phrase_pattern
 
 _LINE = re.compile(r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*)?([^\n]*)")  # "**…answer is:** Paris"
 _INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
@@ -33,6 +27,7 @@ _WRAPPERS = (
     re.compile(r"\[([^\[\],]*)\]"),
     re.compile(r"<(?:b|i|em|strong|answer)>([^<]*)</\w{1,8}>"),
 )
+_WRAPPER_STARTS = "\\*_`$\"'“‘«「[<"
 _PAIRS = (("**", "**"), ("__", "__"), ('"', '"'), ("`", "`"), ("{", "}"), ("(", ")"), ("“", "”"))
 # A wrapped answer at the start of the line is all of it, whatever sentence follows.
 _WRAPPED_START = re.compile(
@@ -54,14 +49,13 @@ def after_last(text: str, *, phrase: str) -> Reading:
     line: of one that goes on behind a line break the first line is read.
     """
     cue = phrase_pattern(phrase)
-    folded = without_echoes(fold(text), cue)
-    cue_span = last_cue(folded, cue)
+    folded, cue_span = last_cue(fold(text), cue)
     line = _LINE.match(folded, cue_span[1]) if cue_span else None
     if cue_span is None or line is None:
         return NO_ANSWER
     start, end = line.span(1)
-    again = cue.search(lowered(folded), start, end)  # cut off while it repeated itself
-    end = _end_of_answer(folded, cue_span, start, again.start() if again else end)
+    again = cue.search(lowered(folded[start - 1 : end]), 1)  # cut off while it repeated itself
+    end = _end_of_answer(folded, cue_span, start, start - 1 + again.start() if again else end)
     end = len(folded[:end].rstrip())  # what is blank there was an echo
     start, end = unwrapped(text, start, end)
     return Reading(text[start:end], "after_last", (start, end)) if start < end else NO_ANSWER
@@ -85,15 +79,13 @@ def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
     """The part of ``text[start:end]`` inside its emphasis, quotes, boxes and final period."""
     while True:
         start, end = _stripped(text, start, end)
-        inner = next(filter(None, (_inside(text, w, start, end) for w in _WRAPPERS)), None)
-        if inner is None:
+        if text[start : start + 1] not in _WRAPPER_STARTS:
             return start, end
-        start, end = inner
-
-
-def _inside(text: str, wrapper: re.Pattern[str], start: int, end: int) -> tuple[int, int] | None:
-    match = wrapper.fullmatch(text, start, end)
-    return match.span(match.lastindex or 0) if match else None
+        matches = (wrapper.fullmatch(text, start, end) for wrapper in _WRAPPERS)
+        wrapped = next(filter(None, matches), None)
+        if wrapped is None:
+            return start, end
+        start, end = wrapped.span(wrapped.lastindex or 0)
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
@@ -107,16 +99,12 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 def _without_stray_closer(piece: str) -> str:
     """Without what closes a mark that opened before the phrase: ``**The answer is 42**``."""
     for opener, closer in _PAIRS:
-        is_odd = (
-            piece.count(closer) % 2 if opener == closer else _closes_more(piece, opener, closer)
-        )
-        if piece.endswith(closer) and is_odd:
+        if not piece.endswith(closer):
+            continue
+        closers = piece.count(closer)
+        if closers % 2 if opener == closer else closers > piece.count(opener):
             return piece[: -len(closer)].rstrip()
     return piece
-
-
-def _closes_more(piece: str, opener: str, closer: str) -> bool:
-    return piece.count(closer) > piece.count(opener)
 
 
 @register_reader("regex")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Literal
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
+from lm_eval.formats.readers.text import fold, last_cue, phrase_pattern
 
 _SIGN = r"(?:(?<![\w)\]}.])[-+])?"
 _NUMBER = re.compile(
@@ -64,9 +64,8 @@ def numbers_in(text: str) -> list[str] | None:
 
 def _number_after(text: str, phrase: str) -> Reading:
     """The number on the line behind the phrase; the result, where the line is a calculation."""
-    text = without_echoes(text, phrase_pattern(phrase))
-    start = after_last(text, phrase_pattern(phrase))
-    line = re.compile(r"[\s:*_]*([^\n]*)").match(text, start) if start is not None else None
+    text, cue_span = last_cue(text, phrase_pattern(phrase))
+    line = re.compile(r"[\s:*_]*([^\n]*)").match(text, cue_span[1]) if cue_span else None
     if line is None:
         return NO_ANSWER
     start, end = line.span(1)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from lm_eval.formats.readers.options import AnswerOptions, options_of, token
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import after_last, fold, phrase_pattern, without_echoes
+from lm_eval.formats.readers.text import fold, last_cue, phrase_pattern
 
 _AROUND = r"[\"'*_()\[\]`$]{0,4}"
 _BETWEEN = (
@@ -32,11 +32,13 @@ def ranking(
     twice is no answer.
     """
     folded, options = fold(text), options_of(labels, choices)
-    start: int | None = 0
+    start = 0
     if phrase and phrase.strip():
-        folded = without_echoes(folded, phrase_pattern(phrase))
-        start = after_last(folded, phrase_pattern(phrase))
-    if start is None or len(options.places) != len(labels) or not labels:
+        folded, cue_span = last_cue(folded, phrase_pattern(phrase))
+        if cue_span is None:
+            return NO_ANSWER
+        start = cue_span[1]
+    if len(options.places) != len(labels) or not labels:
         return NO_ANSWER
     cores = tuple(options.places)
     for candidates in (_numbered(folded, cores, start), _runs(folded, cores, start)):

@@ -43,6 +43,8 @@ def _compatible(char: str) -> str:
 
 
 _FOLDING = _Folding()
+_ASCII = frozenset(map(chr, range(128)))
+_MOST_REPLACED = 20  # in text of many styled characters one pass is quicker
 
 
 def fold(text: str) -> str:
@@ -52,7 +54,14 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=4)  # the rules of one reader look at one reply in turn
 def _folded(text: str) -> str:
-    return text.translate(_FOLDING)
+    """``text`` folded. Few characters change in most replies: replacing these beats a translation."""
+    changing = [char for char in set(text).difference(_ASCII) if _FOLDING[ord(char)] != char]
+    if len(changing) > _MOST_REPLACED:
+        return text.translate(_FOLDING)
+    # First what becomes ASCII: some of the other characters become one of these (｢ → 「).
+    for char in sorted(changing, key=_PLAIN.__contains__, reverse=True):
+        text = text.replace(char, _FOLDING[ord(char)])
+    return text
 
 
 def lowered(text: str) -> str:
@@ -93,20 +102,24 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
     return re.compile(r"[\s*_]+".join([words[0] + before, *words[1:]]) + after)
 
 
-def after_last(text: str, cue: re.Pattern[str]) -> int | None:
-    """Where the last ``cue`` that is followed by something ends, or None."""
-    span = last_cue(text, cue)
-    return None if span is None else span[1]
+def last_cue(
+    text: str, cue: re.Pattern[str], real: Container[str] = ()
+) -> tuple[str, tuple[int, int] | None]:
+    """``text`` blank where it repeats the instruction, and the span of the last ``cue`` in it.
 
-
-def last_cue(text: str, cue: re.Pattern[str]) -> tuple[int, int] | None:
-    """The span of the last ``cue`` that is followed by something, or None.
-
-    A cue with nothing behind it is where the model was cut off while it repeated itself.
+    A cue with nothing behind it does not count: the model was cut off while it repeated itself. An
+    instruction to write the cue shows a placeholder behind it (``The answer is [answer]``), or quotes
+    it and goes on with *where*. Its sentence goes, since it may list what is allowed. A name in
+    ``real`` is an answer, not a placeholder.
     """
-    spans = [match.span() for match in cue.finditer(lowered(text))]
+    low = lowered(text)
+    cues = list(cue.finditer(low))
+    echoes = _echoes(low, cues, real)
+    if echoes:
+        text = blanked(text, echoes)
+        cues = list(cue.finditer(lowered(text)))
     tail = len(text.rstrip(" \t\r\n:*_$\"'`([{.…-"))
-    return next((span for span in reversed(spans) if span[1] < tail), None)
+    return text, next((match.span() for match in reversed(cues) if match.end() < tail), None)
 
 
 # --------------------------------------------------------------------------------------- echoes
@@ -130,20 +143,9 @@ _QUOTE = re.compile(r"[\"'][*_`]{0,3}\Z")
 _SENTENCE_STOP = re.compile(r"[.!?](?=\s|\Z)|\n")
 
 
-def without_echoes(text: str, cue: re.Pattern[str], real: Container[str] = ()) -> str:
-    """``text`` of equal length, blank where it repeats the instruction to write the ``cue``.
-
-    An instruction shows a placeholder behind the cue (``The answer is [answer]``), or quotes it and
-    goes on with *where*. The sentence goes, since it may list what is allowed. A name in ``real`` is
-    an answer, not a placeholder.
-    """
-    spans = _echoes(lowered(text), cue, real)
-    return blanked(text, spans) if spans else text
-
-
-def _echoes(low: str, cue: re.Pattern[str], real: Container[str]) -> list[tuple[int, int]]:
+def _echoes(low: str, cues: list[re.Match[str]], real: Container[str]) -> list[tuple[int, int]]:
+    """The spans in which an instruction is repeated, up to the next cue at most."""
     spans: list[tuple[int, int]] = []
-    cues = list(cue.finditer(low))
     for i, match in enumerate(cues):
         is_quoted = _QUOTE.search(low, max(0, match.start() - 4), match.start()) is not None
         if not _is_echo(low, match.end(), is_quoted, real):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from lm_eval.formats.readers.text import blanked, fold, lowered
@@ -20,29 +18,32 @@ _NAMES = (
     "think|thinking|thoughts?|reasoning|scratch_?pad|analysis|reflection|chain[_-]of[_-]thought"
     r"|inner[_-]monologue|cot(?=[>\]▷⟩])"  # cot x is a cotangent
 )
-# Every name holds one of these; a plain string is found many times faster than a pattern.
-_STEMS = ("think", "thought", "reasoning", "scratch", "analysis", "reflection", "monologue", "cot")
-_STEM_REACH = 40  # characters between the bracket of a tag and the stem in its name, at most
-# These are matched in lower case.
-_TAG = re.compile(
-    r"[<\[◁⟨]\s{0,4}(?P<slash>/?)\s{0,4}(?:[\w.-]{1,20}:)?"
-    rf"(?P<name>{_NAMES})(?![\w-])[^<>\[\]◁▷⟨⟩]{{0,300}}[>\]▷⟩]"
-    r"|<\|(?P<edge>begin|end)_of_thought\|>"
+_TAG = (  # between its brackets; the look-ahead rules out most brackets before the names are tried
+    r"(?i:(?:\s{0,4}(?P<slash>/)\s{0,4}|\s{0,8})(?:[\w.-]{1,20}:)?(?=[acirst])"
+    rf"(?P<name>{_NAMES})(?![\w-]))[^<>\[\]◁▷⟨⟩]{{0,300}}"
 )
+_TURN_END = (
+    r"\|(?:im_end|eot_id|endoftext|end|return|end_of_text|end_of_solution)\|>|end_of_turn>|/s>"
+)
+# A pattern that begins with one plain character is searched many times faster than one with a choice
+# of first characters: everything in angle brackets is one pattern, the other brackets have their own.
+_ANGLE = re.compile(
+    rf"<(?:{_TAG}>|\|(?i:(?P<edge>begin|end)_of_thought)\|>|\|(?P<channel>channel)\|>"
+    rf"|(?P<turn_end>{_TURN_END})|(?P<mark>\|\w{{1,30}}\|>))"
+)
+_OTHER_TAGS = {
+    "[": re.compile(rf"\[{_TAG}\]"),
+    "◁": re.compile(rf"◁{_TAG}▷"),
+    "⟨": re.compile(rf"⟨{_TAG}⟩"),
+}
 _HEADING = re.compile(
-    r"\[(?:final[ _-]?)?(?:answer|output|response|result|solution|conclusion|verdict|labels?)\]"
+    r"\[(?i:(?:final[ _-]?)?(?:answer|output|response|result|solution|conclusion|verdict|labels?))\]"
 )
-_BRACKETS = ("<>", "[]", "◁▷", "⟨⟩")
 _LINE_START = re.compile(r"(?:\A|\n)[ \t*_#]{0,8}\Z")
-_CHANNEL_MARK = re.compile(r"<\|channel\|>")
 _CHANNEL = re.compile(r"<\|channel\|>\s{0,4}(\w{1,20})[^<]{0,100}<\|message\|>")
 # Channels as they read where the server leaves special tokens out.
 _BARE_CHANNELS = re.compile(r"\A\s{0,100}analysis(?=[A-Z\s])")
 _BARE_FINAL = "assistantfinal"
-_TURN_END = re.compile(
-    r"<\|(?:im_end|eot_id|endoftext|end|return|end_of_text|end_of_solution)\|>|<end_of_turn>|</s>"
-)
-_MARK = re.compile(rf"{_TURN_END.pattern}|<\|\w{{1,30}}\|>")
 
 
 class Thinking(NamedTuple):
@@ -66,7 +67,7 @@ class Masked(NamedTuple):
 def mask_thinking(text: str) -> Masked:
     """``text`` with everything blank that ``find_thinking`` finds."""
     spans, open_at = find_thinking(text)
-    return Masked(blanked(text, spans), is_unclosed=open_at is not None)
+    return Masked(blanked(text, spans) if spans else text, is_unclosed=open_at is not None)
 
 
 def find_thinking(text: str) -> Thinking:
@@ -79,19 +80,22 @@ def find_thinking(text: str) -> Thinking:
     final one is the answer. A reply that is a JSON array or object has no thinking: tags in its strings
     are text. Time is linear in the length of ``text``.
     """
-    if "<" not in text and text.isascii() and "[" not in text and _BARE_FINAL not in text:
-        return Thinking([])
     thinking = _find(fold(text))
     return Thinking([]) if thinking.spans and _is_json(text) else thinking
 
 
 def _find(text: str) -> Thinking:
-    if "<|channel|>" in text and _names_channel(text):
+    tags: list[re.Match[str]] = []
+    marks: list[re.Match[str]] = []
+    for mark in _ANGLE.finditer(text) if "<" in text else ():
+        (tags if mark.lastgroup == "name" else marks).append(mark)
+    if marks and any(mark["channel"] and not _is_quoted(text, mark) for mark in marks):
         return Thinking(_outside_final_channel(text))
-    if _BARE_FINAL in text and _BARE_CHANNELS.match(text):
+    if _BARE_CHANNELS.match(text) and _BARE_FINAL in text:
         return Thinking([(0, text.rindex(_BARE_FINAL) + len(_BARE_FINAL))])
-    blocks, open_at = _blocks(text)
-    return Thinking(_with_turn_ends(text, blocks), open_at)
+    tags = _tags(text, [*tags, *(mark for mark in marks if mark["edge"])] if marks else tags)
+    blocks, open_at = _blocks(text, tags) if tags else ([], None)
+    return Thinking(_with_turn_ends(text, blocks, marks) if marks else blocks, open_at)
 
 
 def _is_json(text: str) -> bool:
@@ -115,110 +119,70 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
 # ------------------------------------------------------------------------------------- channels
 
 
-def _names_channel(text: str) -> bool:
-    """True unless every mark of a channel is quoted."""
-    return any(not _is_quoted(text, mark) for mark in _CHANNEL_MARK.finditer(text))
-
-
 def _outside_final_channel(text: str) -> list[Span]:
     finals = [mark for mark in _CHANNEL.finditer(text) if mark[1].lower() == "final"]
     if not finals:
         return [(0, len(text))]
     start = finals[-1].end()
-    end = _TURN_END.search(text, start)
-    return [(0, start), (end.start(), len(text))] if end else [(0, start)]
+    ends = (mark.start() for mark in _ANGLE.finditer(text, start) if mark["turn_end"])
+    end = next(ends, len(text))
+    return [(0, start), (end, len(text))] if end < len(text) else [(0, start)]
 
 
 # --------------------------------------------------------------------------------------- blocks
 
 
-class _OpenBlocks:
-    """The blocks that are open at some place of a reply, innermost last."""
-
-    def __init__(self) -> None:
-        self.start = 0
-        """Where the outermost block opened."""
-        self._families: list[str] = []
-        self._counts: Counter[str] = Counter()  # so that a look-up does not walk the list
-
-    def __bool__(self) -> bool:
-        return bool(self._families)
-
-    def __contains__(self, family: str) -> bool:
-        return self._counts[family] > 0
-
-    def open(self, family: str, start: int) -> None:
-        if not self._families:
-            self.start = start
-        self._families.append(family)
-        self._counts[family] += 1
-
-    def close(self, family: str) -> None:
-        """Close the innermost block of ``family`` and all that opened inside it."""
-        closed = ""
-        while closed != family:
-            closed = self._families.pop()
-            self._counts[closed] -= 1
-
-    def close_all(self) -> None:
-        self._families.clear()
-        self._counts.clear()
+def _tags(text: str, angled: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The tags of ``text`` in order, and the headings that may end a block in square brackets."""
+    tags = [tag for tag in angled if _is_tag(text, tag)]
+    for bracket, pattern in _OTHER_TAGS.items():
+        if bracket in text:
+            tags += (tag for tag in pattern.finditer(text) if _is_tag(text, tag))
+    if any(text[tag.start()] == "[" for tag in tags):
+        tags += (heading for heading in _HEADING.finditer(text) if _starts_line(text, heading))
+    return sorted(tags, key=re.Match.start)
 
 
-def _blocks(text: str) -> tuple[list[Span], int | None]:
+def _blocks(text: str, tags: list[re.Match[str]]) -> tuple[list[Span], int | None]:
     """Closed blocks in order, an unclosed one to the end, and where that one opened."""
     blocks: list[Span] = []
-    opened = _OpenBlocks()
-    for tag in _tags(text):
+    opened: list[str] = []  # the families of the blocks that are open, innermost last
+    counts: dict[str, int] = {}  # of ``opened``, so that a look-up does not walk the list
+    start = 0
+    for tag in tags:
         if tag.re is _HEADING:
-            if opened and text[opened.start] == "[":
-                opened.close_all()
-                blocks.append((opened.start, tag.end()))
+            if opened and text[start] == "[":
+                opened, counts = [], {}
+                blocks.append((start, tag.end()))
             continue
         is_closing, family = _kind(tag)
         if not is_closing:
-            opened.open(family, tag.start())
+            start = start if opened else tag.start()
+            opened.append(family)
+            counts[family] = counts.get(family, 0) + 1
         elif not opened:
             blocks = [(0, tag.end())]
-        elif family in opened:
-            opened.close(family)
-            blocks += [] if opened else [(opened.start, tag.end())]
+        elif counts.get(family):
+            _close(family, opened, counts)
+            blocks += [] if opened else [(start, tag.end())]
     if not opened:
         return blocks, None
-    return [*blocks, (opened.start, len(text))], opened.start
+    return [*blocks, (start, len(text))], start
 
 
-def _tags(text: str) -> list[re.Match[str]]:
-    """The tags of ``text`` in order, and the headings that may end a block in square brackets."""
-    low = lowered(text)
-    stems = [stem for stem in _STEMS if stem in low]
-    if not stems:
-        return []
-    starts = {start for stem in stems for start in _brackets_before(low, stem)}
-    matches = (_TAG.match(low, start) for start in sorted(starts))
-    tags = [tag for tag in matches if tag is not None and _is_tag(text, tag)]
-    if not any(text[tag.start()] == "[" for tag in tags):
-        return tags
-    headings = (heading for heading in _HEADING.finditer(low) if _starts_line(low, heading))
-    return sorted((*tags, *headings), key=re.Match.start)
-
-
-def _brackets_before(low: str, stem: str) -> Iterator[int]:
-    """Where the last opening bracket before each ``stem`` is."""
-    brackets = "<[" if low.isascii() else "<[◁⟨"
-    at = low.find(stem)
-    while at >= 0:
-        start = max(low.rfind(bracket, max(0, at - _STEM_REACH), at) for bracket in brackets)
-        if start >= 0:
-            yield start
-        at = low.find(stem, at + 1)
+def _close(family: str, opened: list[str], counts: dict[str, int]) -> None:
+    """Close the innermost block of ``family`` and all that opened inside it."""
+    closed = ""
+    while closed != family:
+        closed = opened.pop()
+        counts[closed] -= 1
 
 
 def _kind(tag: re.Match[str]) -> tuple[bool, str]:
     """Whether a tag closes a block, and of which family: ``</thinking>`` closes ``<think>``."""
-    if tag["edge"]:
-        return tag["edge"] == "end", "thoug"
-    return bool(tag["slash"]), tag["name"][:5]
+    if tag.lastgroup == "edge":
+        return tag["edge"].lower() == "end", "thoug"
+    return bool(tag["slash"]), lowered(tag["name"])[:5]
 
 
 def _is_tag(text: str, tag: re.Match[str]) -> bool:
@@ -226,12 +190,10 @@ def _is_tag(text: str, tag: re.Match[str]) -> bool:
     start, end = tag.span()
     if _is_quoted(text, tag):
         return False
-    opening, closing, last = text[start], text[end - 1], text[end - 2]
+    opening, last = text[start], text[end - 2]
     if opening == "<":
-        return closing == ">" and last != "/"
-    if opening + closing not in _BRACKETS or not last.isalpha() or " " in tag[0]:
-        return False
-    return opening != "[" or text[end : end + 1] != "("
+        return last != "/"
+    return last.isalpha() and " " not in tag[0] and (opening != "[" or text[end : end + 1] != "(")
 
 
 def _starts_line(text: str, heading: re.Match[str]) -> bool:
@@ -245,22 +207,20 @@ def _starts_line(text: str, heading: re.Match[str]) -> bool:
 # ---------------------------------------------------------------------------------------- turns
 
 
-def _with_turn_ends(text: str, blocks: list[Span]) -> list[Span]:
+def _with_turn_ends(text: str, blocks: list[Span], marks: list[re.Match[str]]) -> list[Span]:
     """``blocks``, the marks of a chat template, and all that follows the end of the model's turn."""
-    if "<|" not in text and "</s>" not in text and "<end_of_turn>" not in text:
-        return blocks
-    spans = list(blocks)
     seen = blocks[-1][1] if blocks else 0
+    spans = list(blocks)
     has_text = bool(blocks) and bool(text[: blocks[0][0]].strip())
     behind_start = len(text) - len(text.lstrip()) + 1  # an <s> that begins a reply strikes nothing
     behind_mark = seen
-    for mark in _MARK.finditer(text, seen):
+    for mark in (mark for mark in marks if mark.start() >= seen):
         since = max(behind_mark, behind_start)
         behind_mark = mark.end()
         if _is_quoted(text, mark) or _strikes_through(text, since, mark):
             continue
         has_text = has_text or bool(text[seen : mark.start()].strip())
-        if has_text and _TURN_END.match(mark[0]):
+        if has_text and mark["turn_end"]:
             return [*spans, (mark.start(), len(text))]
         spans.append(mark.span())
         seen = mark.end()
