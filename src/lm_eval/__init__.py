@@ -1,4 +1,8 @@
-"""A format-first evaluation harness for language models."""
+"""A format-first evaluation harness for language models.
+
+Read in this order: errors, registry, text, config, data, formats, tasks, requests, models, stats,
+scoring, orders, harness, answers, reports, run, evaluator, simple, lab, cli, utils, api, filters.
+"""
 
 from __future__ import annotations
 

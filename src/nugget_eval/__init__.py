@@ -1,6 +1,9 @@
 """A judge of nuggets: does a passage support each of a list of facts? Built on ``lm_eval``.
 
 The rule above all: never invent a label. A reply that cannot be read is missing, and is counted.
+
+Read in this order: errors, files, reading, prompts, config, data, scores, judge, output, lab, cli,
+common, lab_runs.
 """
 
 from __future__ import annotations

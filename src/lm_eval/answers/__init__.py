@@ -1,1 +1,4 @@
-"""Answers of a model: asked for once, kept on disk, and what they cost."""
+"""Answers of a model: asked for once, kept on disk, and what they cost.
+
+Read in this order: prices, keys, store, ask, resume.
+"""

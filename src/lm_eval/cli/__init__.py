@@ -1,4 +1,8 @@
-"""The command line: arguments in, the evaluator called, one clear message when something is wrong."""
+"""The command line: arguments in, the evaluator called, one clear message when something is wrong.
+
+Read in this order: arguments, diff, ls, program, options, lab_commands, commands, compare, power,
+reread, run, preview, sweep, validate.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Filters under the address where helper modules look for them."""
+"""Filters under the address where helper modules look for them.
+
+Read in this order: custom, extraction, selection, transformation.
+"""
 
 from lm_eval.harness.filters import build_filter_ensemble
 

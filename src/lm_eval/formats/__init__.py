@@ -1,1 +1,5 @@
-"""Formats: how a question is put, and how the answer to it is read."""
+"""Formats: how a question is put, and how the answer to it is read.
+
+Read in this order: readers, assemble, items, prompt_format, fields, compile, list_file, jinja,
+templates.
+"""

@@ -1,1 +1,4 @@
-""""""
+"""
+
+Read in this order: costs, items, results_file, samples, table, writer.
+"""

@@ -1,1 +1,4 @@
-"""Readings and gold answers become scores."""
+"""Readings and gold answers become scores.
+
+Read in this order: metrics, repeats, results, score.
+"""

@@ -1,4 +1,8 @@
-"""Tasks: what is asked. YAML files, their docs, few-shot examples, groups."""
+"""Tasks: what is asked. YAML files, their docs, few-shot examples, groups.
+
+Read in this order: prompts, fewshot, config, methods, docs, fitness, task, groups, index,
+definitions, loader.
+"""
 
 from __future__ import annotations
 

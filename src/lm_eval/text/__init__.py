@@ -1,1 +1,4 @@
-"""Text for people and files: the terminal, progress, secrets, JSON, names, and files written whole."""
+"""Text for people and files: the terminal, progress, secrets, JSON, names, and files written whole.
+
+Read in this order: columns, encode, files, numbers, secrets, terminal, progress.
+"""

@@ -1,4 +1,7 @@
-"""The command line ``nugget-eval``: arguments in, an evaluation called, one clear message if wrong."""
+"""The command line ``nugget-eval``: arguments in, an evaluation called, one clear message if wrong.
+
+Read in this order: options, commands, preview, run, score, compare.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""The files of a nugget evaluation: rows, records, items."""
+"""The files of a nugget evaluation: rows, records, items.
+
+Read in this order: rows, records, files, items.
+"""

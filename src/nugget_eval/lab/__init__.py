@@ -1,1 +1,4 @@
-"""Runs of the judge as the format lab sees them."""
+"""Runs of the judge as the format lab sees them.
+
+Read in this order: nuggets, runs, trials.
+"""

@@ -1,1 +1,4 @@
-"""What an evaluation writes and prints."""
+"""What an evaluation writes and prints.
+
+Read in this order: files, tables.
+"""

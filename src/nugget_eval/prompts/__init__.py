@@ -2,6 +2,8 @@
 
 ``build_template_prompt`` gives the chat messages. Texts are in ``builtin/``; ``catalogue`` finds them,
 ``fence`` keeps data apart from instructions, ``formats`` assembles the whole.
+
+Read in this order: definitions, catalogue, fence, examples, formats, selection.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``reader``);
 ``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and refuses two
 answers that differ. Time is linear in the length of the reply.
+
+Read in this order: spellings, candidates, lines, lists, markup, ranking, structured, reader,
+registered.
 """
 
 from __future__ import annotations

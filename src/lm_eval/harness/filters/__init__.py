@@ -1,4 +1,7 @@
-"""Responses → what is scored: the filters of a task's ``filter_list`` and their pipelines."""
+"""Responses → what is scored: the filters of a task's ``filter_list`` and their pipelines.
+
+Read in this order: pipeline, extraction, transformation.
+"""
 
 from lm_eval.harness.filters.pipeline import (
     Filter,

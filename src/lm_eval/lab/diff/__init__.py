@@ -1,4 +1,7 @@
-"""``lm-eval diff``: why two stored runs have different scores."""
+"""``lm-eval diff``: why two stored runs have different scores.
+
+Read in this order: facts, items, runs, words, report.
+"""
 
 from __future__ import annotations
 

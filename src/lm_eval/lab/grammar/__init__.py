@@ -1,4 +1,7 @@
-"""Formats that ask the same in another form: axes, checks of equivalence, samples, lists."""
+"""Formats that ask the same in another form: axes, checks of equivalence, samples, lists.
+
+Read in this order: layout, equivalence, axes, sample.
+"""
 
 from __future__ import annotations
 

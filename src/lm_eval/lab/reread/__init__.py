@@ -1,4 +1,7 @@
-"""``lm-eval reread``: stored answers read with another reader."""
+"""``lm-eval reread``: stored answers read with another reader.
+
+Read in this order: items, formats, odd_answers, results, report.
+"""
 
 from __future__ import annotations
 

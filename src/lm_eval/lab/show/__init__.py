@@ -1,1 +1,4 @@
-"""How the lab shows what it found: phrases, excerpts, plots."""
+"""How the lab shows what it found: phrases, excerpts, plots.
+
+Read in this order: phrases, plots, score_plot.
+"""

@@ -1,4 +1,7 @@
-"""Stored runs: opened, measured item by item, and chosen by task, format and model."""
+"""Stored runs: opened, measured item by item, and chosen by task, format and model.
+
+Read in this order: run, measurement, select.
+"""
 
 from __future__ import annotations
 

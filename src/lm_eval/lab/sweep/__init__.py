@@ -1,1 +1,4 @@
-"""``lm-eval sweep``: a task under many formats of a list."""
+"""``lm-eval sweep``: a task under many formats of a list.
+
+Read in this order: cells, search, sweep, setup, words, tables.
+"""

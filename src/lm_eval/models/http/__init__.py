@@ -1,1 +1,4 @@
-"""HTTP for long, expensive runs; knows no word of language models."""
+"""HTTP for long, expensive runs; knows no word of language models.
+
+Read in this order: pacing, failures, pool, stepping, transport.
+"""

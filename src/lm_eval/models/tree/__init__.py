@@ -1,1 +1,4 @@
-"""The prefix tree that local backends share: each distinct beginning is evaluated once."""
+"""The prefix tree that local backends share: each distinct beginning is evaluated once.
+
+Read in this order: tokens, spans.
+"""

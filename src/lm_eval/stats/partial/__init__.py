@@ -1,1 +1,4 @@
-"""Scores of many formats from a fraction of the cells (``--budget``)."""
+"""Scores of many formats from a fraction of the cells (``--budget``).
+
+Read in this order: sampler, filling, distribution.
+"""
