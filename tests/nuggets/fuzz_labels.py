@@ -12,8 +12,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["nugget_eval"]):
-    from label_formats import PIECES
-    from test_label_properties import has_label
+    from label_formats import PIECES, has_label
 
     from nugget_eval.common import (
         parse_labels_multi_format,

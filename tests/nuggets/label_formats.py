@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
 
 Write = Callable[[Sequence[str]], str]
@@ -117,3 +119,19 @@ PIECES = (
         "<|channel|>final<|message|>",
     ),
 )
+
+
+def has_label(reply: str, label: str) -> bool:
+    """True if the letters of some spelling of ``label`` stand in ``reply``."""
+    stems = {
+        "support": ("support",),
+        "partial_support": ("partial", "partly", "inpart"),
+        "not_support": ("notsupport", "nosupport", "unsupport", "tsupport", "nonsupport"),
+    }
+    found = _letters(reply)
+    return any(stem in found for stem in stems[label])
+
+
+def _letters(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text.replace("&quot;", '"')).lower()
+    return re.sub(r"[^a-z]", "", plain)

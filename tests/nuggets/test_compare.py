@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from faulty import FaultyServer
-from toy_judge import Question, ToyJudge, judged, plain, reasoned
+from toy_judge import Question, ToyJudge, better_with_reasoning, gold, plain
 from workplace import DATA, TOPICS, Workplace
 
 pytest.importorskip("aiohttp")
@@ -18,30 +18,6 @@ pytest.importorskip("aiohttp")
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     return Workplace(tmp_path)
-
-
-def better_with_reasoning(question: Question) -> str:
-    """Right where reasoning is asked for, else everything is supported."""
-    if "<reasoning>" in question.body["messages"][0]["content"]:
-        return reasoned(question)
-    return json.dumps(["support"] * len(question.labels))
-
-
-def gold(work: Workplace) -> str:
-    from nugget_eval.prompts import Data
-
-    rows = [
-        {
-            "qid": qid,
-            "run_id": "r1",
-            "nuggets": [
-                {"text": text, "assignment": label}
-                for text, label in zip(texts, judged(Data("", passage, tuple(texts))), strict=True)
-            ],
-        }
-        for qid, (passage, texts) in TOPICS.items()
-    ]
-    return work.rows("gold.jsonl", rows)
 
 
 def test_compare_prompt_types_with_gold(work: Workplace) -> None:

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from faulty import FaultyServer
-from test_compare import better_with_reasoning, gold
-from toy_judge import Question, ToyJudge, plain
+from toy_judge import Question, ToyJudge, better_with_reasoning, gold, plain
 from workplace import DATA, TOPICS, Outcome, Workplace
 
 from lm_eval.cli import main

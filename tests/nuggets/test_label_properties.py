@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from label_formats import PIECES, SHAPES, THOUGHTS, WRITERS
+from label_formats import PIECES, SHAPES, THOUGHTS, WRITERS, has_label
 
 from nugget_eval.common import (
     LABELS,
@@ -25,22 +23,6 @@ odd_text = st.one_of(
     st.text(max_size=200),
     st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=30).map("".join),
 )
-
-
-def letters(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text.replace("&quot;", '"')).lower()
-    return re.sub(r"[^a-z]", "", plain)
-
-
-def has_label(reply: str, label: str) -> bool:
-    """True if the letters of some spelling of ``label`` stand in ``reply``."""
-    stems = {
-        "support": ("support",),
-        "partial_support": ("partial", "partly", "inpart"),
-        "not_support": ("notsupport", "nosupport", "unsupport", "tsupport", "nonsupport"),
-    }
-    found = letters(reply)
-    return any(stem in found for stem in stems[label])
 
 
 @given(odd_text, st.integers(-1, 6), st.booleans())

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from workplace import TOPICS, Workplace
+
 from nugget_eval.prompts import Data, cut_out
 
 Style = Callable[["Question"], "str | dict[str, Any]"]
@@ -46,6 +48,13 @@ def reasoned(question: Question) -> str:
     return f"<reasoning>\n{''.join(items)}</reasoning>\n{plain(question)}"
 
 
+def better_with_reasoning(question: Question) -> str:
+    """Right where reasoning is asked for, else everything is supported."""
+    if "<reasoning>" in question.body["messages"][0]["content"]:
+        return reasoned(question)
+    return json.dumps(["support"] * len(question.labels))
+
+
 def judged(data: Data) -> tuple[str, ...]:
     text = data.passage.lower()
 
@@ -56,6 +65,22 @@ def judged(data: Data) -> tuple[str, ...]:
         return "partial_support" if any(word in text for word in words) else "not_support"
 
     return tuple(label(nugget.rstrip(".")) for nugget in data.nuggets)
+
+
+def gold(work: Workplace) -> str:
+    """Write ``gold.jsonl``, the labels that the judge thinks right; its name."""
+    rows = [
+        {
+            "qid": qid,
+            "run_id": "r1",
+            "nuggets": [
+                {"text": text, "assignment": label}
+                for text, label in zip(texts, judged(Data("", passage, tuple(texts))), strict=True)
+            ],
+        }
+        for qid, (passage, texts) in TOPICS.items()
+    ]
+    return work.rows("gold.jsonl", rows)
 
 
 @dataclass
