@@ -21,8 +21,8 @@ from nugget_eval.common import (
     strip_thinking_reasoning_blocks,
 )
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "nuggets"))
-from label_formats import PIECES, SHAPES, WRITERS
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.nuggets.label_formats import PIECES, SHAPES, WRITERS
 
 MEGABYTE = 1_000_000
 NUGGETS = 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from lm_eval.scoring.metrics import (
     METRICS,  # filled by then, or a test would take its metrics along
 )
 
-sys.path.insert(0, str(Path(__file__).parent / "servers"))  # the servers that tests talk to
+pytest.register_assert_rewrite("tests.support")  # a helper that fails says as much as a test
 
 # No deadline: a loaded machine is no defect. On CI the same examples every time.
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Outcome, Workplace
-from faulty import FaultyServer, first
-from toy_openai import ToyServer, write_tokenizer
+
+from tests.support.command_line import Outcome, Workplace
+from tests.support.servers.faulty import FaultyServer, first
+from tests.support.servers.toy_openai import ToyServer, write_tokenizer
 
 PRICES = "toy: {input: 100, output: 300, cached_input: 10, per_request: 0.001}\n"
 

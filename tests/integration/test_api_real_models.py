@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from faulty import FaultyServer
-from gguf_server import gguf_server
 
 from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.gguf.model import GgufLM, default_weights
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
+from tests.support.servers.faulty import FaultyServer
+from tests.support.servers.gguf_server import gguf_server
 
 QUESTIONS = {
     "What is the capital of France?": (" Paris", " a dog", " New York"),

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace
-from faulty import Fault, FaultyServer, Plan, always, never, nobody, some
-from toy_openai import ToyServer, write_tokenizer
+
+from tests.support.command_line import Workplace
+from tests.support.servers.faulty import Fault, FaultyServer, Plan, always, never, nobody, some
+from tests.support.servers.toy_openai import ToyServer, write_tokenizer
 
 CANARY = "sk-canary-run-40a9"
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace
-from faulty import FaultyServer
-from toy_openai import ToyServer
+
+from tests.support.command_line import Workplace
+from tests.support.servers.faulty import FaultyServer
+from tests.support.servers.toy_openai import ToyServer
 
 
 def thinks(body: dict[str, Any]) -> dict[str, Any]:

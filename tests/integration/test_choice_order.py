@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import logged_model
 import pytest
-from command_line import Outcome, Workplace
-from faulty import FaultyServer
-from toy_openai import ToyServer, write_tokenizer
 
 from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 from lm_eval.simple import simple_evaluate
+from tests.support import logged_model
+from tests.support.command_line import Outcome, Workplace
+from tests.support.servers.faulty import FaultyServer
+from tests.support.servers.toy_openai import ToyServer, write_tokenizer
 
 PRIOR = (0.5, 0.2, 0.2, 0.1)
 BELIEFS = (0.28, 0.36, 0.20, 0.16)

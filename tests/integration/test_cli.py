@@ -13,12 +13,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
-from command_line import SOURCE, Workplace, subprocess_cli
 
 from lm_eval.errors import ModelError
 from lm_eval.models.base import Capabilities
 from lm_eval.models.dummy import DummyLM
 from lm_eval.registry import MODELS
+from tests.support.command_line import SOURCE, Workplace, subprocess_cli
 
 KEY = "sk-canary-123456789012"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace
 
 from lm_eval.lab.stored.measurement import measurements_of
 from lm_eval.lab.stored.run import open_runs
 from lm_eval.stats.clusters import clustered_estimate
+from tests.support.command_line import Workplace
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SOURCE, Outcome, Workplace, subprocess_cli
-from known_model import KnownLM
 
 from lm_eval.registry import MODELS
+from tests.support.command_line import SOURCE, Outcome, Workplace, subprocess_cli
+from tests.support.known_model import KnownLM
 
 FORMATS = "t.yaml@mcqa,t.yaml@cloze,t.yaml@generate"
 

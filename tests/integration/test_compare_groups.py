@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace
 from scipy import stats
+
+from tests.support.command_line import Workplace
 
 SIZES = {"a": 40, "b": 60, "c": 20}
 

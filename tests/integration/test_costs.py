@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, Workplace
+
+from tests.support.command_line import Outcome, Workplace
 
 PRICES = "dummy: {input: 1000, output: 2000}\n"
 

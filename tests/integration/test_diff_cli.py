@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import peer_files
 import pytest
-from command_line import SOURCE, Outcome, Workplace
+
+from tests.support import peer_files
+from tests.support.command_line import SOURCE, Outcome, Workplace
 
 SCREENS = Path(__file__).parents[1] / "golden" / "lab"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Outcome, Workplace
+
+from tests.support.command_line import Outcome, Workplace
 
 
 @pytest.fixture

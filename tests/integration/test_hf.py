@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace
+
+from tests.support.command_line import Workplace
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.formats.assemble import Chat, Message, Prompt  # noqa: E402
 from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import (  # noqa: E402
@@ -23,6 +23,7 @@ from lm_eval.requests import (  # noqa: E402
     Reply,
     RollingRequest,
 )
+from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 
 CLOSE = 1e-4
 QUESTIONS = ("What is the capital of France?", "Which animal barks?", "How many legs has a spider?")

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
 
-import tiny_models  # noqa: E402 (after the checks)
 from lm_eval.errors import ModelError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+from tests.support import tiny_models  # noqa: E402 (after the checks)
 
 OWN_TOKENS = 5
 WINDOW = 64

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import tiny_models
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.forward import PlainScorer, find_rope_switch
@@ -19,7 +18,8 @@ from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.tree.tokens import Span
 from lm_eval.requests import GenerateRequest
-from scored_spans import assert_scores, spans_of
+from tests.support import tiny_models
+from tests.support.scored_spans import assert_scores, spans_of
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'lm-eval-formats[hf]'")
 transformers = pytest.importorskip(

@@ -12,10 +12,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 
 PAIRS = [
     LoglikelihoodRequest("t", 0, index, Prompt(("Which animal barks? Answer:",)), choice)

@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-HERE = Path(__file__).parent
-PATHS = (HERE.parents[1] / "src", HERE.parent, HERE.parent / "servers", HERE)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +22,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
     base = tmp_path_factory.mktemp("hub")
     environment = {name: value for name, value in os.environ.items() if name[:3] != "HF_"}
     done = subprocess.run(
-        [sys.executable, str(HERE / "hub_session.py"), str(base)],
+        [sys.executable, "-m", "tests.support.hub_session", str(base)],
         env={
             **environment,
-            "PYTHONPATH": os.pathsep.join(map(str, PATHS)),
+            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
             "HF_HOME": str(base / "home"),
         },
         capture_output=True,

@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 import lm_eval  # noqa: E402
-import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.errors import LmEvalError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 
 
 @pytest.fixture(scope="module")

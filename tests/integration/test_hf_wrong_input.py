@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace, subprocess_cli
+
+from tests.support.command_line import Workplace, subprocess_cli
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 import transformers  # noqa: E402
 
-import tiny_models  # noqa: E402 (after the check for torch)
 from lm_eval.errors import LmEvalError, ModelError, UsageError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.hf.model import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
+from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 
 
 @pytest.fixture(scope="module")

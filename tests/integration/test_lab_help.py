@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SOURCE, Workplace
 
 from lm_eval.cli.commands import build_parser
+from tests.support.command_line import SOURCE, Workplace
 
 LAB = ("compare", "sweep", "power", "reread", "diff")
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SOURCE, Workplace
+
+from tests.support.command_line import SOURCE, Workplace
 
 HTTP = "model=m,base_url=http://localhost:1/v1/completions"
 

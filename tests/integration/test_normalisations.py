@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Workplace
-from faulty import FaultyServer
-from toy_openai import ToyServer, write_tokenizer
 
 from lm_eval.api.model import LM, Score
 from lm_eval.api.registry import register_model
 from lm_eval.requests import LoglikelihoodRequest
+from tests.support.command_line import Workplace
+from tests.support.servers.faulty import FaultyServer
+from tests.support.servers.toy_openai import ToyServer, write_tokenizer
 
 pytestmark = pytest.mark.usefixtures("own_registries")
 

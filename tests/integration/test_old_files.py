@@ -15,14 +15,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import logged_model
 import pytest
-from faulty import FaultyServer
 
 from lm_eval.api.registry import get_model
 from lm_eval.cli import main as lm_eval
 from nugget_eval.cli import main as nugget_eval
 from nugget_eval.prompts import cut_out
+from tests.support import logged_model
+from tests.support.servers.faulty import FaultyServer
 
 pytestmark = pytest.mark.usefixtures("old")
 FILES = Path(__file__).parents[1] / "fixtures" / "before_the_house"

@@ -10,10 +10,11 @@ from statistics import mean, variance
 from typing import Any
 
 import pytest
-from command_line import Workplace
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import NormalIndPower
+
+from tests.support.command_line import Workplace
 
 NINTH, SIXTH = str(1 / 9), str(1 / 6)
 

@@ -11,11 +11,11 @@ from statistics import mean
 from typing import Any
 
 import pytest
-from command_line import Outcome, Workplace
-from peer_files import write_peer_run
 
 from lm_eval.formats.readers import bind_reader
 from lm_eval.lab.reread.odd_answers import corpus, read_corpus
+from tests.support.command_line import Outcome, Workplace
+from tests.support.peer_files import write_peer_run
 
 BRACKETS = "regex,pattern=<<(\\w)>>"
 

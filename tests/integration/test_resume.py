@@ -14,12 +14,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import logged_model
 import pytest
-from command_line import SOURCE, Outcome, Workplace
 
 from lm_eval.models.dummy import DummyLM
 from lm_eval.simple import simple_evaluate
+from tests.support import logged_model
+from tests.support.command_line import SOURCE, Outcome, Workplace
 
 DOCS = 30
 TASKS = ("t.yaml@mcqa", "t.yaml@cot", "plain.yaml")

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SOURCE, Workplace
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
+from tests.support.command_line import SOURCE, Workplace
+from tests.support.servers.faulty import Fault, FaultyServer, some
+
 pytest.importorskip("aiohttp")
-from faulty import Fault, FaultyServer, some  # found by the line above
 
 DOCS = 120
 AT_ONCE = 8

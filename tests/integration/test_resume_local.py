@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import dying_model
 import pytest
-from command_line import SOURCE, Workplace
 
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf.model import default_weights
+from tests.support import dying_model
+from tests.support.command_line import SOURCE, Workplace
 
 DOCS = 6
 TASKS = ("t.yaml@mcqa", "t.yaml@cloze", "t.yaml@generate")
@@ -89,7 +89,7 @@ def place(tmp_path: Path) -> Workplace:
 
 def test_hf(place: Workplace) -> None:
     pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
-    import tiny_models
+    from tests.support import tiny_models
 
     tiny_models.save(place.folder / "tiny", "llama")
     runs = Runs(place, "dying-hf", "pretrained=tiny,device=cpu")

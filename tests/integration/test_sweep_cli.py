@@ -13,13 +13,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import logged_model
-import planted_model
 import pytest
-from command_line import SOURCE, Outcome, Workplace
 
 from lm_eval.formats.compile import get_format
 from lm_eval.lab.grammar.sample import FormatList, sample_formats
+from tests.support import logged_model, planted_model
+from tests.support.command_line import SOURCE, Outcome, Workplace
 
 ITEMS = 40
 FORMATS = 12

@@ -24,7 +24,7 @@ import pytest
 
 from lm_eval.errors import RequestError, UnreachableError, UsageError
 from lm_eval.models.http.transport import BrokenBody, Received, Transport, TransportOptions
-from servers.faulty import (
+from tests.support.servers.faulty import (
     HARMLESS,
     TRANSIENT,
     Fault,

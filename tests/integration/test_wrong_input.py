@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SOURCE, Outcome, Workplace, subprocess_cli
 
 from lm_eval.models.dummy import DummyLM
+from tests.support.command_line import SOURCE, Outcome, Workplace, subprocess_cli
 
 
 @pytest.fixture

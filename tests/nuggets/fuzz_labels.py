@@ -12,13 +12,12 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["nugget_eval"]):
-    from label_formats import PIECES, has_label
-
     from nugget_eval.common import (
         parse_labels_multi_format,
         read_reasoning,
         strip_thinking_reasoning_blocks,
     )
+    from tests.support.nuggets.label_formats import PIECES, has_label
 
 
 def check(data: bytes) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from labelled import labels, nuggets, run
 from scipy.stats import kendalltau
 from sklearn.metrics import (
     cohen_kappa_score,
@@ -37,6 +36,7 @@ from nugget_eval.scores.agreement import (
 from nugget_eval.scores.bootstrap import Resampling
 from nugget_eval.scores.compare import run_agreement, tau_ap
 from nugget_eval.scores.scores import score_runs
+from tests.support.nuggets.labelled import labels, nuggets, run
 
 H, J, K = "SSSSPPPNNNNN", "SSPSPNPNNNPN", "SPSSPPNNNNNS"
 CODES = {"N": 0, "P": 1, "S": 2}

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import FaultyServer
-from toy_judge import Question, ToyJudge, better_with_reasoning, gold, plain
-from workplace import DATA, TOPICS, Workplace
+
+from tests.support.nuggets.toy_judge import Question, ToyJudge, better_with_reasoning, gold, plain
+from tests.support.nuggets.workplace import DATA, TOPICS, Workplace
+from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")
 
@@ -118,7 +119,7 @@ def test_score_and_agree_on_the_files_of_a_run(work: Workplace) -> None:
 
 
 def test_two_runs_are_ranked(work: Workplace) -> None:
-    from workplace import answer
+    from tests.support.nuggets.workplace import answer
 
     answers = [answer("r1", qid, passage) for qid, (passage, _) in TOPICS.items()]
     work.rows("answers.jsonl", [*answers, *(answer("r2", qid, "Nothing.") for qid in TOPICS)])

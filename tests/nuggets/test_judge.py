@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, always
-from toy_judge import Question, ToyJudge, judged, plain, reasoned
-from workplace import TOPICS, Workplace
+
+from tests.support.nuggets.toy_judge import Question, ToyJudge, judged, plain, reasoned
+from tests.support.nuggets.workplace import TOPICS, Workplace
+from tests.support.servers.faulty import FaultyServer, always
 
 pytest.importorskip("aiohttp")
 

@@ -13,9 +13,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from faulty import FaultyServer
-from toy_judge import Question, ToyJudge, plain
-from workplace import DATA, SOURCE, Workplace
+
+from tests.support.nuggets.toy_judge import Question, ToyJudge, plain
+from tests.support.nuggets.workplace import DATA, SOURCE, Workplace
+from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")
 AT_ONCE = 4

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from workplace import TOPICS, Workplace
 
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf.model import GgufLM
 from nugget_eval.config import Config
 from nugget_eval.judge.evaluation import evaluate
 from nugget_eval.reading import read_labels
+from tests.support.nuggets.workplace import TOPICS, Workplace
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from faulty import FaultyServer
-from toy_judge import ToyJudge
-from workplace import DATA, SOURCE, TOPICS, Outcome, Workplace, answer
+
+from tests.support.nuggets.toy_judge import ToyJudge
+from tests.support.nuggets.workplace import DATA, SOURCE, TOPICS, Outcome, Workplace, answer
+from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")
 REPLY = ("--model", "dummy", "--model_args", "reply=none")

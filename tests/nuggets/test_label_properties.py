@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from label_formats import PIECES, SHAPES, THOUGHTS, WRITERS, has_label
 
 from nugget_eval.common import (
     LABELS,
@@ -16,6 +15,7 @@ from nugget_eval.common import (
     read_reasoning,
     strip_thinking_reasoning_blocks,
 )
+from tests.support.nuggets.label_formats import PIECES, SHAPES, THOUGHTS, WRITERS, has_label
 
 labels_of = st.lists(st.sampled_from(LABELS), min_size=2, max_size=12)
 odd_text = st.one_of(

@@ -7,7 +7,6 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from label_formats import PIECES
 
 from nugget_eval.errors import PromptError
 from nugget_eval.prompts import (
@@ -21,6 +20,7 @@ from nugget_eval.prompts import (
     mark_for,
 )
 from nugget_eval.prompts.fence import shielded, unshielded
+from tests.support.nuggets.label_formats import PIECES
 
 ODD = (
     *PIECES,

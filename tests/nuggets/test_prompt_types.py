@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from label_formats import WRITERS
 
 from nugget_eval.common import read_labels, read_reasoning
 from nugget_eval.errors import NuggetEvalError, PromptError, UnknownPromptError
@@ -27,6 +26,7 @@ from nugget_eval.prompts import (
     prompt_info,
 )
 from nugget_eval.reading import LABELS
+from tests.support.nuggets.label_formats import WRITERS
 
 HERE = Path(__file__).parent
 DOCUMENT_TEXTS = sorted((HERE / "document_003").glob("*.txt"))

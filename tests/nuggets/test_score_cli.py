@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from workplace import Workplace
+from tests.support.nuggets.workplace import Workplace
 
 
 def test_a_ranking_comes_with_every_paired_test(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labelled import nuggets, run
 
 from lm_eval.errors import DataError, UsageError
 from nugget_eval.data.records import Nugget, Topic
@@ -19,6 +18,7 @@ from nugget_eval.scores.bootstrap import Resampling
 from nugget_eval.scores.compare import compare_runs, rank_runs
 from nugget_eval.scores.measures import MEASURES, TREC_MEASURES
 from nugget_eval.scores.scores import score_run, score_runs, score_topic
+from tests.support.nuggets.labelled import nuggets, run
 
 LABEL_LETTERS = st.text("SPN.", max_size=6)
 

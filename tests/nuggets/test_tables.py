@@ -7,13 +7,13 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from labelled import labels, run
 from rich.console import Console
 
 from nugget_eval.output import tables
 from nugget_eval.scores.agreement import agreement, rater_agreement
 from nugget_eval.scores.compare import compare_runs, rank_runs, run_agreement
 from nugget_eval.scores.scores import score_run, score_runs
+from tests.support.nuggets.labelled import labels, run
 
 HOSTILE = "[bold]run[/bold] \x1b[31m\u202eevil\nline | <b>"
 FIRST = {"a": "SPN SN", "b": "SS N", "c": " S", "d": ".. ."}

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_judge import judged
-from workplace import Workplace
 
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
@@ -21,6 +19,8 @@ from nugget_eval.judge.judge import check_snippets, snippet_verdict
 from nugget_eval.judge.voting import ORDER, combine, dawid_skene, median_label
 from nugget_eval.prompts import cut_out
 from nugget_eval.reading import LABELS, Label, Reasoned
+from tests.support.nuggets.toy_judge import judged
+from tests.support.nuggets.workplace import Workplace
 
 S, P, N = LABELS
 VOTE = st.sampled_from([*LABELS, None])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from lab_bases import BUILT_IN, base, item_for
 
 from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import spoken
@@ -11,6 +10,7 @@ from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import DIRECT, STEPS
 from lm_eval.lab.grammar.sample import SampledFormats, sample_formats
+from tests.support.lab_bases import BUILT_IN, base, item_for
 
 
 def whole(name: str, axis: str) -> SampledFormats:

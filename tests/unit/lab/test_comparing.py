@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from comparison_cases import CASES, FAST, clear, comparison, grid, models, right, row, two, unread
 
 from lm_eval.errors import ComparisonError, UsageError
 from lm_eval.lab.compare.statistics import Options, compare
@@ -23,6 +22,18 @@ from lm_eval.lab.compare.values import (
 )
 from lm_eval.stats.paired import paired
 from lm_eval.text.encode import to_json
+from tests.support.comparison_cases import (
+    CASES,
+    FAST,
+    clear,
+    comparison,
+    grid,
+    models,
+    right,
+    row,
+    two,
+    unread,
+)
 
 
 def block_of(case: str) -> Comparison:

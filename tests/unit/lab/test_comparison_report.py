@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 from rich.console import Console
 
 from lm_eval.lab.compare.notes import ranking_sentences
@@ -22,6 +21,7 @@ from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.compare.words import fewest_units, sentences
 from lm_eval.lab.show.phrases import chance, joined, p_words, round_up
 from lm_eval.lab.show.plots import FlipsPlot
+from tests.support.comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "comparisons"
 

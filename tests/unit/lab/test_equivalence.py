@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_bases import BASES, base
 
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.lab.grammar.equivalence import CHECKS, Probe, failed_check, parse
 from lm_eval.lab.grammar.layout import Layout
+from tests.support.lab_bases import BASES, base
 
 MCQA, GENERATE = get_format("mcqa"), get_format("generate")
 

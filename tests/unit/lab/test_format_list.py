@@ -11,13 +11,13 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab_bases import BASES, base
 
 from lm_eval.errors import ConfigError, OutputError
 from lm_eval.formats.compile import compile_format, format_names, get_format, register_format
 from lm_eval.formats.list_file import register_format_folder
 from lm_eval.lab.grammar.axes import AXES
 from lm_eval.lab.grammar.sample import FormatList, sample_formats
+from tests.support.lab_bases import BASES, base
 
 pytestmark = pytest.mark.usefixtures("own_registries")
 

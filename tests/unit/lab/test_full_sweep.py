@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from comparison_cases import clear, row
 
 from lm_eval.lab.compare.statistics import Options, compare
 from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.sweep.sweep import FullSweep, full_sweep, slot_values
 from lm_eval.stats.paired import paired
+from tests.support.comparison_cases import clear, row
 
 
 def swept(formats: list[Measurement]) -> FullSweep:

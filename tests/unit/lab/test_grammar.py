@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab_bases import BASES, base, item_for
 
 from lm_eval.errors import FormatError, UsageError
 from lm_eval.formats.assemble import Joints, spoken
@@ -26,6 +25,7 @@ from lm_eval.lab.grammar.layout import (
     Layout,
 )
 from lm_eval.lab.grammar.sample import sample_formats
+from tests.support.lab_bases import BASES, base, item_for
 
 SAMPLES = 10_000
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import FaultyServer, Seen, always, nobody, some
-from toy_openai import ToyModel, ToyServer, write_tokenizer
 
 from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UnreachableError, UsageError
 from lm_eval.formats.assemble import Chat, Message, Prompt
@@ -31,6 +29,8 @@ from lm_eval.requests import (
     Reply,
     RollingRequest,
 )
+from tests.support.servers.faulty import FaultyServer, Seen, always, nobody, some
+from tests.support.servers.toy_openai import ToyModel, ToyServer, write_tokenizer
 
 CANARY = "sk-canary-7f3a9c5512"
 LETTERS = (" A", " B", " C", " D")

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from toy_openai import CHAT_TEMPLATE, toy_tokenizer, write_tokenizer
 
 from lm_eval.errors import ModelError
 from lm_eval.models.api.tokenizers import (
@@ -16,6 +15,7 @@ from lm_eval.models.api.tokenizers import (
     load_files,
     load_tiktoken,
 )
+from tests.support.servers.toy_openai import CHAT_TEMPLATE, toy_tokenizer, write_tokenizer
 
 TEXTS = ["", "Answer: A", "naïve 🦙 中文", "<s>x</s>", "half \ud800 pair"]
 

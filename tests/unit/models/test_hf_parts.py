@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-import tiny_models
 from lm_eval.errors import ModelError
 from lm_eval.models.hf.generation import BatchJob, Endings, GrowingRow
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.models.tree.spans import continuation_span, rolling_spans
+from tests.support import tiny_models
 
 TOKENIZER = tiny_models.make_tokenizer(chat_template=tiny_models.CHAT_TEMPLATE)
 WITH_BOS = tiny_models.make_tokenizer(adds_bos=True)

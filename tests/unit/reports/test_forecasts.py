@@ -7,11 +7,11 @@ import io
 from pathlib import Path
 
 import pytest
-from report_cases import PRICES
 from rich.console import Console
 
 from lm_eval.reports.costs import Forecast, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
+from tests.support.report_cases import PRICES
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_cases import result
 from rich.console import Console
 
 from lm_eval.orders.report import print_orders
 from lm_eval.orders.results import ChoiceOrder
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import mean_estimate, share_estimate
+from tests.support.report_cases import result
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 

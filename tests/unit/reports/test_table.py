@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 from rich.console import Console
 
 from lm_eval.reports.table import print_results, results_table
@@ -20,6 +19,7 @@ from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.text.columns import Paragraph
 from lm_eval.text.numbers import amount, cost_digits, duration, interval, number, percent
+from tests.support.report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
 CASES = {

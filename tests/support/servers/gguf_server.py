@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from toy_openai import ToyServer
 
 from lm_eval.models.gguf.engine import BatchEntry
 from lm_eval.models.gguf.model import GgufLM
+from tests.support.servers.toy_openai import ToyServer
 
 
 class GgufScored:

@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from toy_hub import ToyHub, commit_of
-
-import tiny_models
+from tests.support import tiny_models
+from tests.support.servers.toy_hub import ToyHub, commit_of
 
 TOKEN, WRONG_TOKEN = "hf_right_one", "hf_wrong_one"
 

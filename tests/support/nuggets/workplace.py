@@ -13,7 +13,7 @@ from typing import Any
 
 from nugget_eval.cli import main
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 CHAT = "/v1/chat/completions"
 TOPICS: dict[str, tuple[str, list[str]]] = {
     "t1": (

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workplace import TOPICS, Workplace
-
 from nugget_eval.prompts import Data, cut_out
+from tests.support.nuggets.workplace import TOPICS, Workplace
 
 Style = Callable[["Question"], "str | dict[str, Any]"]
 

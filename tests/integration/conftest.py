@@ -1,9 +1,0 @@
-"""Makes ``command_line`` and servers importable."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))

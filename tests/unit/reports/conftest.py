@@ -1,6 +1,0 @@
-"""Makes ``report_cases`` importable in whatever mode pytest imports tests."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
