@@ -18,7 +18,8 @@ from lm_eval.errors import ModelError
 from lm_eval.models.base import Capabilities
 from lm_eval.models.dummy import DummyLM
 from lm_eval.registry import MODELS
-from tests.support.command_line import SOURCE, Workplace, subprocess_cli
+from tests.support.command_line import Workplace, subprocess_cli
+from tests.support.paths import SOURCE
 
 KEY = "sk-canary-123456789012"
 

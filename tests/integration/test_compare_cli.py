@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from lm_eval.registry import MODELS
-from tests.support.command_line import SOURCE, Outcome, Workplace, subprocess_cli
+from tests.support.command_line import Outcome, Workplace, subprocess_cli
 from tests.support.known_model import KnownLM
+from tests.support.paths import SOURCE
 
 FORMATS = "t.yaml@mcqa,t.yaml@cloze,t.yaml@generate"
 

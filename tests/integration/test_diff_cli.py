@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests.support import peer_files
-from tests.support.command_line import SOURCE, Outcome, Workplace
+from tests.support.command_line import Outcome, Workplace
+from tests.support.paths import GOLDEN, SOURCE
 
-SCREENS = Path(__file__).parents[1] / "golden" / "lab"
+SCREENS = GOLDEN / "lab"
 
 
 @pytest.fixture

@@ -35,8 +35,8 @@ import pytest
 import yaml
 
 from lm_eval.cli import main
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     str(page.relative_to(ROOT)): page
     for page in (

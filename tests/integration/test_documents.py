@@ -22,9 +22,10 @@ from lm_eval.cli import main
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.compile import compile_format
 from lm_eval.tasks.loader import TaskManager
+from tests.support.paths import ROOT
 
 HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[1] / "examples"
+EXAMPLES = ROOT / "examples"
 BLOCKS = {file.stem: file for file in sorted((HERE / "documents").iterdir())}
 Write = Callable[..., Path]
 Run = Callable[..., str]

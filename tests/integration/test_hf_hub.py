@@ -6,14 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+from tests.support.paths import ROOT, SOURCE
 
-ROOT = Path(__file__).parents[2]
+pytest.importorskip("transformers", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
         [sys.executable, "-m", "tests.support.hub_session", str(base)],
         env={
             **environment,
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+            "PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}",
             "HF_HOME": str(base / "home"),
         },
         capture_output=True,

@@ -9,10 +9,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.paths import SHARED
 
 pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 pytest.importorskip("gguf", reason="transformers reads GGUF files with it: pip install gguf")
@@ -23,7 +24,7 @@ from lm_eval.models.gguf.model import GgufLM
 from lm_eval.models.hf.model import HFLM
 from lm_eval.requests import LoglikelihoodRequest
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED_DATA = SHARED / "data"
 SAMPLES = {
     "arc_challenge_test.jsonl": 67,
     "commonsenseqa_dev.jsonl": 67,
@@ -58,7 +59,7 @@ def own_docs(count: int) -> list[Doc]:
 def sampled_docs() -> Iterator[Doc]:
     """The first docs of public samples, which are not part of the project."""
     for name, count in SAMPLES.items():
-        for line in map(json.loads, (SHARED / name).read_text("utf-8").splitlines()[:count]):
+        for line in map(json.loads, (SHARED_DATA / name).read_text("utf-8").splitlines()[:count]):
             question = line["question"]
             if isinstance(question, str):
                 yield Doc(question, [line[letter] for letter in "ABCD"])
@@ -113,7 +114,7 @@ def _encoded(gguf: GgufLM, request: LoglikelihoodRequest) -> tuple[Any, Any]:
     return gguf.encode_pair(str(request.context), request.continuation)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the samples in {SHARED}")
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason=f"needs the samples in {SHARED_DATA}")
 def test_gguf_and_hf_choose_alike_on_200_items(models: Models) -> None:
     """Every other doc is scored by letters, those between by texts; all of them count together.
 

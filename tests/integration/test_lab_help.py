@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from lm_eval.cli.commands import build_parser
-from tests.support.command_line import SOURCE, Workplace
+from tests.support.command_line import Workplace
+from tests.support.paths import SOURCE
 
 LAB = ("compare", "sweep", "power", "reread", "diff")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import SOURCE, Workplace
+from tests.support.command_line import Workplace
+from tests.support.paths import SOURCE
 
 HTTP = "model=m,base_url=http://localhost:1/v1/completions"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from nugget_eval.prompts import FORMAT_TYPES, PROMPT_TYPES
+from tests.support.paths import ROOT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:

@@ -22,10 +22,11 @@ from lm_eval.cli import main as lm_eval
 from nugget_eval.cli import main as nugget_eval
 from nugget_eval.prompts import cut_out
 from tests.support import logged_model
+from tests.support.paths import FIXTURES
 from tests.support.servers.faulty import FaultyServer
 
 pytestmark = pytest.mark.usefixtures("old")
-FILES = Path(__file__).parents[1] / "fixtures" / "before_the_house"
+FILES = FIXTURES / "before_the_house"
 COMMANDS: dict[str, list[str]] = json.loads((FILES / "commands.json").read_text("utf-8"))
 ADDRESS = "http://toy.invalid/v1/chat/completions"
 """The address of a server belongs to the keys of its answers. This one is reached through a proxy."""

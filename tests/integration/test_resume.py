@@ -19,7 +19,8 @@ import pytest
 from lm_eval.models.dummy import DummyLM
 from lm_eval.simple import simple_evaluate
 from tests.support import logged_model
-from tests.support.command_line import SOURCE, Outcome, Workplace
+from tests.support.command_line import Outcome, Workplace
+from tests.support.paths import SOURCE
 
 DOCS = 30
 TASKS = ("t.yaml@mcqa", "t.yaml@cot", "plain.yaml")

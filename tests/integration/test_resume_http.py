@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import SOURCE, Workplace
+from tests.support.command_line import Workplace
+from tests.support.paths import SOURCE
 from tests.support.servers.faulty import Fault, FaultyServer, some
 
 pytest.importorskip("aiohttp")

@@ -16,7 +16,8 @@ import pytest
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf.model import default_weights
 from tests.support import dying_model
-from tests.support.command_line import SOURCE, Workplace
+from tests.support.command_line import Workplace
+from tests.support.paths import SOURCE
 
 DOCS = 6
 TASKS = ("t.yaml@mcqa", "t.yaml@cloze", "t.yaml@generate")

@@ -18,7 +18,8 @@ import pytest
 from lm_eval.formats.compile import get_format
 from lm_eval.lab.grammar.sample import FormatList, sample_formats
 from tests.support import logged_model, planted_model
-from tests.support.command_line import SOURCE, Outcome, Workplace
+from tests.support.command_line import Outcome, Workplace
+from tests.support.paths import SOURCE
 
 ITEMS = 40
 FORMATS = 12

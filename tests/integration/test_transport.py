@@ -24,6 +24,7 @@ import pytest
 
 from lm_eval.errors import RequestError, UnreachableError, UsageError
 from lm_eval.models.http.transport import BrokenBody, Received, Transport, TransportOptions
+from tests.support.paths import SOURCE
 from tests.support.servers.faulty import (
     HARMLESS,
     TRANSIENT,
@@ -37,7 +38,6 @@ from tests.support.servers.faulty import (
     some,
 )
 
-SOURCE = Path(__file__).parents[2] / "src"
 KEY = "sk-canary-0123456789"
 HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
 

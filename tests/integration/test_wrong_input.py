@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from lm_eval.models.dummy import DummyLM
-from tests.support.command_line import SOURCE, Outcome, Workplace, subprocess_cli
+from tests.support.command_line import Outcome, Workplace, subprocess_cli
+from tests.support.paths import SOURCE
 
 
 @pytest.fixture

@@ -18,11 +18,10 @@ import pytest
 from nugget_eval.common import read_labels
 from nugget_eval.config import Config
 from nugget_eval.prompts import build_template_prompt
+from tests.support.paths import DATA, ROOT, SHARED, SOURCE
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-BLOCKS = {file.name: file for file in sorted((HERE / "document_003/blocks").iterdir())}
-SEEDS = sorted(ROOT.parent.glob("shared/seeds/003*.txt"))
+BLOCKS = {file.name: file for file in sorted((DATA / "nuggets/document_003/blocks").iterdir())}
+SEEDS = sorted(SHARED.glob("seeds/003*.txt"))
 LABELS = ("support", "partial_support", "not_support")
 FORMATS = {
     "04.json": "json",
@@ -94,7 +93,7 @@ def test_debug_commands(command: str) -> None:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

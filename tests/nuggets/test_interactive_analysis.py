@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT, SOURCE
+
 ROWS = [
     {"qid": "a", "nuggets": [1], "reply": '["support"]', "error_type": None, "format_type": "json"},
     {"qid": "b", "nuggets": [1, 2], "reply": "\x1b[31mno idea", "error_type": "format_error"},
@@ -20,7 +21,7 @@ ROWS = [
 def analysed(*argv: str, said: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(ROOT / "scripts/interactive_analysis.py"), *argv],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         input=said,
         capture_output=True,
         text=True,

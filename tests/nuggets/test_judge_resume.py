@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.nuggets.toy_judge import Question, ToyJudge, plain
-from tests.support.nuggets.workplace import DATA, SOURCE, Workplace
+from tests.support.nuggets.workplace import DATA, Workplace
+from tests.support.paths import SOURCE
 from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")

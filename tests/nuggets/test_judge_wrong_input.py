@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.nuggets.toy_judge import ToyJudge
-from tests.support.nuggets.workplace import DATA, SOURCE, TOPICS, Outcome, Workplace, answer
+from tests.support.nuggets.workplace import DATA, TOPICS, Outcome, Workplace, answer
+from tests.support.paths import SOURCE
 from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from nugget_eval.common import LABELS, parse_labels_multi_format, read_labels
+from tests.support.paths import DATA
 
-FOLDER = Path(__file__).parent / "replies"
+FOLDER = DATA / "nuggets/replies"
 LETTERS = dict(zip("SPN", LABELS, strict=True))
 ROWS: list[Any] = [
     pytest.param(row, id=f"{file.stem}-{number}")

@@ -27,10 +27,10 @@ from nugget_eval.prompts import (
 )
 from nugget_eval.reading import LABELS
 from tests.support.nuggets.label_formats import WRITERS
+from tests.support.paths import DATA, SHARED
 
-HERE = Path(__file__).parent
-DOCUMENT_TEXTS = sorted((HERE / "document_003").glob("*.txt"))
-SEEDS = sorted(HERE.parents[2].glob("shared/seeds/003*.txt"))
+DOCUMENT_TEXTS = sorted((DATA / "nuggets/document_003").glob("*.txt"))
+SEEDS = sorted(SHARED.glob("seeds/003*.txt"))
 NUGGETS = ["first", "second", "third", "fourth"]
 
 

@@ -29,9 +29,10 @@ from nugget_eval.data.records import (
     nugget_ids,
     with_labels,
 )
+from tests.support.paths import DATA, SHARED
 
-SAMPLES = Path(__file__).parent / "samples"
-TREC = Path(__file__).resolve().parents[3] / "shared/data"
+SAMPLES = DATA / "nuggets/samples"
+TREC = SHARED / "data"
 Read = Callable[[Path], Iterator[Any]]
 
 # As nuggetizer writes them: its keys in its order, and its words for what failed.

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.cli import main
-
-SOURCE = Path(__file__).parents[2] / "src"
+from tests.support.paths import SOURCE
 
 
 @dataclass

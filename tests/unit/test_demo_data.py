@@ -3,13 +3,14 @@
 import json
 from collections import Counter
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-DEMO = Path(__file__).parents[2] / "src" / "lm_eval" / "tasks" / "library" / "demo"
+from tests.support.paths import SOURCE
+
+DEMO = SOURCE / "lm_eval" / "tasks" / "library" / "demo"
 MCQ, MCQ_FEWSHOT = "demo_mcq.jsonl", "demo_mcq_fewshot.jsonl"
 SHORT, SHORT_FEWSHOT = "demo_short.jsonl", "demo_short_fewshot.jsonl"
 

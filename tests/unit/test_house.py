@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "house.py"
+from tests.support.paths import ROOT
+
+SCRIPT = ROOT / "scripts" / "house.py"
 TREE = {
     "lm_eval/__init__.py": "",
     "lm_eval/__main__.py": "from lm_eval.cli import main\n",

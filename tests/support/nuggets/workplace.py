@@ -13,7 +13,6 @@ from typing import Any
 
 from nugget_eval.cli import main
 
-SOURCE = Path(__file__).parents[3] / "src"
 CHAT = "/v1/chat/completions"
 TOPICS: dict[str, tuple[str, list[str]]] = {
     "t1": (

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,9 @@ from lm_eval.lab.compare.words import fewest_units, sentences
 from lm_eval.lab.show.phrases import chance, joined, p_words, round_up
 from lm_eval.lab.show.plots import FlipsPlot
 from tests.support.comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
+from tests.support.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "comparisons"
+COMPARISONS = GOLDEN / "comparisons"
 
 
 def printed(
@@ -42,11 +42,11 @@ def golden_files() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name: str, text: str) -> None:
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+    assert text == (COMPARISONS / name).read_text(encoding="utf-8")
 
 
 def test_no_golden_file_is_left_over() -> None:
-    assert {file.name for file in GOLDEN.iterdir()} == {f"{case}.txt" for case in CASES}
+    assert {file.name for file in COMPARISONS.iterdir()} == {f"{case}.txt" for case in CASES}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -338,6 +338,6 @@ def test_the_flip_matrix_says_what_its_sides_are(case: str, rows: str, columns: 
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(exist_ok=True)
+    COMPARISONS.mkdir(exist_ok=True)
     for file_name, content in golden_files():
-        (GOLDEN / file_name).write_text(content, encoding="utf-8")
+        (COMPARISONS / file_name).write_text(content, encoding="utf-8")

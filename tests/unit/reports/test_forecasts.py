@@ -4,16 +4,16 @@ To write the files anew after a change you meant: ``python tests/unit/reports/te
 """
 
 import io
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from lm_eval.reports.costs import Forecast, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
+from tests.support.paths import GOLDEN
 from tests.support.report_cases import PRICES
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
+TABLES = GOLDEN / "tables"
 
 
 def estimated(requests, tokens_in, tokens_out, counted_with=None):
@@ -59,7 +59,7 @@ def golden_files():
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name, text):
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+    assert text == (TABLES / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [60, 70, 140])
@@ -89,4 +89,4 @@ def test_names_are_shown_not_obeyed():
 
 if __name__ == "__main__":
     for name, text in golden_files():
-        (GOLDEN / name).write_text(text, encoding="utf-8")
+        (TABLES / name).write_text(text, encoding="utf-8")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -17,9 +16,10 @@ from lm_eval.orders.report import print_orders
 from lm_eval.orders.results import ChoiceOrder
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import mean_estimate, share_estimate
+from tests.support.paths import GOLDEN
 from tests.support.report_cases import result
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
+TABLES = GOLDEN / "tables"
 
 SCORED = ChoiceOrder(
     mode="cyclic",
@@ -102,7 +102,7 @@ def golden_files() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name: str, text: str) -> None:
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+    assert text == (TABLES / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
@@ -140,4 +140,4 @@ def test_where_no_order_was_changed_there_is_no_table_of_positions() -> None:
 
 if __name__ == "__main__":
     for name, text in golden_files():
-        (GOLDEN / name).write_text(text, encoding="utf-8")
+        (TABLES / name).write_text(text, encoding="utf-8")

@@ -6,7 +6,6 @@ To write the files anew after a change you meant: ``python tests/unit/reports/te
 import io
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,9 +18,10 @@ from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.text.columns import Paragraph
 from lm_eval.text.numbers import amount, cost_digits, duration, interval, number, percent
+from tests.support.paths import GOLDEN
 from tests.support.report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "tables"
+TABLES = GOLDEN / "tables"
 CASES = {
     "mixed": (RESULTS, GROUPS, None),
     "reading": ([COT, GENERATE], [], None),
@@ -46,7 +46,7 @@ def golden_files():
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name, text):
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+    assert text == (TABLES / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
@@ -220,6 +220,6 @@ def test_no_line_is_broken_between_a_number_and_its_unit(tied):
 
 
 if __name__ == "__main__":
-    GOLDEN.mkdir(parents=True, exist_ok=True)
+    TABLES.mkdir(parents=True, exist_ok=True)
     for name, text in golden_files():
-        (GOLDEN / name).write_text(text, encoding="utf-8")
+        (TABLES / name).write_text(text, encoding="utf-8")
