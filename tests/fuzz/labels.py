@@ -1,6 +1,6 @@
 """Fuzzing with atheris (``pip install atheris``): no exception, no wrong length, no invented label.
 
-    python tests/nuggets/fuzz_labels.py -runs=1000000
+    python -m tests.fuzz.labels -runs=1000000
 
 Half of the inputs are raw text, half are built from the pieces that replies are made of.
 """

@@ -1,7 +1,7 @@
 """Every code block of document 003 runs as written.
 
-``document_003/`` holds the blocks: the texts of the prompts by their names (``test_prompt_types``
-compares them), the others below ``blocks/``, numbered as they stand in the document.
+``tests/data/nuggets/document_003`` holds the blocks: the texts of the prompts by their names (the tests
+of ``nugget_eval.prompts.formats`` compare them), the others in ``blocks``, numbered as in the document.
 """
 
 from __future__ import annotations

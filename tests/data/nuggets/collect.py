@@ -1,6 +1,6 @@
 """What the embedded model answers when it is asked to judge nuggets: raw material for the corpus.
 
-    python tests/nuggets/collect.py OUT.jsonl
+    python tests/data/nuggets/collect.py OUT.jsonl
 
 Asks with the texts of the prompt documentation, over small made-up passages, at several temperatures
 and for every output format. Each line holds the reply and how it was asked for. Which of them enter

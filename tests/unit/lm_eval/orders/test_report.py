@@ -1,6 +1,6 @@
 """What the order of choices does, as people see it, compared with plain text files.
 
-To write the files anew after a change you meant: ``python tests/unit/reports/test_order_table.py``.
+To regenerate the files: ``python -m tests.unit.lm_eval.orders.test_report``, in the checkout.
 """
 
 from __future__ import annotations

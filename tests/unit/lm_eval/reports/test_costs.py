@@ -1,6 +1,6 @@
 """The table of a dry run, compared with plain text files.
 
-To write the files anew after a change you meant: ``python tests/unit/reports/test_forecasts.py``.
+To regenerate the files: ``python -m tests.unit.lm_eval.reports.test_costs``, in the checkout.
 """
 
 import io

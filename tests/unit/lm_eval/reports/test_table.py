@@ -1,6 +1,6 @@
 """The table as people see it, compared with plain text files.
 
-To write the files anew after a change you meant: ``python tests/unit/reports/test_table.py``.
+To regenerate the files: ``python -m tests.unit.lm_eval.reports.test_table``, in the checkout.
 """
 
 import io

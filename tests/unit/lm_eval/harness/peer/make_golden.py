@@ -1,6 +1,6 @@
 """Write ``golden.json``: what lm_eval 0.4.13 makes of the cases below. Run where the peer is installed:
 
-    path/to/peer/bin/python tests/unit/scoring/peer/make_golden.py
+    path/to/peer/bin/python tests/unit/lm_eval/harness/peer/make_golden.py
 
 The cases are data of ours; only the answers come from the peer. The test reads the file alone.
 """

@@ -1,6 +1,6 @@
 """What people read of a comparison, compared with plain text files.
 
-To write the files anew after a change you meant: ``python tests/unit/lab/test_comparison_report.py``.
+To regenerate the files: ``python -m tests.unit.lm_eval.lab.compare.test_tables``, in the checkout.
 """
 
 from __future__ import annotations
