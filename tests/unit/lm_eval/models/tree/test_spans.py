@@ -1,0 +1,27 @@
+"""Spans: which tokens are read and scored, in windows of a given size."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm_eval.models.tree.spans import continuation_span, rolling_spans
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_rolling_spans_score_each_token_once_in_full_windows(length: int, window: int) -> None:
+    text = list(range(100, 100 + length))
+    spans = list(rolling_spans(3, 0, text, window=window))
+    assert [token for span in spans for token in span.targets] == text
+    for span in spans:
+        assert span.place == 3
+        assert len(span.inputs) <= window
+        assert len(span.targets) <= len(span.inputs) or not text
+    assert all(len(span.inputs) == window for span in spans[:-1])
+
+
+def test_a_long_context_loses_its_beginning() -> None:
+    span, is_cut = continuation_span(0, [1, 2, 3], [4, 5], window=4)
+    assert (span.inputs, is_cut) == ([1, 2, 3, 4], False)
+    span, is_cut = continuation_span(0, [1, 2, 3], [4, 5], window=3)
+    assert (span.inputs, span.targets, is_cut) == ([2, 3, 4], [4, 5], True)
