@@ -8,13 +8,13 @@ from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
-from lm_eval.errors import ComparisonError, OutputError, UsageError
+from lm_eval.errors import ComparisonError, UsageError
 from lm_eval.lab.compare.statistics import Options
 from lm_eval.lab.compare.statistics import compare as compared
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.stored.run import open_runs
 from lm_eval.lab.stored.select import Choice, chosen
-from lm_eval.text.files import write_whole
+from lm_eval.text.files import write_output
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 WRITTEN = (".json", ".md")
@@ -78,10 +78,7 @@ def write(found: ComparisonReport, path: Path, *, flips: int | None = None) -> P
         if path.suffix == ".md"
         else to_json(found.to_dict(), indent=1) + "\n"
     )
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}.") from None
+    write_output(path, text)
     return path
 
 

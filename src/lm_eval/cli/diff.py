@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lm_eval.cli.arguments import split_list
-from lm_eval.errors import OutputError, UsageError
+from lm_eval.errors import UsageError
 from lm_eval.lab.diff.report import print_diff
 from lm_eval.lab.diff.runs import diff_runs
 from lm_eval.lab.stored.select import one_run
 from lm_eval.text.encode import to_json
-from lm_eval.text.files import write_whole
+from lm_eval.text.files import write_output
 from lm_eval.text.terminal import console, print_written
 
 
@@ -27,7 +26,7 @@ def diff(args: argparse.Namespace) -> int:
         show=args.show,
     )
     if args.output_path:
-        _write(args.output_path, to_json(found.to_dict(), indent=2))
+        write_output(args.output_path, to_json(found.to_dict(), indent=2) + "\n")
     print_diff(found, console(), show=args.show)
     if args.output_path:
         print_written(args.output_path)
@@ -44,10 +43,3 @@ def _formats(given: str | None) -> tuple[str, str] | None:
             "second, as in --formats mcqa,cot."
         )
     return names[0], names[1]
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        write_whole(Path(path).expanduser(), f"{text}\n")
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}.") from None

@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power.rows import Assumptions, Exact, PowerRow, Question
@@ -14,7 +13,7 @@ from lm_eval.lab.power.words import PowerPlan, plan
 from lm_eval.stats.numeric import require
 from lm_eval.stats.power import total_variance, variance_of_difference
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
-from lm_eval.text.files import write_whole
+from lm_eval.text.files import write_output
 from lm_eval.text.terminal import console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
@@ -40,7 +39,7 @@ def power(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     if args.output_path:
-        _write(found, args.output_path)
+        write_output(args.output_path, json.dumps(found.to_dict(), indent=2) + "\n")
     out = console()
     out.print(_table(found))
     out.print()
@@ -170,10 +169,3 @@ def _needs(exact: Exact) -> str:
     if exact.items is not None:
         return f"{exact.items:,}"
     return "" if exact.difference is None else f"{exact.difference:.4f}"
-
-
-def _write(found: PowerPlan, path: str) -> None:
-    try:
-        write_whole(Path(path).expanduser(), json.dumps(found.to_dict(), indent=2) + "\n")
-    except OSError as error:
-        raise UsageError(f"--output_path {path!r} cannot be written: {error.strerror}.") from None

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lm_eval.cli.arguments import split_list
-from lm_eval.errors import OutputError, UsageError
+from lm_eval.errors import UsageError
 from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.reread.items import ReadAgain, given_reader, reader_words
@@ -18,7 +17,7 @@ from lm_eval.lab.reread.report import print_reread
 from lm_eval.lab.reread.results import rereadable, rereads
 from lm_eval.lab.stored.select import one_run
 from lm_eval.text.encode import to_json
-from lm_eval.text.files import replacing
+from lm_eval.text.files import output_file
 from lm_eval.text.terminal import console, print_written
 
 Sink = Callable[[dict[str, Any]], None]
@@ -92,11 +91,7 @@ def _written(path: str | None) -> Iterator[Sink]:
     if path is None:
         yield lambda _: None
         return
-    target = Path(path).expanduser()
-    if target.suffix != ".jsonl":
+    if not path.endswith(".jsonl"):
         raise UsageError(f"--output_path {path!r}: give a file that ends in .jsonl.")
-    try:
-        with replacing(target) as file:
-            yield lambda row: print(to_json(row), file=file)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}.") from None
+    with output_file(path) as file:
+        yield lambda row: print(to_json(row), file=file)

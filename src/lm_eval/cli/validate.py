@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 from lm_eval.cli.arguments import check_num_fewshot, split_list
 from lm_eval.errors import (
@@ -20,7 +19,6 @@ from lm_eval.errors import (
     LmEvalError,
     LmEvalWarning,
     MissingExtraError,
-    OutputError,
     UnsupportedError,
     UsageError,
     listing,
@@ -32,6 +30,7 @@ from lm_eval.run.prepare import load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.files import write_output
 from lm_eval.text.terminal import visible
 
 
@@ -176,13 +175,14 @@ def validate(args: argparse.Namespace) -> int:
 
 def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[str]) -> int:
     counts: Counter[CheckOutcome] = Counter()
-    with _report(args.output_path) as report:
-        for finding in checker.named(selectors):
-            report([finding])
-            # A task that was asked for by name and cannot run is an error, whatever the reason.
-            may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
-            counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
-            print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
+    findings = []
+    for finding in checker.named(selectors):
+        findings.append(finding)
+        # A task that was asked for by name and cannot run is an error, whatever the reason.
+        may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
+        counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
+        print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
+    _write_report(args.output_path, findings)
     for problem in checker.manager.problems:  # not the fault of the tasks that were asked for
         print(f"note     {visible(str(problem), keep=chr(10))}")
     print(_total(counts))
@@ -190,10 +190,9 @@ def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[
 
 
 def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
-    with _report(args.output_path) as report, _warnings_kept() as kept:
-        with redirect_stdout(sys.stderr):  # helpers may print as they are imported
-            findings = list(checker.everything())
-        report(findings)
+    with _warnings_kept() as kept, redirect_stdout(sys.stderr):  # helpers may print on import
+        findings = list(checker.everything())
+    _write_report(args.output_path, findings)
     tasks = [finding for finding in findings if finding.kind != "group"]
     groups = [finding for finding in findings if finding.kind == "group"]
     for outcome in (CheckOutcome.ERROR, *_NOT_CHECKED):
@@ -281,34 +280,11 @@ def _warnings_kept() -> Iterator[list[str]]:
         texts += kept
 
 
-class _Report:
-    """A file with one JSON object for each finding; nowhere, where none was asked for."""
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-        self._lines: list[str] = []
-
-    def __call__(self, findings: Iterable[CheckFinding]) -> None:
-        if self._path is not None:
-            self._lines += [json.dumps(_as_dict(finding)) for finding in findings]
-
-    def save(self) -> None:
-        if self._path is None:
-            return
-        try:
-            Path(self._path).write_text("".join(f"{line}\n" for line in self._lines), "utf-8")
-        except OSError as error:
-            raise OutputError(
-                f"--output_path {self._path!r} cannot be written: {error.strerror}. Name a file in a "
-                "folder that you can write to."
-            ) from None
-
-
-@contextmanager
-def _report(path: str | None) -> Iterator[_Report]:
-    report = _Report(path)
-    yield report
-    report.save()
+def _write_report(path: str | None, findings: Iterable[CheckFinding]) -> None:
+    """Write one JSON object for each finding, if a file is asked for."""
+    if path is not None:
+        lines = [json.dumps(_as_dict(finding)) + "\n" for finding in findings]
+        write_output(path, "".join(lines))
 
 
 def _as_dict(finding: CheckFinding) -> dict[str, object]:

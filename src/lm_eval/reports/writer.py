@@ -1,7 +1,7 @@
 """Where results are written: one results JSON, and one samples JSONL for each task × format.
 
 ``ResultWriter`` finds out before the run whether it can write, and a file gets its final name only once
-it is complete. What the results file holds is in ``contents.py``.
+it is complete. ``results_file`` makes the content of the results file.
 """
 
 from __future__ import annotations
@@ -20,19 +20,11 @@ from typing import IO, Any
 from lm_eval.errors import OutputError
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.scoring.results import order_of
-from lm_eval.text.encode import (
-    doc_hash,
-    prompt_hash,
-    sample_hashes,
-    target_hash,
-    task_hash,
-    to_json,
-)
+from lm_eval.text.encode import sample_hashes, to_json
 from lm_eval.text.files import (
     PARTIAL,
     rename,
     safe_model_name,
-    safe_task_name,
     sync,
     unique_name,
     write_whole,
@@ -40,18 +32,7 @@ from lm_eval.text.files import (
 from lm_eval.text.secrets import HIDDEN, environment_secrets, redacted_text
 from lm_eval.text.terminal import visible
 
-__all__ = [
-    "ResultWriter",
-    "RunInfo",
-    "doc_hash",
-    "prompt_hash",
-    "results_dict",
-    "safe_model_name",
-    "safe_task_name",
-    "target_hash",
-    "task_hash",
-    "to_json",
-]
+__all__ = ["ResultWriter", "RunInfo", "results_dict"]
 
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
 

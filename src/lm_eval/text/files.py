@@ -1,4 +1,4 @@
-"""Files: writing one whole or not at all, and the user's cache of files that can be made anew."""
+"""Files that are written whole or not at all, and names that are safe for files and folders."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from lm_eval.errors import OutputError
 from lm_eval.text.encode import text_hash
 
 PARTIAL = ".partial"
@@ -50,6 +51,24 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         with suppress(OSError):
             partial.unlink()
         raise
+
+
+@contextmanager
+def output_file(path: str | Path) -> Iterator[IO[str]]:
+    """The file that ``--output_path`` names; an ``OutputError`` if it cannot be written."""
+    try:
+        with replacing(Path(path).expanduser()) as file:
+            yield file
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written: {error.strerror}. Choose a place that you can write to."
+        ) from None
+
+
+def write_output(path: str | Path, text: str) -> None:
+    """Write ``text`` to the file that ``--output_path`` names."""
+    with output_file(path) as file:
+        file.write(text)
 
 
 def sync(file: IO[Any]) -> None:
