@@ -13,10 +13,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
+from lm_eval.text.terminal import never_fail_on_encoding, visible
 
 
 class Parser(argparse.ArgumentParser):
@@ -133,7 +133,8 @@ def run_program(name: str, call: Callable[[], int]) -> int:
 
     Warnings are printed as they come, each text once.
     """
-    _never_fail_on_encoding()
+    for stream in (sys.stdout, sys.stderr):
+        never_fail_on_encoding(stream)
     with warnings.catch_warnings():
         warnings.simplefilter("always", LmEvalWarning)
         warnings.showwarning = _warning_printer(name)
@@ -229,7 +230,6 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 def _fail(name: str, message: str, *, code: int = 1) -> int:
     from lm_eval.text.secrets import redacted_text
-    from lm_eval.text.terminal import visible
 
     print(f"{name}: error: {visible(redacted_text(message), keep=chr(10))}", file=sys.stderr)
     return code
@@ -241,7 +241,6 @@ def _warning_printer(name: str) -> Any:
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         from lm_eval.text.secrets import redacted_text
-        from lm_eval.text.terminal import visible
 
         text = redacted_text(str(message))
         if text not in seen:
@@ -249,11 +248,3 @@ def _warning_printer(name: str) -> Any:
             print(f"{name}: warning: {visible(text, keep=chr(10))}", file=sys.stderr)
 
     return show
-
-
-def _never_fail_on_encoding() -> None:
-    """Where the terminal is not UTF-8, ``─`` is printed as ``\\u2500`` instead of an exception."""
-    for stream in (sys.stdout, sys.stderr):
-        encoding = str(getattr(stream, "encoding", None) or "utf-8")
-        if isinstance(stream, TextIOWrapper) and not encoding.lower().startswith("utf"):
-            stream.reconfigure(errors="backslashreplace")

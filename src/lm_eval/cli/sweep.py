@@ -15,8 +15,6 @@ from lm_eval.lab.sweep.cells import OpenedModel
 from lm_eval.lab.sweep.setup import Setup, Wanted, setup, with_answers, write_summary
 from lm_eval.lab.sweep.sweep import Sweep
 from lm_eval.lab.sweep.tables import check_folder, save_plots, sweep_scores_plot
-from lm_eval.reports.costs import Forecast
-from lm_eval.requests.values import Estimated, Usage
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import check_samples
@@ -137,14 +135,16 @@ def show(result: Sweep, plots: str | None) -> None:
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
-    from lm_eval.reports.costs import print_forecasts
+    from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
     from lm_eval.text.terminal import console
 
     forecasts = []
     for prepared in ready:
         plan = prepared.plan
         tasks, asked = prepared.asker.tasks_of(plan.cells())
-        forecasts.append(_together(prepared, forecast(asked, tasks), plan.most_cells))
+        estimate = total_estimate(forecast(asked, tasks))
+        name = f"{plan.name}, {plan.num_formats} formats"
+        forecasts.append(Forecast(name, plan.most_cells, estimate))  # its docs are cells
         text = (
             f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
             f"{plan.all_cells:,} cells; {'' if plan.search is None else 'at most '}"
@@ -156,17 +156,3 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
         console().print(f"{text}.", markup=False, highlight=False, soft_wrap=True)
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)
-
-
-def _together(ready: Setup, forecasts: Sequence[Forecast], cells: int) -> Forecast:
-    """The forecasts of all formats added up; its docs are cells."""
-    counted = {each.estimated.counted_with for each in forecasts}
-    return Forecast(
-        f"{ready.plan.name}, {ready.plan.num_formats} formats",
-        cells,
-        Estimated(
-            least=Usage.total(each.estimated.least for each in forecasts),
-            most=Usage.total(each.estimated.most for each in forecasts),
-            counted_with=counted.pop() if len(counted) == 1 else None,
-        ),
-    )

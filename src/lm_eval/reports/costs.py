@@ -1,14 +1,13 @@
-"""What a run cost → a table below the scores, and a block of the results file.
+"""What a run cost or would cost → a table, and the ``accounting`` block of the results file.
 
-In: ``TaskResult``s with their ``usage``, and prices where some were given. Results of one name (a task
-with several filters) asked once and are counted once.
+In: ``TaskResult``s with their ``usage``, or ``Forecast``s for a dry run, and prices if given. Results of
+one name (a task with several filters) asked once and are counted once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.answers.prices import Prices
@@ -19,6 +18,8 @@ from lm_eval.text.numbers import amount, cost_digits, count, duration
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from rich.console import Console
 
 
@@ -34,7 +35,7 @@ def usage_of(results: Iterable[TaskResult]) -> dict[str, Usage]:
 def cost_table(results: Sequence[TaskResult], prices: Prices | None = None) -> FittingTable | None:
     """The table of what each task × format cost; None where no request or token was counted."""
     usages = usage_of(results)
-    if not any(one.requests or one.tokens_in or one.tokens_out for one in usages.values()):
+    if not any(used.requests or used.tokens_in or used.tokens_out for used in usages.values()):
         return None
     missing = {result.name: result.missing for result in results}
     total = Usage.total(usages.values())
@@ -90,6 +91,9 @@ def _columns(prices: Prices | None) -> tuple[Column, ...]:
     )
 
 
+# What a run would cost
+
+
 _FORECAST_MOVABLE = ("docs", "tokens_out")
 
 
@@ -114,32 +118,30 @@ def print_forecasts(
 
 def forecast_table(forecasts: Sequence[Forecast], prices: Prices | None = None) -> FittingTable:
     """The table alone: ranges from the least to the most, ``≈`` where tokens are guessed."""
-    total = _total(forecasts)
+    num_docs = sum(forecast.num_docs for forecast in forecasts)
+    total = Forecast(TOTAL, num_docs, total_estimate(forecasts))
     digits = cost_digits(prices.cost(total.estimated.most).amount) if prices else 0
-    rows = [_row(one, prices, digits) for one in forecasts]
+    rows = [_row(forecast, prices, digits) for forecast in forecasts]
     whole = [_row(total, prices, digits)] if len(rows) > 1 else []
     return FittingTable(_forecast_columns(prices), (rows, whole), _FORECAST_MOVABLE)
 
 
-def _total(forecasts: Sequence[Forecast]) -> Forecast:
-    counted = {one.estimated.counted_with for one in forecasts}
-    return Forecast(
-        TOTAL,
-        sum(one.num_docs for one in forecasts),
-        Estimated(
-            least=Usage.total(one.estimated.least for one in forecasts),
-            most=Usage.total(one.estimated.most for one in forecasts),
-            counted_with=counted.pop() if len(counted) == 1 else None,
-        ),
+def total_estimate(forecasts: Sequence[Forecast]) -> Estimated:
+    """What all of them would ask together."""
+    tokenizers = {forecast.estimated.counted_with for forecast in forecasts}
+    return Estimated(
+        least=Usage.total(forecast.estimated.least for forecast in forecasts),
+        most=Usage.total(forecast.estimated.most for forecast in forecasts),
+        counted_with=tokenizers.pop() if len(tokenizers) == 1 else None,
     )
 
 
-def _row(one: Forecast, prices: Prices | None, digits: int) -> Cells:
-    least, most = one.estimated.least, one.estimated.most
-    about = "" if one.estimated.is_exact else "≈ "
+def _row(forecast: Forecast, prices: Prices | None, digits: int) -> Cells:
+    least, most = forecast.estimated.least, forecast.estimated.most
+    about = "" if forecast.estimated.is_exact else "≈ "
     return Cells(
-        name=visible(one.name),
-        docs=count(one.num_docs),
+        name=visible(forecast.name),
+        docs=count(forecast.num_docs),
         requests=_range(count(least.requests), count(most.requests)),
         tokens_in=about + _range(count(least.tokens_in), count(most.tokens_in)),
         tokens_out=f"≤ {count(most.tokens_out)}" if most.tokens_out else "0",
@@ -169,8 +171,8 @@ def _forecast_columns(prices: Prices | None) -> tuple[Column, ...]:
 
 
 def _note_lines(forecasts: Sequence[Forecast], prices: Prices | None) -> list[str]:
-    total = _total(forecasts).estimated
-    tokenizers = {one.estimated.counted_with for one in forecasts}
+    total = total_estimate(forecasts)
+    tokenizers = {forecast.estimated.counted_with for forecast in forecasts}
     lines = ["Dry run: no request is sent and no file is written."]
     for name in sorted(name for name in tokenizers if name):
         lines.append(f"Tokens in are counted with the tokenizer {visible(name)}.")

@@ -6,7 +6,6 @@ under ``nonfinite`` (path → ``NaN``, ``Infinity`` or ``-Infinity``). Key order
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -41,8 +40,8 @@ def jsonable(value: Any) -> Any:
     """What JSON can hold in place of an object it cannot: the ``default`` of the encoder."""
     if hasattr(value, "tolist"):  # numpy and torch: scalars and arrays
         return value.tolist()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):

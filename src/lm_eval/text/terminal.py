@@ -70,6 +70,14 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
+def never_fail_on_encoding(stream: TextIO | None) -> None:
+    """On a stream that is not UTF-8, ``…`` becomes ``\\u2026`` instead of an exception."""
+    encoding = str(getattr(stream, "encoding", None) or "utf-8")
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None and not encoding.lower().startswith("utf"):
+        reconfigure(errors="backslashreplace")
+
+
 def _escape(char: str, keep: str) -> str:
     if char in keep or not _UNSAFE.match(char):
         return char
@@ -102,7 +110,7 @@ def _console(stream: TextIO | None, *, stderr: bool) -> Console:
             """A reader that stops early, such as ``head``, is not a failure."""
             raise BrokenPipeError
 
-    _never_fail_on_encoding(stream)
+    never_fail_on_encoding(stream)
     has_width = is_terminal(stream) or "COLUMNS" in os.environ
     return Quiet(
         stderr=stderr,
@@ -111,11 +119,3 @@ def _console(stream: TextIO | None, *, stderr: bool) -> Console:
         emoji=False,
         highlight=False,
     )
-
-
-def _never_fail_on_encoding(stream: TextIO | None) -> None:
-    """On a stream that is not UTF-8, ``…`` becomes ``\\u2026`` instead of an exception."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None and not encoding.lower().startswith("utf"):
-        reconfigure(errors="backslashreplace")
