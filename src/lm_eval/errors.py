@@ -1,11 +1,11 @@
-"""Every exception the package raises on purpose, and how an error reads.
+"""Every exception the package raises on purpose, and how messages are worded.
 
 Each one answers *where*, *what* and *what next* in its message. The command line prints that message
 and exits with code 1; a traceback means a defect in this package.
 
     LmEvalError
     ├── UsageError                 a flag or argument that cannot be used
-    ├── UnknownNameError           a name that is in no list; carries the nearest valid one
+    ├── UnknownNameError           a name that is not registered; carries the nearest valid one
     │   ├── UnknownFormatError
     │   ├── UnknownTaskError
     │   └── UnknownModelError
@@ -24,7 +24,7 @@ and exits with code 1; a traceback means a defect in this package.
     │   └── RequestError           a request that failed for good; carries status and attempts
     │       └── UnreachableError   no server answers at the address
     ├── ComparisonError            runs that cannot be compared as they are
-    ├── StoreError                 a file of kept answers that cannot be used
+    ├── StoreError                 a file of stored answers that cannot be used
     └── OutputError                results that cannot be written
 """
 
@@ -44,7 +44,7 @@ class UsageError(LmEvalError):
 
 
 class UnknownNameError(LmEvalError):
-    """A name found in no list. ``nearest`` is the closest valid name, or None."""
+    """A name that is not registered. ``nearest`` is the closest valid name, or None."""
 
     def __init__(self, message: str, *, name: str = "", nearest: str | None = None) -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ class IncludeError(ConfigError):
 class HelperError(ConfigError):
     """A helper module that cannot be imported.
 
-    ``reason`` is its own error, ``package`` the package that it lacks, where that is why.
+    ``reason`` is its own error, ``package`` the package that is missing, if that is why.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class FieldError(LmEvalError):
         doc_id: int | None = None,
         what: str = "doc",
     ) -> FieldError:
-        """This error with the places filled in that it did not know. ``what`` is the kind of doc."""
+        """This error with what it did not know filled in. ``what`` is the kind of doc."""
         self.what = what if self.doc_id is None else self.what
         self.task = self.task if self.task is not None else task
         self.field = self.field if self.field is not None else field
@@ -161,7 +161,7 @@ class FieldError(LmEvalError):
 
 
 class CodeNotRunError(FieldError):
-    """A field that is a Python function, met where running a task's code was not allowed."""
+    """A field that is a Python function, where running a task's code is not allowed."""
 
 
 class FormatError(LmEvalError):
@@ -169,7 +169,7 @@ class FormatError(LmEvalError):
 
 
 class GoldError(FormatError):
-    """A target that matches no choice, or a text that stands twice among the choices."""
+    """A target that matches no choice, or a text that occurs twice among the choices."""
 
 
 class ModelError(LmEvalError):
@@ -192,7 +192,7 @@ class MissingExtraError(ModelError):
 class RequestError(ModelError):
     """A request over HTTP that failed for good.
 
-    ``status`` is the server's code, None where none came; ``attempts`` counts the sendings.
+    ``status`` is the server's code, None without a response; ``attempts`` says how often it was sent.
     ``stops_run`` says that every other request would fail in the same way.
     """
 
@@ -217,7 +217,7 @@ class UnreachableError(RequestError):
 
 
 class StoreError(LmEvalError):
-    """A file of kept answers that cannot be opened, read or written."""
+    """A file of stored answers that cannot be opened, read or written."""
 
 
 class OutputError(LmEvalError):

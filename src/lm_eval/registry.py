@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Names and what they stand for, of one ``kind``.
+    """Names of one ``kind`` and the objects bound to them.
 
     ``entry_point_group`` is read once, the first time a name is missing or all names are listed.
     """
@@ -70,7 +70,7 @@ class Registry(Generic[T]):
         self._places[name] = place
 
     def replace(self, name: str, value: T) -> None:
-        """Bind ``name`` anew, whatever it stood for."""
+        """Bind ``name`` again, replacing what it was bound to."""
         self._entries[name] = value
         self._places[name] = _place_of(value)
 
@@ -85,7 +85,7 @@ class Registry(Generic[T]):
         return bind
 
     def get(self, name: str) -> T:
-        """What ``name`` stands for; an unknown name is an error with the nearest valid one."""
+        """The object bound to ``name``; an unknown name is an error with the nearest valid one."""
         if name not in self._entries:
             self._read_entry_points()
         try:
@@ -108,7 +108,7 @@ class Registry(Generic[T]):
         )
 
     def registered(self) -> dict[str, T | str]:
-        """What was registered so far; built-ins that nobody asked for are still strings."""
+        """What was registered so far; built-ins that were not used yet are still strings."""
         return dict(self._entries)
 
     def place(self, name: str) -> str:
@@ -141,7 +141,7 @@ class Registry(Generic[T]):
 
 @dataclass(frozen=True)
 class HarnessMetric:
-    """A metric of plain task files: its function, and what holds where a task does not say."""
+    """A metric of plain task files: its function, and the defaults that a task can override."""
 
     name: str
     function: Callable[..., Any]
@@ -156,7 +156,7 @@ def _import(target: str) -> Any:
 
 
 def _address(value: Any) -> str:
-    """``module:Name`` of an object or of the string that stands for it."""
+    """``module:Name`` of an object, or of the string that names it."""
     if isinstance(value, str):
         return value.partition("[")[0].strip()  # an entry point may name extras
     module = getattr(value, "__module__", None)
@@ -195,7 +195,7 @@ RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.r
 STAND_INS: Registry[Callable[[], ModuleType]] = Registry("stand-in for a package")
 """Package → what makes a module in its place, for helpers of tasks where it is not installed."""
 TASK_GROUPS: dict[str, list[str]] = {}
-"""Group → names in ``TASKS``, for task classes that are grouped by a decorator."""
+"""Group → names in ``TASKS``, for task classes grouped by a decorator."""
 
 STAND_INS.register("datasets", "lm_eval.harness.datasets_shim:stand_in")
 
@@ -269,7 +269,7 @@ def register_filter(name: str) -> Callable[[Any], Any]:
 
 
 def get_filter(filter_name: Any) -> Any:
-    """The filter class of that name; what can be called already stands for itself."""
+    """The filter class of that name; a callable is returned as it is."""
     return filter_name if callable(filter_name) else FILTERS.get(filter_name)
 
 
@@ -288,13 +288,13 @@ def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any
 
 
 def get_metric_aggregation(name: str) -> Callable[..., Any] | None:
-    """How a metric's values are combined where the task does not say; None where nothing is set."""
+    """The default aggregation of a metric; None if it has none."""
     aggregation = _harness_metric(name).aggregation
     return None if aggregation is None else AGGREGATIONS.get(aggregation)
 
 
 def is_higher_better(metric_name: str) -> bool | None:
-    """Whether more of a metric is better; None where nobody has said."""
+    """Whether higher values of a metric are better; None if that was not declared."""
     return _harness_metric(metric_name).higher_is_better
 
 
@@ -310,14 +310,14 @@ def register_group(name: str) -> Callable[[Any], Any]:
     """A decorator that puts a task class, registered before, under the group ``name``."""
 
     def bind(value: Any) -> Any:
-        own = [task for task, known in TASKS.registered().items() if known is value]
-        if not own:
+        names = [task for task, known in TASKS.registered().items() if known is value]
+        if not names:
             raise ConfigError(
                 f"{_place_of(value)} is not a registered task, so it cannot join group {name!r}. Put "
                 "@register_task below @register_group."
             )
         members = TASK_GROUPS.setdefault(name, [])
-        members.extend(task for task in own if task not in members)
+        members.extend(task for task in names if task not in members)
         return value
 
     return bind

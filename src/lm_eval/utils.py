@@ -42,7 +42,7 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 
 def general_detokenize(string: str) -> str:
-    """A tokenised text with the blanks around punctuation taken out again."""
+    """A tokenised text with the spaces around punctuation removed."""
     for apart, joined in _JOINED:
         string = string.replace(apart, joined)
     return re.sub(r" (['.,])", r"\1", string)
@@ -124,11 +124,11 @@ def join_iters(iters: Iterable[Iterable[Any]]) -> Iterator[Any]:
 
 
 def group(arr: Iterable[Any], fn: Callable[[Any], Any]) -> list[list[Any]]:
-    """Items with the same ``fn`` in lists, in the order in which each kind first came."""
-    found: dict[Any, list[Any]] = collections.defaultdict(list)
+    """Lists of items with the same ``fn``, in order of first occurrence."""
+    groups: dict[Any, list[Any]] = collections.defaultdict(list)
     for item in arr:
-        found[fn(item)].append(item)
-    return list(found.values())
+        groups[fn(item)].append(item)
+    return list(groups.values())
 
 
 def pattern_match(patterns: str | Iterable[str], source_list: Iterable[str]) -> list[str]:
@@ -141,5 +141,5 @@ def pattern_match(patterns: str | Iterable[str], source_list: Iterable[str]) -> 
 def create_iterator(
     raw_iterator: Iterable[Any], *, rank: int = 0, world_size: int = 1, limit: int | None = None
 ) -> Iterator[Any]:
-    """The share of one of several processes, up to a limit."""
+    """The items of one of several processes, up to a limit."""
     return islice(raw_iterator, rank, limit, world_size)

@@ -1,4 +1,7 @@
-"""Which subcommand, with which arguments. Imports nothing heavy, so that ``--help`` is instant."""
+"""The command line of ``lm-eval``: its commands and options, and which function runs a command.
+
+Imports nothing heavy, so that ``--help`` is instant.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _handler(command: str) -> Any:
-    """The function that runs a command: it has its name, in the module of its name."""
+    """The function that runs a command, ``lm_eval.cli.<command>.<command>``."""
     if command in IN_THE_LAB:
         from lm_eval.stats.numeric import LAB_PACKAGES, require
 
@@ -126,7 +129,7 @@ REFUSED = {
     "--cache_requests": "Requests are rebuilt each time, which is faster than reading them from a "
     "cache.",
 }
-"""Flags of EleutherAI's harness that are not here, and what to do instead."""
+"""Flags of EleutherAI's harness that are not supported, and what to do instead."""
 
 
 class _Refused(argparse.Action):

@@ -28,19 +28,19 @@ def compare(args: argparse.Namespace) -> int:
     _check(args)
     measurements, notes = chosen(open_runs(args.runs), choice_of(args))
     try:
-        found = compared(measurements, options_of(args))
+        report = compared(measurements, options_of(args))
     except ComparisonError as error:
         raise ComparisonError(" ".join([str(error), *notes])) from None
-    found = replace(found, notes=(*notes, *found.notes))
+    report = replace(report, notes=(*notes, *report.notes))
     # Files come first: whoever reads only the top of the report (`| head`) gets them all the same.
     paths = []
     if args.plots not in (None, IN_TERMINAL):
-        paths = write_plots(found, Path(args.plots).expanduser())
+        paths = write_plots(report, Path(args.plots).expanduser())
     if args.output_path is not None:
-        paths.append(write(found, Path(args.output_path).expanduser(), flips=args.flips))
-    print_comparison(found, console(), flips=args.flips)
+        paths.append(write(report, Path(args.output_path).expanduser(), flips=args.flips))
+    print_comparison(report, console(), flips=args.flips)
     if args.plots == IN_TERMINAL:
-        show_scores(found, console())
+        show_scores(report, console())
     for path in paths:
         print_written(path)
     return 0
@@ -57,7 +57,7 @@ def choice_of(args: argparse.Namespace) -> Choice:
 
 
 def options_of(args: argparse.Namespace) -> Options:
-    """How the flags want them compared."""
+    """How the flags ask to compare them."""
     return Options(
         intersect=args.intersect,
         resamples=args.resamples,
@@ -68,15 +68,15 @@ def options_of(args: argparse.Namespace) -> Options:
     )
 
 
-def write(found: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
+def write(report: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
     """Write the comparison as JSON or Markdown, by the file's suffix."""
     from lm_eval.lab.compare.tables import comparison_markdown
     from lm_eval.text.encode import to_json
 
     text = (
-        comparison_markdown(found, flips=flips)
+        comparison_markdown(report, flips=flips)
         if path.suffix == ".md"
-        else to_json(found.to_dict(), indent=1) + "\n"
+        else to_json(report.to_dict(), indent=1) + "\n"
     )
     write_output(path, text)
     return path

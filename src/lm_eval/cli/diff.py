@@ -18,7 +18,7 @@ def diff(args: argparse.Namespace) -> int:
     """Compare two runs and print what explains their difference."""
     if args.show < 0:
         raise UsageError(f"--show {args.show} is below zero. Give 0 or more.")
-    found = diff_runs(
+    report = diff_runs(
         one_run(args.run_a),
         one_run(args.run_b),
         names=split_list(args.tasks),
@@ -26,20 +26,20 @@ def diff(args: argparse.Namespace) -> int:
         show=args.show,
     )
     if args.output_path:
-        write_output(args.output_path, to_json(found.to_dict(), indent=2) + "\n")
-    print_diff(found, console(), show=args.show)
+        write_output(args.output_path, to_json(report.to_dict(), indent=2) + "\n")
+    print_diff(report, console(), show=args.show)
     if args.output_path:
         print_written(args.output_path)
     return 0
 
 
-def _formats(given: str | None) -> tuple[str, str] | None:
-    names = split_list(given)
-    if given is None:
+def _formats(text: str | None) -> tuple[str, str] | None:
+    names = split_list(text)
+    if text is None:
         return None
     if len(names) != 2:
         raise UsageError(
-            f"--formats {given!r}: give two names, the format in the first run and the one in the "
+            f"--formats {text!r}: give two names, the format in the first run and the one in the "
             "second, as in --formats mcqa,cot."
         )
     return names[0], names[1]

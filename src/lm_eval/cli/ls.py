@@ -1,4 +1,4 @@
-"""``lm-eval ls``: what there is."""
+"""``lm-eval ls``: a table of tasks, groups, tags, formats or models."""
 
 from __future__ import annotations
 

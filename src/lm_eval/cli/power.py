@@ -1,4 +1,4 @@
-"""``lm-eval power``: how many items or repeats a difference needs, or how small a one can be found."""
+"""``lm-eval power``: the items or repeats that a difference needs, or the smallest difference."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def power(args: argparse.Namespace) -> int:
     try:
         question, (assumptions, notes) = _question(args), _assumptions(args)
         _check_repeats(question, assumptions)
-        found = plan(assumptions, question, notes)
+        result = plan(assumptions, question, notes)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if args.output_path:
-        write_output(args.output_path, json.dumps(found.to_dict(), indent=2) + "\n")
+        write_output(args.output_path, json.dumps(result.to_dict(), indent=2) + "\n")
     out = console()
-    out.print(_table(found))
+    out.print(_table(result))
     out.print()
-    for sentence in found.words:
+    for sentence in result.words:
         out.print(Paragraph("", visible(sentence)))
-    for note in found.notes:
+    for note in result.notes:
         out.print(Paragraph("Note: ", visible(note)))
     if args.output_path:
         print_written(args.output_path)
@@ -53,7 +53,7 @@ def power(args: argparse.Namespace) -> int:
 
 
 def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> None:
-    if question.repeats is not None and not any(one.within for one in assumptions):
+    if question.repeats is not None and not any(assumed.within for assumed in assumptions):
         raise UsageError(
             "--repeats has no effect unless the replies to an item vary. Give their variance, such as "
             "--within 0.1, or a run with several replies to each item (`repeats` in its task)."
@@ -61,8 +61,9 @@ def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> No
 
 
 def _question(args: argparse.Namespace) -> Question:
-    given = (args.difference, args.items, args.repeats, args.alpha, args.power, args.comparisons)
-    question = Question(*given)
+    question = Question(
+        args.difference, args.items, args.repeats, args.alpha, args.power, args.comparisons
+    )
     if not 1 <= question.comparisons <= MOST_COMPARISONS:
         raise UsageError(
             f"--comparisons is a number from 1 to {MOST_COMPARISONS:,}; got {args.comparisons}."
@@ -81,9 +82,9 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
         if getattr(args, name) is not None
     }
     if args.runs and (named or args.within is not None):
-        given = listing([f"--{name}" for name in named] or ["--within"])
+        flags = listing([f"--{name}" for name in named] or ["--within"])
         raise UsageError(
-            f"Give runs or assumptions, not both: leave out {given} or {args.runs[0]!r}."
+            f"Give runs or assumptions, not both: leave out {flags} or {args.runs[0]!r}."
         )
     if args.runs:
         require("numpy")
@@ -143,11 +144,11 @@ def _what_to_give(named: dict[str, float]) -> str:
     )
 
 
-def _table(found: PowerPlan) -> FittingTable:
-    variances = {one.label: one.variance for one in found.assumptions}
-    has_repeats = any(row.repeats != 1 for row in found.rows)
+def _table(result: PowerPlan) -> FittingTable:
+    variances = {assumed.label: assumed.variance for assumed in result.assumptions}
+    has_repeats = any(row.repeats != 1 for row in result.rows)
     return FittingTable(
-        _COLUMNS, [[_row(row, variances[row.label], has_repeats) for row in found.rows]]
+        _COLUMNS, [[_row(row, variances[row.label], has_repeats) for row in result.rows]]
     )
 
 

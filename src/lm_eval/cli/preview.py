@@ -192,8 +192,8 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
     for key, label, spec in specs:
         if spec is None:
             continue
-        place = locate_key(task.config.source, (key,)) if task.config.source else None
-        where = f"{place[0]}, line {place[1]}" if place else "default"
+        location = locate_key(task.config.source, (key,)) if task.config.source else None
+        where = f"{location[0]}, line {location[1]}" if location else "default"
         origins.append((label, f"{visible(shorten(spec, 60))} ({key}; {where})"))
     return origins
 

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.HelpFormatter):
-    """Descriptions are filled as ever; examples, which have lines of their own, stay as they are."""
+    """Wraps descriptions as usual and leaves examples, which have their own line breaks, alone."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -57,8 +57,8 @@ def add_options(
         words = usage.split()
         flags = [word for word in words if word.startswith("-")]
         name = flags[0].removeprefix("--")
-        given = {**_value_settings(words[len(flags) :]), **settings.get(name, {})}
-        parser.add_argument(*flags, help=about, **given)
+        arguments = {**_value_settings(words[len(flags) :]), **settings.get(name, {})}
+        parser.add_argument(*flags, help=about, **arguments)
 
 
 def _value_settings(words: Sequence[str]) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
     return args
 
 
-def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
+def check_repeated(parser: argparse.ArgumentParser, command: str, words: Sequence[str]) -> None:
     """Refuse an option with several values that is given twice: the first ones would be dropped."""
-    names = [word.partition("=")[0] for word in given]
+    names = [word.partition("=")[0] for word in words]
     for action in _actions(parser, command):
         has_list = isinstance(action, argparse._StoreAction) and action.nargs == "+"
         if has_list and sum(name in action.option_strings for name in names) > 1:
@@ -115,7 +115,7 @@ def check_repeated(parser: argparse.ArgumentParser, command: str, given: Sequenc
 
 
 def _options(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """The long options of a command, without what is given by its place alone."""
+    """The long options that the help of a command shows."""
     actions = _actions(parser, command)
     shown = [action for action in actions if action.help is not argparse.SUPPRESS]
     return [name for action in shown for name in action.option_strings if name.startswith("--")]
@@ -161,7 +161,7 @@ def _run_safely(name: str, call: Callable[[], int]) -> int:
 
 
 def _drop_output() -> None:
-    """Send what is still to be printed nowhere: Python prints what it holds as it ends."""
+    """Discard buffered output, which Python would flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -65,9 +65,9 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> R
         write({"name": name, **item.to_dict()})
 
     parts = [
-        found
+        result
         for name in rereadable(run, split_list(args.tasks), split_list(args.format))
-        for found in rereads(
+        for result in rereads(
             run,
             name,
             reader,
@@ -79,8 +79,8 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> R
     ]
 
     def report() -> None:
-        for found in parts:
-            print_reread(found, console())
+        for result in parts:
+            print_reread(result, console())
 
     return report
 

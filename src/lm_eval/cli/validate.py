@@ -214,17 +214,17 @@ def _print_causes(findings: Sequence[CheckFinding], *, show_all: bool) -> None:
     by_cause: dict[str, list[CheckFinding]] = {}
     for finding in findings:
         by_cause.setdefault(finding.cause, []).append(finding)
-    for cause, found in sorted(by_cause.items(), key=lambda item: -len(item[1])):
-        word = _WORDS[found[0].outcome]
-        shown = found if show_all else found[:SHOWN]
+    for cause, alike in sorted(by_cause.items(), key=lambda item: -len(item[1])):
+        word = _WORDS[alike[0].outcome]
+        shown = alike if show_all else alike[:SHOWN]
         if cause and not show_all:
-            names = listing([finding.name for finding in found], SHOWN)
-            print(f"{word:<8} {visible(cause)} ({_counted(len(found), 'task')}): {visible(names)}")
+            names = listing([finding.name for finding in alike], SHOWN)
+            print(f"{word:<8} {visible(cause)} ({_counted(len(alike), 'task')}): {visible(names)}")
             continue
         for finding in shown:
             print(_line(finding, word))
-        if len(shown) < len(found):
-            print(f"{word:<8} … and {len(found) - len(shown)} more; --verbose shows all.")
+        if len(shown) < len(alike):
+            print(f"{word:<8} … and {len(alike) - len(shown)} more; --verbose shows all.")
 
 
 def _print_summary(tasks: Sequence[CheckFinding], checker: Checker) -> None:

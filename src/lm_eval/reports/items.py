@@ -1,7 +1,7 @@
 """A run's scores item by item, in columns: what comparing runs needs of their samples.
 
-Samples go in as they are scored; out comes the content of ``items_<time>.json``, which stands beside
-the samples files and is far smaller. Columns of a run made elsewhere are read from its samples.
+Samples go in as they are scored; out comes the content of ``items_<time>.json``, which is written
+next to the samples files and is far smaller. Runs without that file get columns made from their samples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOTS_KNOWN = 10_000
 
 @dataclass
 class ItemColumns:
-    """The items of one result, in the order of their docs: equal places belong to one item."""
+    """The items of one result, in the order of their docs: an index is the same item in every column."""
 
     name: str
     """``task@format``, or the plain task name."""
@@ -57,7 +57,7 @@ class ItemColumns:
             "metrics": {
                 name: [_short(value) for value in values] for name, values in self.metrics.items()
             },
-            "read": None if self.read is None else [_short(one) for one in self.read],
+            "read": None if self.read is None else [_short(share) for share in self.read],
             "cluster": self.clusters,
             "missing": self.missing,
         }
@@ -67,7 +67,7 @@ class ItemColumns:
         """What ``to_dict`` gave; ``ValueError`` where the columns do not belong together."""
         doc_ids, digits, shots = list(values["doc_id"]), values["doc"], values["shots"]
         read = values.get("read")
-        found = cls(
+        items = cls(
             name=values["name"],
             filter=values["filter"],
             doc_ids=doc_ids,
@@ -77,14 +77,14 @@ class ItemColumns:
                 name: [_finite(value) for value in column]
                 for name, column in values["metrics"].items()
             },
-            read=None if read is None else [float(one) for one in read],
+            read=None if read is None else [float(share) for share in read],
             clusters=values.get("cluster"),
             missing=int(values.get("missing", 0)),
         )
-        columns = (found.docs, found.shots, found.read, found.clusters, *found.metrics.values())
+        columns = (items.docs, items.shots, items.read, items.clusters, *items.metrics.values())
         if any(column is not None and len(column) != len(doc_ids) for column in columns):
             raise ValueError("columns of different lengths")
-        return found
+        return items
 
 
 class RunItems:
@@ -119,7 +119,7 @@ def columns_of_samples(name: str, samples: Iterable[Mapping[str, Any]]) -> list[
 
 
 class _GrowingColumns:
-    """Columns on their way: a few numbers for each item, no objects."""
+    """Columns under construction: a few numbers per item instead of objects."""
 
     def __init__(self, name: str, filter_name: str) -> None:
         self._name = name
@@ -136,22 +136,24 @@ class _GrowingColumns:
         if sample.get("missing"):
             self._missing += 1
             return
-        place = len(self._doc_ids)
-        self._doc_ids.append(int(sample.get("doc_id", place)))
+        row = len(self._doc_ids)
+        self._doc_ids.append(int(sample.get("doc_id", row)))
         digest = str(sample.get("doc_hash") or doc_hash(sample.get("doc")))
         self._docs.append(int(digest[:KEY_DIGITS], 16))
         self._shots.append(shots)
         for metric, value in _numbers(sample):
             column = self._metrics.setdefault(metric, array("d"))
-            column.extend([math.nan] * (place - len(column)))
+            column.extend([math.nan] * (row - len(column)))
             column.append(value)
         reading = sample.get("reading")
         if isinstance(reading, Mapping):
             replies = sample.get("readings") or [reading]
-            self._read = self._read or array("d", [0.0] * place)
-            self._read.append(sum(one.get("no_answer") is None for one in replies) / len(replies))
+            self._read = self._read or array("d", [0.0] * row)
+            self._read.append(
+                sum(reply.get("no_answer") is None for reply in replies) / len(replies)
+            )
         if "cluster" in sample:
-            self._clusters = self._clusters or [""] * place
+            self._clusters = self._clusters or [""] * row
             self._clusters.append(str(sample["cluster"]))
 
     def columns(self) -> ItemColumns:
@@ -182,17 +184,17 @@ class _ShotKeys:
     def key(self, shots: Sequence[Any]) -> str:
         if not shots:
             return ""
-        found = text_hash("".join(self._of(shot) for shot in shots))[:KEY_DIGITS]
-        return self._keys.setdefault(found, found)
+        digits = text_hash("".join(self._of(shot) for shot in shots))[:KEY_DIGITS]
+        return self._keys.setdefault(digits, digits)
 
     def _of(self, shot: Any) -> str:
         known = self._known.get(id(shot))
         if known is not None and known[0] is shot:
             return known[1]
-        found = doc_hash(dict(shot) if isinstance(shot, Mapping) else shot)
+        digest = doc_hash(dict(shot) if isinstance(shot, Mapping) else shot)
         if len(self._known) < _SHOTS_KNOWN:
-            self._known[id(shot)] = (shot, found)  # held, so that no other gets its id
-        return found
+            self._known[id(shot)] = (shot, digest)  # held, so that no other gets its id
+        return digest
 
 
 def _numbers(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

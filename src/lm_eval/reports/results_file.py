@@ -37,7 +37,7 @@ _RUN_FIELDS = (
 
 
 COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations")
-"""What ``LM.describe()`` counts while it is asked."""
+"""Counters among the facts that ``LM.describe()`` gives."""
 
 
 @dataclass(kw_only=True)
@@ -175,8 +175,10 @@ def _primary(result: TaskResult) -> dict[str, Any]:
     """The score shown → how choices were compared for it; None where none were scored."""
     if result.primary not in result.metrics:
         return {}
-    found = result.normalisation
-    return {metric_key(result.primary, result.filter): found.name if found else None}
+    normalisation = result.normalisation
+    return {
+        metric_key(result.primary, result.filter): normalisation.name if normalisation else None
+    }
 
 
 def _version(entry: TaskResult | GroupResult) -> Any:
@@ -201,7 +203,7 @@ def _inner_first(groups: Sequence[GroupResult]) -> list[GroupResult]:
 
     for name in by_name:
         visit(name)
-    return [group for found in ordered.values() for group in found]
+    return [group for same_name in ordered.values() for group in same_name]
 
 
 def _group_scores(group: GroupResult) -> dict[str, Any]:
@@ -230,8 +232,8 @@ def _format(result: TaskResult) -> dict[str, Any]:
 
 def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """What the order of choices does; nothing where docs were asked in one order."""
-    found = {n: r.choice_order.to_dict() for n, r in tasks.items() if r.choice_order is not None}
-    return {"choice_order": found} if found else {}
+    orders = {n: r.choice_order.to_dict() for n, r in tasks.items() if r.choice_order is not None}
+    return {"choice_order": orders} if orders else {}
 
 
 def _run(run: RunInfo) -> dict[str, Any]:
@@ -273,8 +275,8 @@ def _run_config(run: RunInfo) -> dict[str, Any]:
 
 def _counts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What the model counted; listed with the costs, because a resumed run has counted less."""
-    found = {name: facts[name] for name in COUNTS if name in facts}
-    return {"model": found} if found else {}
+    counts = {name: facts[name] for name in COUNTS if name in facts}
+    return {"model": counts} if counts else {}
 
 
 def _is_fact(name: str) -> bool:
@@ -318,7 +320,7 @@ def environment() -> dict[str, Any]:
     """Python, platform and the versions of the installed packages that can change a score."""
     import platform
 
-    found = {name: package_version(name) for name in PACKAGES}
+    versions = {name: package_version(name) for name in PACKAGES}
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -327,7 +329,7 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "lm_eval": lm_eval.__version__,
-        "packages": {name: version for name, version in found.items() if version is not None},
+        "packages": {name: version for name, version in versions.items() if version is not None},
     }
 
 

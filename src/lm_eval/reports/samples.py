@@ -46,7 +46,7 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
     """One doc of a harness task under one of its filters."""
     return {
         **_asked(task, doc.doc, show),
-        "resps": [list(given) for given in doc.responses],
+        "resps": [list(response) for response in doc.responses],
         "filtered_resps": list(doc.filtered),
         "filter": doc.filter,
         "metrics": list(doc.values),
@@ -80,7 +80,9 @@ def written_sample(sample: Mapping[str, Any]) -> dict[str, Any]:
         "filtered_resps": _response(sample["filtered_resps"]),
     }
     if "choice_order" in sample:
-        orders = [{**one, **_written_exchange(one)} for one in sample["choice_order"]["orders"]]
+        orders = [
+            {**order, **_written_exchange(order)} for order in sample["choice_order"]["orders"]
+        ]
         written["choice_order"] = {**sample["choice_order"], "orders": orders}
     return written
 
@@ -90,8 +92,8 @@ def _written_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
     if "arguments" not in asked:
         return {}
     arguments = {
-        f"gen_args_{index}": {f"arg_{place}": value for place, value in enumerate(given)}
-        for index, given in enumerate(asked["arguments"])
+        f"gen_args_{index}": {f"arg_{place}": value for place, value in enumerate(values)}
+        for index, values in enumerate(asked["arguments"])
     }
     return {"arguments": arguments, "resps": _response(asked["resps"])}
 
@@ -133,7 +135,7 @@ def _shown_media(media: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
 
     def shown(value: Any) -> Any:
         if isinstance(value, list | tuple):
-            return [shown(one) for one in value]
+            return [shown(part) for part in value]
         return value if isinstance(value, str) else f"<{type(value).__name__}>"
 
     return ({name: shown(value) for name, value in media.items()},)
@@ -167,8 +169,8 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
 def _readings(outcomes: Sequence[TextOutcome], answers: Sequence[Any]) -> list[dict[str, Any]]:
     """How each of several replies was read."""
     return [
-        {**_reading(one), "right": is_right(one), "finish": getattr(answer, "finish", None)}
-        for one, answer in zip(outcomes, answers, strict=True)
+        {**_reading(outcome), "right": is_right(outcome), "finish": getattr(answer, "finish", None)}
+        for outcome, answer in zip(outcomes, answers, strict=True)
     ]
 
 
@@ -207,7 +209,7 @@ def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
         shown["arguments"] = _arguments(view.doc.distinct, show)
         replies = list(view.answers)
         shown["resps"] = [replies] if view.doc.repeats > 1 else [[answer] for answer in replies]
-        read = [one for one in view.outcomes if isinstance(one, TextOutcome)]
+        read = [outcome for outcome in view.outcomes if isinstance(outcome, TextOutcome)]
         if read:
             shown["readings"] = _readings(read, replies)
     return shown
@@ -238,7 +240,7 @@ def _shown_answer(outcome: TextOutcome) -> Any:
     if outcome.answers == "choice" and isinstance(value, int):
         return outcome.choices[value]
     if outcome.answers == "order" and value is not None:
-        return [outcome.choices[place] for place in value]
+        return [outcome.choices[index] for index in value]
     return value
 
 
@@ -250,8 +252,8 @@ def prompt_lines(context: Context) -> list[str]:
     if not isinstance(context, Chat):
         return [RULE, visible(str(context), keep="\n\t"), RULE]
     lines = [RULE]
-    for place, message in enumerate(context.messages):
-        is_open = context.continues_assistant and place == len(context.messages) - 1
+    for index, message in enumerate(context.messages):
+        is_open = context.continues_assistant and index == len(context.messages) - 1
         lines.append(f"[{message.role}{', left open' if is_open else ''}]")
         lines.append(visible(message.content, keep="\n\t"))
     return [*lines, RULE]
@@ -259,7 +261,7 @@ def prompt_lines(context: Context) -> list[str]:
 
 def write_out(prepared: Iterable[Any]) -> None:
     """Print the first prompt of each prepared task."""
-    for one in prepared:
-        doc = one.docs[0]
-        print(f"── {visible(one.task.name)}, doc {doc.doc_id}")
+    for each in prepared:
+        doc = each.docs[0]
+        print(f"── {visible(each.task.name)}, doc {doc.doc_id}")
         print("\n".join(prompt_lines(doc.context)))

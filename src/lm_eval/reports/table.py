@@ -140,8 +140,8 @@ def _metric_name(metric: str, *remarks: str) -> str:
 
 def _normalised(result: TaskResult) -> str:
     """How choices were compared for the score, where that is not by their plain sums."""
-    found = result.normalisation
-    return "" if found is None or found.name == "none" else found.words
+    normalisation = result.normalisation
+    return "" if normalisation is None or normalisation.name == "none" else normalisation.words
 
 
 def _score(estimate: Estimate | None) -> dict[str, str]:

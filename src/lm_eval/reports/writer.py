@@ -75,7 +75,7 @@ class ResultWriter:
         self._stems: dict[str, str] = {}
 
     def add_sample(self, name: str, sample: Mapping[str, Any]) -> None:
-        """Append one sample of the result ``name``; it is on its way to the disk on return."""
+        """Append one sample of the result ``name``, and flush it."""
         if name not in self._files:
             with _explained(self.folder):
                 self._files[name] = _SamplesFile(self.samples_path(name))
@@ -123,7 +123,7 @@ class ResultWriter:
                     path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of open files. What ``finish`` did not reach stays under its ``.partial`` name."""
+        """Close open files. What ``finish`` did not reach stays under its ``.partial`` name."""
         for file in self._files.values():
             file.close()
 
@@ -141,7 +141,7 @@ class ResultWriter:
 
 
 class _SamplesFile:
-    """One samples file on its way: lines under a partial name, sorted and renamed at the end."""
+    """A samples file being written: lines under a partial name, sorted and renamed at the end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -224,7 +224,7 @@ def _check_writable(folder: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what the system says into one message with what to do next."""
+    """Turn the system's error into one message that says what to do next."""
     try:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null character in the path

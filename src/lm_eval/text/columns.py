@@ -1,7 +1,7 @@
 """Rows of text → a table that fits: for a console of any width, or as Markdown.
 
-In: columns and sections of rows, whose cells are texts that are safe to show. A column in which no row
-holds anything is left out; where space is short, some columns become lines under the table.
+In: columns and sections of rows, whose cells are texts that are safe to show. Columns that are empty in
+every row are left out; if space is short, some columns become lines under the table.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 _NARROWEST_TEXT = 12
-"""A column of texts that are broken needs no more than this."""
+"""A column of wrapped text can always be this narrow."""
 _TIED = re.compile(
     r"(?<=\d) (?=(?:%|×|h|min|m?s|[kMG]B)(?!\w))"  # 96 %, 4 min 05 s
     r"|(?<=\b[a-z]) (?=[=<>≤≥≈] [\d.−-])|(?<=[=<>≤≥≈±]) (?=[\d.−-])| (?=± )"  # p = 0.05, < 1 %
 )
-"""Spaces at which no line is broken."""
+"""Spaces at which a line never breaks."""
 _TIE = "\u00ad"
-"""Stands for such a space while lines are made: Rich takes a no-break space for any other, and this is
-as wide and in no text that is ``visible``."""
+"""Replaces such a space while lines are wrapped, because Rich also breaks at a no-break space. It is as
+wide as a space and never occurs in ``visible`` text."""
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
 
 
@@ -38,15 +38,15 @@ class Column:
     is_number: bool = False
     wraps: bool = False
     stays: bool = False
-    """Whether it is shown even where no row holds anything in it."""
+    """Whether it is shown even if it is empty in every row."""
 
 
 class FittingTable:
-    """A Rich renderable that drops to fewer columns, and lines below, where space is short.
+    """A Rich renderable that moves columns to lines below the table if space is short.
 
     Rows are objects with an attribute for each column and a ``name``, which begins such a line.
-    ``movable`` names the columns that become lines, in the order in which they leave: a line for each
-    row, or with ``by_column`` one for each column.
+    ``movable`` names the columns that become lines, in that order: a line for each row, or with
+    ``by_column`` one for each column.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class FittingTable:
         self._by_column = by_column
 
     def columns(self, without: Iterable[str] = ()) -> list[Column]:
-        """The columns that hold anything, less ``without``."""
+        """The columns to show, except ``without``."""
         kept = [column for column in self._columns if column.field not in without]
         return [c for c in kept if c.stays or any(getattr(row, c.field) for row in self.rows)]
 
@@ -107,14 +107,14 @@ class FittingTable:
                 no_wrap=not column.wraps,
                 overflow="fold",
             )
-        for place, section in enumerate(self.sections):
-            if place:
+        for index, section in enumerate(self.sections):
+            if index:
                 table.add_section()
             _fill(table, columns, section)
         return table
 
     def _least_width(self, without: Sequence[str]) -> int:
-        """The columns that a table takes in which only texts are broken."""
+        """The width of the table if only text columns wrap."""
         from rich.cells import cell_len
 
         widths = []
@@ -128,7 +128,7 @@ class FittingTable:
         return sum(widths) + len(widths)
 
     def _stacked(self) -> Iterator[RenderableType]:
-        """Each row as lines of its own: its name, then what its columns hold."""
+        """Each row as lines of its own: its name, then its cells."""
         columns = [column for column in self.columns() if column.field != "name"]
         for row in self.rows:
             if row.name:  # the second line of something goes on below it
@@ -138,7 +138,7 @@ class FittingTable:
             yield Paragraph("  ", ", ".join(shown))
 
     def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
-        """For each row, what its moved columns hold."""
+        """The cells of the moved columns."""
         columns = [column for column in self._columns if column.field in moved]
         if self._by_column:
             return [Paragraph("  ", line) for column in columns if (line := self._line(column))]
@@ -159,7 +159,7 @@ class FittingTable:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A Rich renderable: ``text`` behind ``first``, its later lines indented as far.
+    """A Rich renderable: ``text`` after ``first``, its later lines indented to match.
 
     A number and its unit stay on one line.
     """
@@ -179,7 +179,7 @@ class Paragraph:
 
 
 def markdown(text: str) -> str:
-    """``text`` with nothing in it that Markdown would obey."""
+    """``text`` with Markdown's special characters escaped."""
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
 
 

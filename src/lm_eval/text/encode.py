@@ -50,7 +50,7 @@ def jsonable(value: Any) -> Any:
 
 
 def source_text(function: Any) -> str:
-    """A function as its source; ``!function module.name`` where the source cannot be had."""
+    """A function as its source; ``!function module.name`` if the source is not available."""
     import inspect
     import textwrap
 
@@ -172,7 +172,7 @@ class AsDict:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        keys = self.KEYS or (*(one.name for one in fields(self)), *self.ALSO)
+        keys = self.KEYS or (*(each.name for each in fields(self)), *self.ALSO)
         pairs = ((key, key) if isinstance(key, str) else key for key in keys)
         return {key: plain(getattr(self, attribute)) for key, attribute in pairs}
 
@@ -182,7 +182,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: a bar on a terminal, a line now and then in a log.
+"""Progress of a run on standard error: a bar on a terminal, an occasional line in a log.
 
 A background thread looks at the count, so ``advance`` is one addition, and a first answer that
 takes a minute is a minute with a bar on the screen.
@@ -24,7 +24,7 @@ LINE_EVERY_S = 10.0
 
 
 class Progress:
-    """Show how many of ``total`` are done, from the second second on.
+    """Shows how many of ``total`` are done, once it takes longer than a second.
 
         with Progress("demo_mcq@cot", total=20) as progress:
             for doc in docs:
@@ -103,7 +103,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class State:
-    """A moment of a run."""
+    """The progress at one moment."""
 
     description: str
     done: int
@@ -123,7 +123,7 @@ class State:
 
     @property
     def left(self) -> str:
-        """Time left, as ``3 s``, ``4 min`` or ``2 h 5 min``; empty where it cannot be told."""
+        """Time left, as ``3 s``, ``4 min`` or ``2 h 5 min``; empty if it is not known."""
         if not self.rate or self.total is None or self.done >= self.total:
             return ""
         return f"{_duration((self.total - self.done) / self.rate)} left"

@@ -1,4 +1,4 @@
-"""The one rule for what is secret. Keys and passwords reach no file, error or key of kept answers.
+"""The one rule for what is secret: keeps keys and passwords out of files, errors and cache keys.
 
 A value is secret by the name of its field (``is_secret_name``), by its place (a header that is not an
 everyday one, the user and the query of an address), by its look, and by being the value of an
@@ -132,8 +132,8 @@ def is_searchable(secret: str) -> bool:
 
 def environment_secrets() -> tuple[str, ...]:
     """The values of environment variables whose names say that they are secret, longest first."""
-    found = {v for k, v in os.environ.items() if is_searchable(v) and is_secret_name(k)}
-    return tuple(sorted((v for v in found if not v.startswith("/")), key=len, reverse=True))
+    values = {v for k, v in os.environ.items() if is_searchable(v) and is_secret_name(k)}
+    return tuple(sorted((v for v in values if not v.startswith("/")), key=len, reverse=True))
 
 
 def _without_values(query: str) -> str:

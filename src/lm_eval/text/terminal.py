@@ -63,7 +63,7 @@ def print_written(path: object) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person watches this stream."""
+    """Whether this stream is a terminal."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
