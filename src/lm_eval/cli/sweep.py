@@ -112,31 +112,24 @@ def swept(ready: Setup, run: Run) -> Sweep:
 def show(result: Sweep, plots: str | None) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
     from lm_eval.lab.sweep.tables import print_sweep
-    from lm_eval.text.terminal import console
+    from lm_eval.text.terminal import console, print_line
 
     print_sweep(result, console())
-    titles = {
-        "formats": "Formats",
-        "answers": "Answers",
-        "results": "Results",
-        "summary": "Summary",
-    }
-    for name, title in titles.items():
+    for name in ("formats", "answers", "results", "summary"):
         if name in result.files:
-            line = f"{title}: {result.files[name]}"
-            console().print(line, markup=False, highlight=False, soft_wrap=True)
+            print_line(f"{name.capitalize()}: {result.files[name]}")
     if plots == IN_TERMINAL:
         console().print()
         sweep_scores_plot(result).show(console())
     elif plots is not None:
         for path in save_plots(result, plots):
-            console().print(f"Plot: {path}", markup=False, highlight=False, soft_wrap=True)
+            print_line(f"Plot: {path}")
 
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
     from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
-    from lm_eval.text.terminal import console
+    from lm_eval.text.terminal import console, print_line
 
     forecasts = []
     for prepared in ready:
@@ -153,6 +146,6 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
         if plan.search is not None:
             choosing, again = plan.search_cells
             text += f": {choosing:,} to search, {again:,} to score what it finds"
-        console().print(f"{text}.", markup=False, highlight=False, soft_wrap=True)
+        print_line(f"{text}.")
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)

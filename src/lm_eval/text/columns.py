@@ -97,6 +97,7 @@ class FittingTable:
     def _table(self, without: Sequence[str]) -> Table:
         from rich import box
         from rich.table import Table
+        from rich.text import Text
 
         columns = self.columns(without)
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
@@ -110,7 +111,8 @@ class FittingTable:
         for index, section in enumerate(self.sections):
             if index:
                 table.add_section()
-            _fill(table, columns, section)
+            for row in section:
+                table.add_row(*(Text(getattr(row, column.field)) for column in columns))
         return table
 
     def _least_width(self, without: Sequence[str]) -> int:
@@ -181,13 +183,6 @@ class Paragraph:
 def markdown(text: str) -> str:
     """``text`` with Markdown's special characters escaped."""
     return _MARKDOWN_SPECIAL.sub(r"\\\1", text)
-
-
-def _fill(table: Table, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    from rich.text import Text
-
-    for row in rows:
-        table.add_row(*(Text(getattr(row, column.field)) for column in columns))
 
 
 def _markdown_line(cells: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import accumulate
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ UNSAFE = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSAFE = re.compile(f"[{UNSAFE}]")
-_SHORT = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 
 def visible(text: str, limit: int | None = None, *, keep: str = "") -> str:
@@ -44,7 +44,9 @@ def visible(text: str, limit: int | None = None, *, keep: str = "") -> str:
     pieces = [_escape(char, keep) for char in text[: limit + 1]]
     if sum(map(len, pieces)) <= limit:
         return "".join(pieces)
-    return _first(pieces, limit - len(ELLIPSIS)) + ELLIPSIS[:limit]
+    ends = accumulate(map(len, pieces))
+    shown = [piece for piece, end in zip(pieces, ends, strict=True) if end < limit]
+    return "".join(shown) + ELLIPSIS[:limit]
 
 
 def console() -> Console:
@@ -57,9 +59,14 @@ def err_console() -> Console:
     return _console(sys.stderr, stderr=True)
 
 
+def print_line(text: str) -> None:
+    """Print one line that is never wrapped."""
+    console().print(text, soft_wrap=True)
+
+
 def print_written(path: object) -> None:
     """Say where something was written, on one line however long."""
-    console().print(f"Written: {path}", soft_wrap=True)
+    print_line(f"Written: {path}")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -81,25 +88,7 @@ def never_fail_on_encoding(stream: TextIO | None) -> None:
 def _escape(char: str, keep: str) -> str:
     if char in keep or not _UNSAFE.match(char):
         return char
-    if char in _SHORT:
-        return _SHORT[char]
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else _wide(code)
-
-
-def _wide(code: int) -> str:
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _first(pieces: list[str], limit: int) -> str:
-    taken: list[str] = []
-    left = limit
-    for piece in pieces:
-        left -= len(piece)
-        if left < 0:
-            break
-        taken.append(piece)
-    return "".join(taken)
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def _console(stream: TextIO | None, *, stderr: bool) -> Console:
