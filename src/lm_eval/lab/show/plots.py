@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
+from lm_eval.lab.show.phrases import p_words
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ class SpreadPlot(Plot):
         if spread.null_permutations:
             how = f"{spread.null_permutations:,} {how}"
         floor = f"{NOISE}: {spread.null_mean:.3f} on average, up to {spread.null_95:.3f} in 95 %"
-        return [*notes, f"{floor}; {p_text(spread.p)} ({how})"]
+        return [*notes, f"{floor}; {p_words(spread.p)} ({how})"]
 
     def _interval(self) -> str:
         low, high = self.spread.safe_low, self.spread.safe_high
@@ -318,8 +319,3 @@ def spread_plot(
     if len(labels) != spread.num_formats:
         raise ValueError(f"{spread.num_formats} formats need as many labels; got {len(labels)}.")
     return SpreadPlot(spread, tuple(labels), title)
-
-
-def p_text(p: float) -> str:
-    """``p = 0.031``, or ``p < 0.0001``."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.4f}" if p < 0.01 else f"p = {p:.3f}"

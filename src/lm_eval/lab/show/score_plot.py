@@ -46,15 +46,15 @@ class ScoresPlot(Plot):
         values = [f"{estimate.value:.3f}" for _, estimate in self.rows]
         space = column_width(labels, width)
         number = max(map(len, values))
-        axis = axis_for(self._ends(), width - space - number - 4)
+        scale = scale_for(self._ends(), width - space - number - 4)
         lines = wrapped(shown(self.title, MOST_CHARS), width, encoding)
         for place, (_, estimate) in enumerate(self.rows):
             if self.left_out and place == len(self.rows) // 2:
                 lines.append(encodable(f"{glyphs.cut} {self.left_out} between not shown", encoding))
-            bar = axis.bar(estimate.low, estimate.high, estimate.value, glyphs)
+            bar = scale.bar(estimate.low, estimate.high, estimate.value, glyphs)
             label = fit(labels[place], space, glyphs)
             lines.append(f"{label}  {values[place]:>{number}}  {bar}".rstrip())
-        lines.append(" " * (space + number + 4) + axis.ruler())
+        lines.append(" " * (space + number + 4) + scale.ruler())
         return lines
 
     def size(self) -> tuple[float, float]:
@@ -171,7 +171,7 @@ def column_width(labels: Iterable[str], width: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class Scale:
     """Values from ``low`` to ``high`` on ``columns`` characters."""
 
     low: float
@@ -205,12 +205,12 @@ class Axis:
         return "".join(cells).rstrip()
 
 
-def axis_for(values: Iterable[float | None], columns: int) -> Axis:
-    """An axis that holds all values with a little room at both ends."""
+def scale_for(values: Iterable[float | None], columns: int) -> Scale:
+    """A scale that holds all values with a little room at both ends."""
     known = [value for value in values if value is not None and math.isfinite(value)] or [0.0]
     low, high = min(known), max(known)
     room = (high - low) * 0.04 or 0.05
-    return Axis(low - room, high + room, max(2, columns))
+    return Scale(low - room, high + room, max(2, columns))
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
@@ -223,6 +223,6 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def number(value: float) -> str:
-    """An axis value in as few digits as it needs."""
+    """A value of a scale in as few digits as it needs."""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text

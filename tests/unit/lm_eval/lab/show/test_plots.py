@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from lm_eval.errors import OutputError, UsageError
-from lm_eval.lab.show.plots import Plot, flips_plot, p_text, spread_plot
+from lm_eval.lab.show.phrases import p_words
+from lm_eval.lab.show.plots import Plot, flips_plot, spread_plot
 from lm_eval.lab.show.score_plot import scores_plot, ticks
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
@@ -81,7 +82,7 @@ def svg_texts(content: bytes) -> list[str]:
             [
                 *("mcqa", "cloze", "cot", "by luck alone", "found"),
                 "found: 0.190, from cloze up to mcqa; 95 % interval: 0.050 to 0.320",
-                "by luck alone: 0.064 on average, up to 0.130 in 95 %; p = 0.0062 "
+                "by luck alone: 0.064 on average, up to 0.130 in 95 %; p = 0.006 "
                 "(10,000 permutations)",
             ],
         ),
@@ -258,8 +259,8 @@ def test_no_line_is_too_wide_or_cannot_be_printed(labels, width, encoding):
 
 
 def test_p_values_in_words():
-    assert [p_text(p) for p in (0.5, 0.031, 0.0062, 0.00005)] == [
-        *("p = 0.500", "p = 0.031", "p = 0.0062", "p < 0.0001"),
+    assert [p_words(p) for p in (0.9999, 0.5, 0.031, 0.0062, 0.00005)] == [
+        *("p = 1", "p = 0.500", "p = 0.031", "p = 0.006", "p < 0.001"),
     ]
 
 
