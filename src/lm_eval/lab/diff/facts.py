@@ -17,7 +17,7 @@ from lm_eval.errors import LmEvalError
 from lm_eval.formats.compile import compile_format
 from lm_eval.lab.reread.items import reader_words
 from lm_eval.lab.show.phrases import counted
-from lm_eval.lab.stored.run import PLAIN, StoredRun
+from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
 from lm_eval.text.secrets import redacted
 
 TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")
@@ -109,37 +109,30 @@ def run_findings(a: StoredRun, b: StoredRun) -> list[FactDiff]:
     ]
 
 
-def result_findings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[FactDiff]:
+def result_findings(a: StoredResult, b: StoredResult) -> list[FactDiff]:
     """What concerns one result of each run: its settings, task, format and reader."""
-    return [
-        _settings(a, name_a, b, name_b),
-        _task(a, name_a, b, name_b),
-        *_format_and_reader(a, name_a, b, name_b),
-    ]
+    return [_settings(a, b), _task(a, b), *_format_and_reader(a, b)]
 
 
-def _settings(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> FactDiff:
+def _settings(a: StoredResult, b: StoredResult) -> FactDiff:
     """How questions were put, and what else was chosen for the run."""
-    ours, theirs = a.results, b.results
-    shots = (ours.get("n-shot", {}).get(name_a), theirs.get("n-shot", {}).get(name_b))
-    found = [Change("num_fewshot", *shots)] if shots[0] != shots[1] else []
-    modes = _permuted(ours, name_a), _permuted(theirs, name_b)
-    found += [Change("permute", *modes)] if modes[0] != modes[1] else []
-    if a.format_of(name_a) == b.format_of(name_b):  # else they belong to the formats
-        configs = ours["configs"].get(name_a, {}), theirs["configs"].get(name_b, {})
-        found += _changes(_GENERATION, *configs)
-    found += _both_say(_SETTINGS, _config(ours), _config(theirs))
-    found += _both_say((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
-    known = "" if shots[0] is None else f"{counted(shots[0], 'shot')}, "
+    ours, theirs = a.run.results, b.run.results
+    shots = a.fact("n-shot")
+    changes = _change("num_fewshot", shots, b.fact("n-shot"))
+    changes += _change("permute", _permuted(a), _permuted(b))
+    if a.format == b.format:  # else they belong to the formats
+        changes += _changes(_GENERATION, a.config, b.config)
+    changes += _both_say(_SETTINGS, _config(ours), _config(theirs))
+    changes += _both_say((*_TOP_SETTINGS, *_TOKENIZER), ours, theirs)
+    known = "" if shots is None else f"{counted(shots, 'shot')}, "
     words = f"{known}limit, seeds, chat template, generation"
-    return FactDiff("settings", tuple(found), same=words)
+    return FactDiff("settings", tuple(changes), same=words)
 
 
-def _permuted(results: Mapping[str, Any], name: str) -> Any:
+def _permuted(result: StoredResult) -> Any:
     """In which orders of their choices docs were asked; None: in that of the data alone."""
-    facts = results.get("choice_order")
-    found = facts.get(name) if isinstance(facts, Mapping) else None
-    return found.get("mode") if isinstance(found, Mapping) else None
+    facts = result.fact("choice_order")
+    return facts.get("mode") if isinstance(facts, Mapping) else None
 
 
 def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,38 +153,32 @@ def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FactDiff:
     return FactDiff("versions", tuple(changes), same=same)
 
 
-def _task(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> FactDiff:
+def _task(a: StoredResult, b: StoredResult) -> FactDiff:
     """The task's own fingerprint where both have one, else its config; and its version."""
-    first, second = a.results, b.results
-    version = (first.get("versions", {}).get(name_a), second.get("versions", {}).get(name_b))
-    prints = (_fingerprint(first, name_a), _fingerprint(second, name_b))
-    changes = [Change("version", *version)] if version[0] != version[1] else []
-    if a.task_of(name_a) != b.task_of(name_b):
-        changes.append(Change("task", a.task_of(name_a), b.task_of(name_b)))
+    prints = _fingerprint(a), _fingerprint(b)
+    changes = _change("version", a.fact("versions"), b.fact("versions"))
+    changes += _change("task", a.task, b.task)
     if prints[0] == prints[1] and prints[0] is not None:
         return FactDiff("task", tuple(changes), same=f"fingerprint {prints[0]}")
     skipped = {*_NOT_TASK, *_READING}
-    if a.format_of(name_a) is not None or b.format_of(name_b) is not None:
+    if {a.format, b.format} != {PLAIN}:
         skipped.update(_MADE_BY_FORMAT)
-    ours, theirs = first["configs"].get(name_a, {}), second["configs"].get(name_b, {})
-    keys = [key for key in dict.fromkeys([*ours, *theirs]) if key not in skipped]
-    changes += _changes(keys, ours, theirs)
+    keys = [key for key in dict.fromkeys([*a.config, *b.config]) if key not in skipped]
+    changes += _changes(keys, a.config, b.config)
     if None not in prints:
         changes.append(Change("fingerprint", *prints))
     return FactDiff("task", tuple(changes), same="every key of its config")
 
 
-def _fingerprint(results: Mapping[str, Any], name: str) -> str | None:
-    found = results.get("fingerprints", {}).get(name, {}).get("task")
-    return None if found is None else str(found)
+def _fingerprint(result: StoredResult) -> str | None:
+    known = (result.fact("fingerprints") or {}).get("task")
+    return None if known is None else str(known)
 
 
-def _format_and_reader(a: StoredRun, name_a: str, b: StoredRun, name_b: str) -> list[FactDiff]:
-    ours = a.results.get("formats", {}).get(name_a)
-    theirs = b.results.get("formats", {}).get(name_b)
+def _format_and_reader(a: StoredResult, b: StoredResult) -> list[FactDiff]:
+    ours, theirs = a.fact("formats"), b.fact("formats")
     if ours is None and theirs is None:
-        first, second = a.results["configs"].get(name_a, {}), b.results["configs"].get(name_b, {})
-        changes = tuple(_changes(_READING, first, second))
+        changes = tuple(_changes(_READING, a.config, b.config))
         return [
             FactDiff("format", same=PLAIN),
             FactDiff("reader", changes, same="filters and metrics of the task"),
@@ -227,6 +214,10 @@ def _format_data(facts: Mapping[str, Any] | None) -> dict[str, Any]:
         }
     scorer = None if made.scorer is None else reader_words(made.scorer)
     return {**made.as_data(), "scorer": scorer}
+
+
+def _change(key: str, first: Any, second: Any) -> list[Change]:
+    return [] if first == second else [Change(key, first, second)]
 
 
 def _changes(
@@ -265,7 +256,7 @@ def _mapping_changes(first: Any, second: Any) -> list[Change]:
     ours, theirs = first or {}, second or {}
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         return _inner(ours, theirs)
-    return [] if ours == theirs else [Change("all", first, second)]
+    return _change("all", first, second)
 
 
 def _arguments_words(given: Any) -> str:

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lm_eval.lab.reread.items import first_reply
-from lm_eval.lab.stored.run import StoredRun
+from lm_eval.lab.stored.run import StoredResult
 from lm_eval.text.encode import doc_hash
 
 Stage = Literal["prompt", "answer", "reading", "score", "nothing"]
 STAGES: tuple[Stage, ...] = ("prompt", "answer", "reading", "score")
 Sample = dict[str, Any]
+Metric = tuple[str, str | None]
+"""A metric and the filter it is under; None: the first filter."""
 COUNTED = (
     *("shared", "only_a", "only_b", "changed", "moved", "unscored", "flips", "shots", "no_shots"),
     *("targets", "prompts", "no_prompts", "same_prompts", "tokens", "answers", "same_answers"),
@@ -59,24 +61,20 @@ class ItemDiff:
 
 
 def compare_items(
-    a: StoredRun,
-    name_a: str,
-    metric_a: tuple[str, str | None],
-    b: StoredRun,
-    name_b: str,
-    metric_b: tuple[str, str | None],
-    *,
-    show: int,
+    results: tuple[StoredResult, StoredResult], metrics: tuple[Metric, Metric], *, show: int
 ) -> ItemDiff:
-    """Two results, sample by sample; ``metric_…`` are a metric and the filter it is under."""
+    """Two results, sample by sample."""
+
+    def samples(side: int) -> Iterator[Sample]:
+        run, name = results[side].run, results[side].name
+        return _of_filter(run.samples(name), metrics[side][1])
+
+    names = metrics[0][0], metrics[1][0]
     try:
-        first = _ordered(a.samples(name_a), metric_a[1])
-        second = _ordered(b.samples(name_b), metric_b[1])
-        return _compared(first, second, metric_a[0], metric_b[0], show)
+        return _compared(_ordered(samples(0)), _ordered(samples(1)), names, show)
     except _UnsortedError:  # rare: files that other programs wrote
-        first = iter(sorted(_of_filter(a.samples(name_a), metric_a[1]), key=_doc_id))
-        second = iter(sorted(_of_filter(b.samples(name_b), metric_b[1]), key=_doc_id))
-        return _compared(first, second, metric_a[0], metric_b[0], show)
+        ordered = [iter(sorted(samples(side), key=_doc_id)) for side in (0, 1)]
+        return _compared(ordered[0], ordered[1], names, show)
 
 
 def prompt_texts(sample: Mapping[str, Any]) -> list[str]:
@@ -122,9 +120,9 @@ def _of_filter(samples: Iterable[Sample], filter_name: str | None) -> Iterator[S
             yield sample
 
 
-def _ordered(samples: Iterable[Sample], filter_name: str | None) -> Iterator[Sample]:
+def _ordered(samples: Iterable[Sample]) -> Iterator[Sample]:
     last = -1
-    for sample in _of_filter(samples, filter_name):
+    for sample in samples:
         if _doc_id(sample) <= last:
             raise _UnsortedError
         last = _doc_id(sample)
@@ -132,9 +130,9 @@ def _ordered(samples: Iterable[Sample], filter_name: str | None) -> Iterator[Sam
 
 
 def _compared(
-    first: Iterator[Sample], second: Iterator[Sample], metric_a: str, metric_b: str, show: int
+    first: Iterator[Sample], second: Iterator[Sample], metrics: tuple[str, str], show: int
 ) -> ItemDiff:
-    tally = _DiffTally(metric_a, metric_b, show)
+    tally = _DiffTally(metrics, show)
     one, other = next(first, None), next(second, None)
     while one is not None or other is not None:
         at_a = _doc_id(one) if one is not None else None
@@ -158,8 +156,8 @@ def _compared(
 class _DiffTally:
     """Counts pairs; of samples only the first examples are kept."""
 
-    def __init__(self, metric_a: str, metric_b: str, show: int) -> None:
-        self._metrics = (metric_a, metric_b)
+    def __init__(self, metrics: tuple[str, str], show: int) -> None:
+        self._metrics = metrics
         self._show = show
         self._found = ItemDiff()
         self._unpaired: tuple[set[str], set[str]] = (set(), set())

@@ -6,15 +6,15 @@ in score is the sum of what items, prompts, answers, readings and scoring contri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import ComparisonError, MissingExtraError, listing
 from lm_eval.lab.diff.facts import FactDiff, result_findings, run_findings
-from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, compare_items
+from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, Metric, compare_items
 from lm_eval.lab.stored.measurement import primary_metric
-from lm_eval.lab.stored.run import StoredRun
+from lm_eval.lab.stored.run import StoredResult, StoredRun
 from lm_eval.lab.stored.select import check_names, chosen_names, format_name
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
@@ -108,7 +108,9 @@ def diff_runs(
 ) -> RunDiff:
     """Two runs, result by result; ``formats`` pairs a format of the first with one of the second."""
     pairs = _pairs(a, b, names, formats)
-    results = tuple(_result(a, one, b, other, show) for one, other in pairs)
+    results = tuple(
+        _result(StoredResult(a, one), StoredResult(b, other), show) for one, other in pairs
+    )
     left_a = tuple(name for name in a.names if name not in {one for one, _ in pairs})
     left_b = tuple(name for name in b.names if name not in {other for _, other in pairs})
     is_chosen = bool(names or formats)
@@ -154,46 +156,38 @@ def _are_single(a: StoredRun, b: StoredRun) -> bool:
     return a.task_of(a.names[0]) == b.task_of(b.names[0])
 
 
-def _result(a: StoredRun, name_a: str, b: StoredRun, name_b: str, show: int) -> ResultDiff:
-    metric_a, metric_b = _metric(a, name_a), _metric(b, name_b)
-    findings = tuple(result_findings(a, name_a, b, name_b))
-    try:
-        for run, name in ((a, name_a), (b, name_b)):
-            run.samples_path(name)
-    except ComparisonError as error:
-        scores = (_stored(a.results, name_a, metric_a), _stored(b.results, name_b, metric_b))
-        return ResultDiff(
-            (name_a, name_b),
-            (metric_a[0], metric_b[0]),
-            scores,
-            None,
-            findings,
-            None,
-            {},
-            str(error),
-        )
-    items = compare_items(a, name_a, metric_a, b, name_b, metric_b, show=show)
-    scores = (
-        _estimate(a.results, name_a, metric_a, items.scores[0], items.all_clusters[0]),
-        _estimate(b.results, name_b, metric_b, items.scores[1], items.all_clusters[1]),
-    )
-    found, no_test = _paired(items)
+def _result(a: StoredResult, b: StoredResult, show: int) -> ResultDiff:
+    results, metrics = (a, b), (_metric(a), _metric(b))
+    no_items = _why_no_items(results)
+    items = None if no_items else compare_items(results, metrics, show=show)
+    test, no_test = (None, "") if items is None else _paired(items)
     return ResultDiff(
-        (name_a, name_b),
-        (metric_a[0], metric_b[0]),
-        scores,
-        found,
-        findings,
-        items,
-        _parts(items),
+        names=(a.name, b.name),
+        metrics=(metrics[0][0], metrics[1][0]),
+        scores=(_estimate(a, metrics[0], items, 0), _estimate(b, metrics[1], items, 1)),
+        paired=test,
+        findings=tuple(result_findings(a, b)),
+        items=items,
+        parts={} if items is None else _parts(items),
+        no_items=no_items,
         no_test=no_test,
     )
 
 
-def _metric(run: StoredRun, name: str) -> tuple[str, str | None]:
+def _why_no_items(results: Sequence[StoredResult]) -> str:
+    """Empty where each has its samples."""
+    try:
+        for result in results:
+            result.run.samples_path(result.name)
+    except ComparisonError as error:
+        return str(error)
+    return ""
+
+
+def _metric(result: StoredResult) -> Metric:
     """The metric shown as the score and its filter; of answers that were only saved, none."""
     try:
-        return primary_metric(run.results, name, str(run.path))
+        return primary_metric(result.run.results, result.name, str(result.run.path))
     except ComparisonError:
         return NO_METRIC, None
 
@@ -226,20 +220,15 @@ def _parts(items: ItemDiff) -> Parts:
 
 
 def _estimate(
-    results: Mapping[str, Any],
-    name: str,
-    metric: tuple[str, str | None],
-    scores: Sequence[float],
-    clusters: Sequence[str],
+    result: StoredResult, metric: Metric, items: ItemDiff | None, side: int
 ) -> Estimate | None:
     """The score as the file has it; made from the items where the file gives no interval."""
-    stored = _stored(results, name, metric)
-    if not scores or (stored is not None and stored.low is not None):
+    stored = _stored(result, metric)
+    scores = [] if items is None else items.scores[side]
+    if items is None or not scores or (stored is not None and stored.low is not None):
         return stored
-    made = _made(scores, clusters)
-    if stored is None:
-        return made
-    return stored if abs(stored.value - made.value) > 1e-6 else made
+    made = _made(scores, items.all_clusters[side])
+    return made if stored is None or abs(stored.value - made.value) <= 1e-6 else stored
 
 
 def _made(scores: Sequence[float], clusters: Sequence[str]) -> Estimate:
@@ -252,10 +241,8 @@ def _made(scores: Sequence[float], clusters: Sequence[str]) -> Estimate:
         return Estimate(mean, None, None, None, len(scores), "none")
 
 
-def _stored(
-    results: Mapping[str, Any], name: str, metric: tuple[str, str | None]
-) -> Estimate | None:
-    scores = results["results"].get(name, {})
+def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
+    scores = result.fact("results") or {}
     key, filter_name = metric
     value = scores.get(f"{key},{filter_name}")
     if not isinstance(value, int | float):
@@ -264,9 +251,13 @@ def _stored(
     ends = scores.get(f"{key}_ci95,{filter_name}")
     if not isinstance(ends, list) or len(ends) != 2:
         ends = [None, None]
-    low, high = (one if isinstance(one, int | float) else None for one in ends)
-    known = results.get("n-samples", {}).get(name, {}).get("effective")
-    count = known if isinstance(known, int) else 0
+    low, high = (end if isinstance(end, int | float) else None for end in ends)
+    known = (result.fact("n-samples") or {}).get("effective")
     return Estimate(
-        float(value), stderr if isinstance(stderr, float) else None, low, high, count, "as stored"
+        value=float(value),
+        stderr=stderr if isinstance(stderr, float) else None,
+        low=low,
+        high=high,
+        n=known if isinstance(known, int) else 0,
+        method="as stored",
     )

@@ -172,6 +172,34 @@ class StoredRun:
         return by_name
 
 
+@dataclass(frozen=True)
+class StoredResult:
+    """One result of a stored run; its items are not read yet."""
+
+    run: StoredRun
+    name: str
+    """``task@format``, or the name of a plain task."""
+
+    @property
+    def task(self) -> str:
+        return self.run.task_of(self.name)
+
+    @property
+    def format(self) -> str:
+        """The format's name; ``plain`` where the task was asked without one."""
+        return self.run.format_of(self.name) or PLAIN
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The task's config as it was stored."""
+        return self.fact("configs") or {}
+
+    def fact(self, section: str) -> Any:
+        """What a section of the results file says of this result; None where it says nothing."""
+        facts = self.run.results.get(section)
+        return facts.get(self.name) if isinstance(facts, Mapping) else None
+
+
 _SHAPES: Mapping[str, tuple[type, ...]] = {
     "doc_id": (int,),
     "arguments": (dict, list, NoneType),

@@ -19,7 +19,7 @@ from lm_eval.lab.stored.measurement import (
     shares_read,
     with_items,
 )
-from lm_eval.lab.stored.run import PLAIN, StoredRun, open_runs
+from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun, open_runs
 from lm_eval.stats.numeric import np
 
 MANY_MODELS = 4
@@ -39,20 +39,10 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class _Result:
-    """One result of one run; its items are not read yet."""
+class _Result(StoredResult):
+    """One result of one run, under the name that its model goes by."""
 
-    run: StoredRun
-    name: str
     model: str
-
-    @property
-    def task(self) -> str:
-        return self.run.task_of(self.name)
-
-    @property
-    def format(self) -> str:
-        return self.run.format_of(self.name) or PLAIN
 
     @property
     def key(self) -> tuple[str, str, str]:
