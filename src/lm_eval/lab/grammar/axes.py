@@ -12,7 +12,14 @@ from typing import Any
 
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS
-from lm_eval.lab.grammar.layout import Layout, descriptors, label_word, phrase_of, with_reading_side
+from lm_eval.lab.grammar.layout import (
+    Layout,
+    descriptors,
+    label_word,
+    phrase_of,
+    with_own,
+    with_reading_side,
+)
 
 AXES = ("layout", "wording", "shots", "reasoning")
 WORDED = (*BASE_CHECKS, "empty separator")
@@ -195,10 +202,10 @@ _ENDINGS = (
 
 def wordings(fmt: PromptFormat) -> dict[str, tuple[str, ...]]:
     """Slot → texts, the format's own first; an empty text means that there is none."""
-    found = {"instruction": _with_own(fmt.instruction, _instructions(fmt))}
+    found = {"instruction": with_own(fmt.instruction or "", _instructions(fmt))}
     prompts = _prompts(fmt)
     if fmt.answer_prompt is not None and prompts:
-        found["answer_prompt"] = _with_own(fmt.answer_prompt, prompts)
+        found["answer_prompt"] = with_own(fmt.answer_prompt, prompts)
     return {name: texts for name, texts in found.items() if len(texts) > 1}
 
 
@@ -235,8 +242,3 @@ def _wanted(fmt: PromptFormat) -> tuple[str, str]:
         return "[answer]", "[answer] is the response to the problem"
     placeholder = f"[answer_{label_word(fmt)}]"
     return placeholder, f"the {placeholder} is one of {{{{ _choice_list_or }}}}"
-
-
-def _with_own(own: str | None, texts: tuple[str, ...]) -> tuple[str, ...]:
-    first = own or ""
-    return (first, *(text for text in texts if text != first))

@@ -144,15 +144,15 @@ class Layout:
     @cached_property
     def slots(self) -> dict[str, tuple[str, ...]]:
         """Slot → the values it can take, the base's own first; lookalikes are listed once."""
-        found = {name: _with_own(own, SEPARATORS) for name, own in self._separators.items()}
+        found = {name: with_own(own, SEPARATORS) for name, own in self._separators.items()}
         if self._descriptors:
             found["casing"] = self._casings
-        found |= {name: _with_own(own, SPACES) for name, own in self._spaces.items()}
+        found |= {name: with_own(own, SPACES) for name, own in self._spaces.items()}
         if self._choice is not None:
-            found["wrapper"] = _with_own(self._choice["wrapper"], WRAPPERS)
-            found["gap"] = _with_own(self._choice["gap"], GAPS)
+            found["wrapper"] = with_own(self._choice["wrapper"], WRAPPERS)
+            found["gap"] = with_own(self._choice["gap"], GAPS)
         if self._numbering is not None:
-            found["numbering"] = _with_own(self._numbering, tuple(NUMBERINGS))
+            found["numbering"] = with_own(self._numbering, tuple(NUMBERINGS))
         return found
 
     @property
@@ -288,7 +288,8 @@ def renamed_placeholders(text: str, old: str, new: str) -> str:
     return re.sub(r"\[[^\[\]\n]{1,40}\]", lambda found: word.sub(new, found[0]), text)
 
 
-def _with_own(own: str, values: Sequence[str]) -> tuple[str, ...]:
+def with_own(own: str, values: Sequence[str]) -> tuple[str, ...]:
+    """A format's own value first, then the others."""
     return (own, *(value for value in values if value != own))
 
 

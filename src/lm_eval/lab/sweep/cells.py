@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -210,31 +209,20 @@ class Asker:
                 known.clusters[item] = columns.clusters[at]
 
 
-class OpenedModel:
+class OpenedModel(ExitStack):
     """The model of a run, opened when it is first needed and closed at the end."""
 
     def __init__(self, run: Run) -> None:
+        super().__init__()
         self._run = run
-        self._stack = ExitStack()
         self._model: LM | None = None
 
     def model(self) -> LM:
         """The model, ready to answer."""
         if self._model is None:
             opening = opened_model(self._run.model, backend_arguments(self._run))
-            self._model = self._stack.enter_context(opening)
+            self._model = self.enter_context(opening)
         return self._model
-
-    def __enter__(self) -> OpenedModel:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
 
 def _number_of(result: TaskResult, columns: ItemColumns, at: int) -> float:
