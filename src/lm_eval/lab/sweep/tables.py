@@ -1,7 +1,8 @@
-"""A sweep as a table: the best and the worst formats, the base, and how each differs from it.
+"""A sweep as it is printed and drawn: sentences, a table, plots.
 
-In: a ``Sweep``. Out: something Rich can print. Names and slot values are data and go through
-``visible``.
+In: a ``Sweep``. Out: something Rich can print, and ``Plot``s. Sentences come most important first; the
+table has the best and the worst formats, the base, and how each differs from it. Names and slot values
+are data and go through ``visible``.
 """
 
 from __future__ import annotations
@@ -11,23 +12,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import UsageError
+from lm_eval.lab.compare.values import ALPHA
+from lm_eval.lab.compare.words import sentences as comparison_sentences
+from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, counted, fair_words, p_words
 from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
-from lm_eval.lab.sweep.search import Extreme, SearchResult
-from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
-from lm_eval.lab.sweep.words import sentences, title
+from lm_eval.lab.sweep.search import FEW_FRESH, Extreme, SearchResult
+from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Plan, Sweep
+from lm_eval.stats.components import SlotEffect
 from lm_eval.stats.estimates import Estimate
+from lm_eval.stats.paired import Paired
+from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.files import safe_task_name
-from lm_eval.text.numbers import interval, number, p_value
+from lm_eval.text.numbers import interval, number, p_value, percent
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 SHOWN = 5
 """Formats that a table shows from each end; the JSON file has all of them."""
+ALL_SHOWN = 2 * SHOWN
+"""Up to this many formats, all are in the table; too few for quantiles or slots."""
+CLEAR_BEST = 0.5
 _MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
 
 
@@ -85,7 +93,7 @@ def table(sweep: Sweep) -> FittingTable:
         base = _cells(sweep, 0, result.base, what="base", differs="")
         return FittingTable(_COLUMNS, (rows, [base]), _MOVABLE)
     order = _best_first(sweep, result.scores)
-    if len(order) <= 2 * SHOWN:
+    if len(order) <= ALL_SHOWN:
         return FittingTable(_COLUMNS, ([_row(sweep, result, row) for row in order],), _MOVABLE)
     ends = order[:SHOWN], order[-SHOWN:]
     base_row = () if any(0 in rows for rows in ends) else (0,)
@@ -130,7 +138,7 @@ def _cells(sweep: Sweep, row: int, score: Estimate, **others: str) -> Cells:
     base, slots = formats[0].slots, formats[row].slots
     changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
     cells = {
-        "name": visible(formats[row].name),
+        "name": name_of(sweep.plan, row),
         "score": number(score.value),
         "interval": interval(score),
         "n": f"{score.n:,}",
@@ -144,9 +152,7 @@ def check_folder(folder: str) -> None:
     """Raise an error if plots cannot be written to ``folder``, before a model is asked."""
     path = Path(folder).expanduser()
     if not folder.strip() or path.is_file():
-        raise UsageError(
-            f"--plots {folder!r} is no folder. Name one; it is made where it is not there."
-        )
+        raise UsageError(f"--plots {folder!r} is not a folder. Name one; it is created if needed.")
     load_matplotlib()
 
 
@@ -177,3 +183,267 @@ def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
     """Write every plot as SVG and PNG, and return the paths."""
     start = f"sweep_{safe_task_name(sweep.plan.name)}"
     return save_all(((f"{start}_{name}", plot) for name, plot in plots(sweep).items()), folder)
+
+
+# Sentences
+
+
+_OTHER_AXES = {
+    "wording": "These formats ask in different words, so this is not the effect of layout.",
+    "shots": "What varies here is the few-shot examples, not the layout.",
+    "reasoning": "What varies here is whether the model reasons first, not the layout.",
+}
+
+
+def title(sweep: Sweep) -> str:
+    """``demo_mcq@mcqa: 50 formats (layout) × 40 items, 2,000 cells``."""
+    plan = sweep.plan
+    return (
+        f"{visible(plan.name)}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} "
+        f"items, {_cells_asked(sweep)}"
+    )
+
+
+def sentences(sweep: Sweep) -> list[str]:
+    """The sentences about a sweep, the most important first."""
+    result = sweep.result
+    if isinstance(result, FullSweep):
+        words = _full_words(sweep, result)
+    elif isinstance(result, PartialSweep):
+        words = _partial_words(sweep, result)
+    else:
+        words = _search_words(sweep, result)
+    about = _OTHER_AXES.get(sweep.plan.formats.axis, "")
+    words = [*words, about, *sweep.notes, *_paid(sweep)]
+    return [sentence for sentence in words if sentence]
+
+
+def _cells_asked(sweep: Sweep) -> str:
+    plan = sweep.plan
+    if sweep.cells >= plan.all_cells:
+        return f"all {plan.all_cells:,} cells"
+    share = percent(sweep.cells, plan.all_cells)
+    return f"{sweep.cells:,} of {plan.all_cells:,} cells ({share})"
+
+
+# All cells
+
+
+def _full_words(sweep: Sweep, result: FullSweep) -> list[str]:
+    """What a comparison with the base says, and what only many formats can tell."""
+    said = comparison_sentences(result.comparison)
+    many = sweep.plan.num_formats
+    if result.spread.value == 0:
+        return said
+    return [
+        *said,
+        _extremes(sweep.plan, result) if many >= MANY_FORMATS else "",
+        _middle(result) if many > ALL_SHOWN else "",
+        _mean(result),
+        _slots(result),
+    ]
+
+
+def _extremes(plan: Plan, result: FullSweep) -> str:
+    best, worst = result.best, result.worst
+    p_best, p_worst = result.p_best[best], result.p_worst[worst]
+    text = (
+        f"How sure the extremes are: {name_of(plan, best)} is the best in {chance(p_best)} of "
+        f"resamples, {name_of(plan, worst)} the worst in {chance(p_worst)}"
+    )
+    if min(p_best, p_worst) < CLEAR_BEST:
+        text += "; on other items, others may be, so do not quote one as the best"
+    half, is_said = result.spread.split_half, result.spread.p < ALPHA
+    if half is None or is_said:
+        return f"{text}."
+    return f"{text}. {fair_words(half, number(abs(half), 2))}"
+
+
+def _middle(result: FullSweep) -> str:
+    q = {name: number(value, 2) for name, value in result.quantiles.items()}
+    return (
+        f"Half of the formats score between {q[25]} and {q[75]}, nine in ten between {q[5]} and "
+        f"{q[95]}; the median is {q[50]}."
+    )
+
+
+def _mean(result: FullSweep) -> str:
+    if result.components is None:
+        return ""
+    mean = result.components.over_formats()
+    mean = clipped(mean) if result.comparison.is_share else mean
+    return f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
+
+
+def _slots(result: FullSweep) -> str:
+    """Slots that go with the differences; empty unless the spread is significant."""
+    if result.spread.p >= ALPHA:
+        return ""
+    clear = [effect for effect in result.slots if effect.adjusted < ALPHA]
+    if clear:
+        return f"What goes with the differences: {'; '.join(map(_slot, clear))}."
+    if not result.slots or len(result.scores) <= ALL_SHOWN:  # too few to find a slot with
+        return ""
+    return (
+        "No slot by itself explains the differences by more than luck, with "
+        f"{len(result.slots)} slots allowed for."
+    )
+
+
+def _slot(effect: SlotEffect) -> str:
+    names = list(effect.means)
+    ends = [
+        f"{visible(repr(name))} with {number(effect.means[name], 2)}"
+        for name in (names[-1], names[0])
+    ]
+    return (
+        f"{visible(effect.slot)} ({chance(effect.explained)} of the variance between formats, "
+        f"{p_words(effect.adjusted)}; from {ends[0]} to {ends[1]})"
+    )
+
+
+# A few cells
+
+
+def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
+    estimated = result.distribution
+    q = {
+        percentage: f"{number(score.value, 2)}{ends(score)}"
+        for percentage, score in estimated.quantiles.items()
+    }
+    reused = ", and what was asked is reused" if "answers" in sweep.files else ""
+    fewest, most = min(result.seen), max(result.seen)
+    per_format = counted(most, "item") if fewest == most else f"{fewest} to {counted(most, 'item')}"
+    return [
+        f"Estimated from {percent(estimated.cells, sweep.plan.all_cells)} of the cells ({per_format} "
+        "for each format): the best format's score over all items lies about "
+        f"{number(estimated.spread.value, 2)} above the worst's{ends(estimated.spread)}.",
+        f"The median format scores {q[50]}; one in twenty scores below {q[5]}, one in twenty above "
+        f"{q[95]}.",
+        f"The mean over formats is {number(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
+        f"mean of the cells asked is {number(estimated.seen_mean, 2)}.",
+        "Formats that make no difference show some spread, too, by luck. Only the full sweep tests for "
+        f"that: leave --budget out{reused}.",
+        _how_sure(estimated.mean.method),
+        *estimated.warnings,
+        unread_words(sweep, "the spread"),
+    ]
+
+
+def _how_sure(method: str) -> str:
+    """How far the intervals of an estimate can be trusted."""
+    if method == CALIBRATED:
+        return (
+            "All of these intervals are 95 % intervals of an estimate: on simulated formats and "
+            "independent items they hold the truth that often, that of the spread a little less often "
+            "where single formats score far from all others."
+        )
+    return (
+        "The intervals are approximate: this few formats or cells, or scores that are not right or "
+        "wrong, are beyond what was tried in simulations."
+    )
+
+
+# A search
+
+
+def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
+    plan = sweep.plan
+    said = [_extreme(plan, extreme, result) for extreme in result.extremes]
+    said.append(
+        f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
+        f"{ends(result.base)} on the same {counted(result.fresh_items, 'fresh item').removeprefix('1 ')}."
+    )
+    if result.apart is not None:
+        said.append(
+            f"Best minus worst on fresh items: {_difference(result.apart)}. That is a fair figure for "
+            "how far the format moves the score, as neither was chosen on these items."
+        )
+    if result.fresh_items < FEW_FRESH:
+        said.append(
+            f"This few fresh items ({result.fresh_items}) make for wide intervals. More items help, or "
+            "a smaller --budget."
+        )
+    return [*said, *_ran_out(result), unread_words(sweep, "a difference")]
+
+
+def _extreme(plan: Plan, extreme: Extreme, result: SearchResult) -> str:
+    choosing, fresh = extreme.search.while_choosing, extreme.fresh
+    text = (
+        f"The {extreme.kind} format that {extreme.search.method} found is "
+        f"{name_of(plan, extreme.chosen)}: {number(fresh.value, 2)}{ends(fresh)} on "
+        f"{counted(result.fresh_items, 'fresh item')}. While it was chosen it "
+        f"scored {number(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
+        "itself distorts"
+    )
+    if extreme.against_base is None:
+        return f"{text}. It is the base format itself."
+    text += f". Against the base format on the fresh items: {_difference(extreme.against_base)}"
+    if extreme.against_base.p >= ALPHA:
+        text += ", so nothing shows yet that it differs from the base format"
+    return f"{text}."
+
+
+def _difference(pair: Paired) -> str:
+    return f"{pair.difference.value:+.2f}{ends(pair.difference)}, {p_words(pair.p)} by {pair.test}"
+
+
+def _ran_out(result: SearchResult) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for extreme in result.extremes:
+        if extreme.search.reason is not None:
+            reasons.setdefault(extreme.search.reason, []).append(extreme.kind)
+    return [
+        f"In the search for the {' and in that for the '.join(kinds)}, {reason}."
+        for reason, kinds in reasons.items()
+    ]
+
+
+# What all have
+
+
+def _paid(sweep: Sweep) -> list[str]:
+    said = []
+    if sweep.missing:
+        count = "counts" if sweep.missing == 1 else "count"
+        said.append(f"{counted(sweep.missing, 'cell')} got no answer and {count} nowhere.")
+    if sweep.reused or sweep.asked:
+        said.append(
+            f"Answers: {sweep.asked:,} asked of the model, {sweep.reused:,} reused from earlier "
+            "commands."
+        )
+    return said
+
+
+def name_of(plan: Plan, row: int) -> str:
+    """A format's name, safe to show."""
+    return visible(plan.formats[row].name)
+
+
+def ends(estimate: Estimate) -> str:
+    """The interval in brackets, after a space; empty where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" (between {number(estimate.low, 2)} and {number(estimate.high, 2)})"
+
+
+def unread_words(sweep: Sweep, what: str) -> str:
+    """How many answers could not be read, if any; part of ``what`` may be due to these."""
+    shares = [value for value in sweep.shares_read if value is not None]
+    if not shares or min(shares) == 1:
+        return ""
+    if max(shares) == 0:
+        where = (
+            "in the samples" if "results" in sweep.files else "with --output_path, in the samples"
+        )
+        return (
+            "Nothing was read: no answer under any of these formats was in a form that could be read, "
+            f"so the scores say nothing about what the model knows. Look at the replies {where}."
+        )
+    least = f"only {chance(min(shares))}" if min(shares) else "none"
+    name = name_of(sweep.plan, sweep.shares_read.index(min(shares)))
+    return (
+        f"Not read: under {name} {least} of the answers could be read (the most: "
+        f"{chance(max(shares))}). Unread answers count as not right, so part of {what} may come from "
+        "keeping to the format, not from knowing."
+    )
