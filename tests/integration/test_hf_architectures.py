@@ -97,7 +97,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "llama, growing positions": (
         "Llama",
         _SIZES | {"max_position_embeddings": WINDOW, "rope_parameters": _GROWING},
-        "beyond 20 tokens it encodes positions otherwise",
+        "beyond 20 tokens it encodes positions differently",
     ),
     "llama, yarn": ("Llama", _SIZES | {"rope_parameters": _YARN}, ""),
     "llama4": ("Llama4Text", _SIZES | _EXPERTS | {"head_dim": 8}, "chunked_attention"),
@@ -112,7 +112,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
         _SIZES
         | {"rope_parameters": _LONG, "original_max_position_embeddings": WINDOW}
         | {"sliding_window": None},
-        "beyond 20 tokens it encodes positions otherwise",
+        "beyond 20 tokens it encodes positions differently",
     ),
     "qwen3": ("Qwen3", _SIZES | {"head_dim": 8}, ""),
     "qwen3_moe": ("Qwen3Moe", _SIZES | _EXPERTS | {"head_dim": 8}, ""),

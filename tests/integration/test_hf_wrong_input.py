@@ -39,7 +39,7 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
     ("arguments", "message"),
     [
         ({"dtype": "fp17"}, "no dtype 'fp17'. Did you mean 'fp16'?"),
-        ({"device": "gpu"}, "'gpu' is no device.*Here: cpu"),
+        ({"device": "gpu"}, "'gpu' is not a device.*Here: cpu"),
         ({"device": "cuda:99"}, "no device 'cuda:99' here"),
         ({"backend": "casual"}, "Did you mean 'causal'?"),
         ({"batch_size": 0}, "batch_size must be a whole number above 0"),
@@ -51,7 +51,7 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
         ({"think_end_token": 99999}, "think_end_token must be the number of a token, 0 to"),
         ({"enable_thinking": True}, "has no chat template.*Leave chat_template_args"),
         ({"max_length": -1}, "max_length must be"),
-        ({"chat_template_args": "{no json"}, "is no JSON object"),
+        ({"chat_template_args": "{no json"}, "is not a JSON object"),
         ({"attn_implementation": "quick"}, "attn_implementation"),
         ({"prefix_token_id": "x"}, "prefix_token_id must be the number of a token, 0 to"),
         ({"prefix_token_id": 99999}, "prefix_token_id must be the number of a token, 0 to"),
@@ -268,6 +268,6 @@ def test_the_command_line_shows_one_message(folder: Path, tmp_path: Path) -> Non
     for flags in ((), ("--dry_run",)):
         done = work.run(*given, "--device", "gpu", *flags, model="hf")
         assert done.code != 0
-        assert "'gpu' is no device." in done.err
+        assert "'gpu' is not a device." in done.err
         assert "Traceback" not in done.err
     assert work.run(*given, "--device", "cuda:9", "--dry_run", model="hf").code == 0

@@ -331,7 +331,7 @@ def test_a_folder_or_a_foreign_file(place: Workplace) -> None:
     assert (place.folder / "folder" / "answers.sqlite").is_file()
     outcome = run(place, "--use_cache", "docs.jsonl")
     assert outcome.code == 1
-    assert "docs.jsonl holds no kept answers" in outcome.err
+    assert "docs.jsonl does not hold kept answers" in outcome.err
 
 
 def test_a_damaged_store_is_named_with_what_to_do(place: Workplace) -> None:

@@ -295,7 +295,7 @@ class _Asking:
             self._give(opened, index, answer)
 
     def _check(self, request: Request, answer: Any) -> None:
-        """Refuse what is no answer before it is kept: scored, it would look like one."""
+        """Refuse what is not an answer before it is kept: scored, it would look like one."""
         expected = expected_instead(request.kind, answer)
         if expected is not None:
             raise ModelError(

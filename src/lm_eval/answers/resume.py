@@ -1,6 +1,6 @@
-"""Where a run keeps its answers: in a file of its own until it is finished, or in ``--use_cache``.
+"""Opens and closes the store of a run's answers: a file of the run's own, or ``--use_cache``.
 
-A run that died left its file behind; the same run finds it again by its key, and goes on from there. A
+A run that died left its file behind; the same run finds it again by its key and goes on from there. A
 run that is finished removes it.
 """
 
@@ -36,9 +36,9 @@ def model_identity(
 
     ``backend`` is the name that the model was made under, None for a model object that was given.
     """
-    given = model.identity()
-    if given is not None:
-        return {"class": type(model).__name__, **given}
+    identity = model.identity()
+    if identity is not None:
+        return {"class": type(model).__name__, **identity}
     if backend is None:
         return None
     return {
@@ -72,7 +72,7 @@ class RunStore:
             self.kept.store.note(name, "\n".join([*self.earlier(name), text]))
 
     def finish(self, *, is_complete: bool) -> None:
-        """The run has its files. Without missing answers, its own store is of no use any more."""
+        """The run has its files. If no answer is missing, its own store is no longer needed."""
         if self.kept is not None and self.is_own and is_complete:
             self.kept.store.delete()
 
@@ -122,12 +122,12 @@ class RunStore:
 
 
 def _tell(error: BaseException, text: str) -> None:
-    """Put a sentence where whoever sees the error will read it."""
+    """Add a sentence to the error, or print it where the message is not ours."""
     if isinstance(error, FieldError):
         error.problem = f"{error.problem} {text}"
     elif isinstance(error, LmEvalError | KeyboardInterrupt):
         error.args = (f"{error} {text}".strip(), *error.args[1:])
-    else:  # not ours: its message stays as it is
+    else:
         print(f"lm-eval: {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Answers on disk: one SQLite file, in which an answer stands before it counts as given.
+"""Answers on disk: one SQLite file, to which an answer is written before it is used.
 
 In: a request's key and the model's answer. Out: the same answer, after a crash too: SQLite itself
 repairs the file of a run that was killed. A file that lost a part is an error that says so, and a file
@@ -22,7 +22,7 @@ from lm_eval.requests.values import Usage
 from lm_eval.text.secrets import HIDDEN, environment_secrets
 
 APPLICATION_ID = 0x6C6D6576
-"""Stands in the file's header: an SQLite file without it is somebody else's."""
+"""In the file's header: an SQLite file without it is somebody else's."""
 VERSION = 1
 BUSY_S = 60.0
 
@@ -70,17 +70,15 @@ class AnswerStore:
     ) -> None:
         self.path = Path(path)
         self._process = os.urandom(16).hex()
-        self._secrets = [_in_json(one) for one in (*environment_secrets(), *secrets) if one]
+        self._secrets = [_in_json(s) for s in (*environment_secrets(), *secrets) if s]
         self._db = self._opened(alone)
 
     # -- answers -----------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Answer | None:
         """The answer that is kept under this key; None where there is none."""
-        found = self._do(_SELECT, (key,)).fetchone()
-        return (
-            decode(found[0]) if found is not None and found[1] == checksum(key, found[0]) else None
-        )
+        row = self._do(_SELECT, (key,)).fetchone()
+        return decode(row[0]) if row is not None and row[1] == checksum(key, row[0]) else None
 
     def put(
         self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
@@ -213,7 +211,7 @@ class AnswerStore:
             )
         if any(word in reason for word in _DAMAGE):
             return DamagedStoreError(self.path)
-        advice = next((text for word, text in _ADVICE.items() if word in reason), _OTHER_ADVICE)
+        advice = _FULL_ADVICE if "full" in reason else _OTHER_ADVICE
         return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
 
     def _clean(self, text: str) -> str:
@@ -225,22 +223,20 @@ class AnswerStore:
 _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_ADVICE = {
-    "full": "Free some space; what is there already stays, and the same command goes on from it.",
-}
+_FULL_ADVICE = "Free some space; what is there already stays, and the same command goes on from it."
 _DAMAGE = ("malformed", "not a database")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."
 
 
 def remove(path: Path) -> None:
-    """Remove a store and the files beside it; what is gone already, or held, is no error."""
+    """Remove a store and the files beside it; one that is gone already, or held, is left."""
     for suffix in ("", *_SIDE_FILES):
         with suppress(OSError):
             os.unlink(f"{path}{suffix}")
 
 
 def check_is_store(path: Path) -> None:
-    """Refuse a file that is no store, before anything is done to it."""
+    """Refuse a file that is not a store, before anything is done to it."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder. Name a file in it for the answers.")
     if not path.exists():
@@ -253,8 +249,8 @@ def check_is_store(path: Path) -> None:
 
 def _not_a_store(path: Path, why: str) -> StoreError:
     return StoreError(
-        f"{path} holds no kept answers: {why}. It is left as it is. Name another file: one that "
-        "does not exist is made."
+        f"{path} does not hold kept answers: {why}. It is left as it is. Name another file: "
+        "one that does not exist is made."
     )
 
 

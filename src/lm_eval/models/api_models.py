@@ -52,7 +52,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
     ``max_length``                 prompt and answer together, in tokens
     ``max_gen_toks``               the limit for generated tokens where a task gives none
     ``seed``                       sent along; repeats of a sampled request count up from it
-    ``add_bos_token``, ``custom_prefix_token_id``  what stands before a prompt, or an empty context
+    ``add_bos_token``, ``custom_prefix_token_id``  put before a prompt, or an empty context
     ``truncate``                   cut prompts that are sent as text to ``max_length`` as well
     ``top_logprobs``               how many likeliest tokens to ask for; 0: none; by default found out
     ``eos_string``                 a text that ends generation, besides a task's own
@@ -71,9 +71,9 @@ class TemplateAPI(StreamingLM, ServerFacts):
     """The environment variable that ``api_key`` reads, for messages."""
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Any:
-        made = super().__new__(cls)
-        made._given = kwargs
-        return made
+        model = super().__new__(cls)
+        model._given = kwargs
+        return model
 
     def __init__(
         self,
@@ -233,8 +233,8 @@ class TemplateAPI(StreamingLM, ServerFacts):
     @property
     def header(self) -> Any:
         """What is sent; by default ``headers``. Either may be overridden, as a property or a method."""
-        found: Any = self.headers
-        return found() if callable(found) else found
+        headers: Any = self.headers
+        return headers() if callable(headers) else headers
 
     @property
     def always_samples(self) -> bool:

@@ -1,7 +1,8 @@
-"""What a model backend is: up to three kinds of question, answered.
+"""The base classes of model backends: what a backend can do, and the three kinds of request it answers.
 
 A backend subclasses ``LM`` and implements the list methods it can, or subclasses ``StreamingLM`` and
-yields answers as they are ready. Both are called by the evaluator through ``stream``.
+yields answers as they are ready. Both are called by the evaluator through ``stream``. ``TemplateLM`` is
+the base of backends that score tokens.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class LM:
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
-        """How the text of a prompt becomes tokens, special ones included; None where none can tell.
+        """Text of a prompt → its tokens, special ones included; None where the backend cannot tell.
 
         Used to see whether choices are tokens of their own after their prompts, so it must be cheap
         and send nothing. In an encoder-decoder, prompt and choice never share a token: None.
@@ -182,7 +183,7 @@ class LM:
 
     @property
     def decoder(self) -> Callable[[Sequence[int]], str] | None:
-        """How tokens become text, for showing them; None where none can tell."""
+        """Tokens → text, for showing them; None where the backend cannot tell."""
         return getattr(self, "tok_decode", None)
 
     def identity(self) -> Mapping[str, Any] | None:
@@ -210,16 +211,16 @@ class LM:
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """Facts about the model for the results file: no secrets, nothing that takes long."""
+        """Facts about the model for the results file: no secrets, nothing slow to find out."""
         return {}
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader of the results should know, such as prompts that were cut; said after a run."""
+        """What a reader of the results should know, such as prompts that were cut; shown after a run."""
         return []
 
     def close(self) -> None:
-        """Give back what the backend holds. Called once, after the last request."""
+        """Release what the backend holds. Called once, after the last request."""
 
     @classmethod
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
@@ -287,7 +288,7 @@ class LM:
 
     @property
     def rank(self) -> int:
-        """Which of several processes this is; runs here use one."""
+        """Which of several processes this is; a run here is one process."""
         return int(getattr(self, "_rank", 0))
 
     @property
@@ -296,7 +297,7 @@ class LM:
 
     @property
     def tokenizer_name(self) -> str:
-        """What the tokenizer is called in results; empty where there is none to speak of."""
+        """The name of the tokenizer in results; empty where there is none."""
         return ""
 
     def _cannot(self, what: str) -> ModelError:
@@ -350,7 +351,7 @@ class StreamingLM(LM):
 
 
 def peek(requests: Iterable[Request]) -> tuple[Request | None, Iterator[Request]]:
-    """The first request, which tells the kind of all of them, and all of them; None of none."""
+    """The first request, or None, and all of them; the first tells the kind of all."""
     iterator = iter(requests)
     first = next(iterator, None)
     return first, iterator if first is None else chain([first], iterator)
@@ -376,7 +377,7 @@ class TemplateLM(LM, ABC):
 
     @property
     def prefix_token_id(self) -> int:
-        """The token that stands before a continuation without a context."""
+        """The token put before a continuation that has no context."""
         return self.eot_token_id
 
     @abstractmethod

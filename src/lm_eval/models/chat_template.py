@@ -101,7 +101,7 @@ class ChatTemplate:
 def _advice(roles: Sequence[str]) -> str:
     if "system" in roles:
         return (
-            "If it knows no system role, run without --system_instruction and without a task "
+            "If it has no system role, run without --system_instruction and without a task "
             "description, or without --apply_chat_template."
         )
     if len(roles) > 2:

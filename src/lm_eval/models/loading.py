@@ -27,20 +27,20 @@ def opened_model(model: str | LM | None, model_args: Mapping[str, Any]) -> Itera
             )
         yield model
         return
-    made = load_model(model, model_args)
+    loaded = load_model(model, model_args)
     try:
-        yield made
+        yield loaded
     finally:
-        made.close()
+        loaded.close()
 
 
 def model_class(name: str | None) -> type[LM]:
     """The backend's class; the embedded model's where none is named."""
     backend = name or "gguf"
-    found = MODELS.get(backend)
-    if not (isinstance(found, type) and issubclass(found, LM)):
-        raise UsageError(f"Model {backend!r} is registered but is no LM subclass.")
-    return found
+    registered = MODELS.get(backend)
+    if not (isinstance(registered, type) and issubclass(registered, LM)):
+        raise UsageError(f"Model {backend!r} is registered but is not a subclass of LM.")
+    return registered
 
 
 def model_parameters(name: str | None) -> list[str] | None:
@@ -54,13 +54,13 @@ def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: b
     """The backend, ready to answer; ``for_tokens``: perhaps only its tokenizer."""
     backend = name or "gguf"
     try:
-        found = model_class(name)
-        make = found.for_tokens if for_tokens else found.from_args
+        backend_class = model_class(name)
+        make = backend_class.for_tokens if for_tokens else backend_class.from_args
         return make(model_args, name=backend)
     except (TypeError, ValueError) as error:
-        given = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
+        arguments = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
         raise UsageError(
-            f"Model {backend!r} cannot be made from these arguments ({given}): "
+            f"Model {backend!r} cannot be made from these arguments ({arguments}): "
             f"{type(error).__name__}: {error}. Check --model_args."
         ) from error
 

@@ -35,8 +35,8 @@ def stop_strings(gen_kwargs: dict[str, Any], eos: str | None) -> list[str]:
 def token_limit(gen_kwargs: dict[str, Any], default: int) -> int:
     """Take the limit for generated tokens out of ``gen_kwargs``, under whichever name it has."""
     names = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_gen_toks")
-    found = [value for name in names if (value := gen_kwargs.pop(name, None))]
-    return int(found[-1]) if found else default
+    limits = [value for name in names if (value := gen_kwargs.pop(name, None))]
+    return int(limits[-1]) if limits else default
 
 
 @register_model("local-completions")

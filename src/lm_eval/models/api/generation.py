@@ -1,4 +1,4 @@
-"""Generation requests → jobs: the prompts of one HTTP request, with what is asked of the model.
+"""Generation requests → jobs, each one HTTP request; and what requests of all kinds would cost.
 
 Prompts are batched where they go to one task with equal arguments and seed. Repeats of a sampled
 request have seeds of their own, or they would all be the same text.
@@ -69,10 +69,10 @@ class GenerationJobs:
     def made(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
         size = self._model.batch_size
         open_batches: dict[Any, list[_Asked]] = {}
-        for one in self._prompted(requests):
-            key = (one.request.task, one.seed, id(one.options))
+        for asked in self._prompted(requests):
+            key = (asked.request.task, asked.seed, id(asked.options))
             batch = open_batches.setdefault(key, [])
-            batch.append(one)
+            batch.append(asked)
             if len(batch) == size:
                 yield self._job(open_batches.pop(key))
         for batch in open_batches.values():
@@ -83,8 +83,8 @@ class GenerationJobs:
         eos = self._model.eos_string
         return GenerationJob(
             first.request.task,
-            tuple(one.place for one in batch),
-            [one.prompt for one in batch],
+            tuple(asked.place for asked in batch),
+            [asked.prompt for asked in batch],
             first.options,
             first.seed,
             (*first.options.until, eos) if eos else first.options.until,
@@ -106,8 +106,8 @@ class GenerationJobs:
     def _tokenized(self, ahead: list[tuple[int, GenerateRequest]]) -> Iterator[_Asked]:
         model = self._model
         texts = [model.render(request.context) for _, request in ahead]
-        found = model.tok_encode(texts)
-        for (place, request), text, tokens in zip(ahead, texts, found, strict=True):
+        encoded = model.tok_encode(texts)
+        for (place, request), text, tokens in zip(ahead, texts, encoded, strict=True):
             options, _ = self._options(request)
             room = prompt_room(
                 request, options.max_gen_toks, window=model.max_length, argument="max_length"

@@ -163,18 +163,19 @@ class _Probe:
     def _misfit(self, scores: list[list[float]]) -> str | None:
         """What is wrong with the scores of the first text, and then of all; None if nothing."""
         seam = self.seam - 1  # scores begin with the second token
-        if not all(math.isfinite(number) and number <= 1e-6 for one in scores for number in one):
-            return "some of its log-probs are no logarithms of probabilities"
-        spreads = [_spread([one[at] for one in scores]) for at in range(seam + 1)]
+        if not all(math.isfinite(number) and number <= 1e-6 for text in scores for number in text):
+            return "some of its log-probs are not logarithms of probabilities"
+        spreads = [_spread([text[at] for text in scores]) for at in range(seam + 1)]
         if max(spreads[:seam]) > _SAME or spreads[seam] <= _SAME:
             return (
-                "its log-probs do not stand at the tokens they belong to: texts that differ in their "
-                "last word only have other scores before that word, or equal ones at it. Some "
+                "its log-probs are not at the tokens they belong to: texts that differ only in their "
+                "last word have different scores before that word, or equal ones at it. Some "
                 "servers are one token off when a prompt has no BOS token; add_bos_token=True may "
                 "help"
             )
         self.known = [
-            (text[self.seam], one[seam]) for text, one in zip(self.texts, scores[1:], strict=True)
+            (tokens[self.seam], text[seam])
+            for tokens, text in zip(self.texts, scores[1:], strict=True)
         ]
         return None
 
@@ -191,42 +192,42 @@ class _Probe:
         """How many likeliest tokens the server tells, if they agree with what is known."""
         for size in sizes:
             try:
-                found = self._ask_top(self.texts[0][: self.seam], size)
+                likeliest = self._ask_top(self.texts[0][: self.seam], size)
             except RequestError as error:
                 if error.status not in _REFUSED:
                     raise
                 continue
             except _UNREADABLE:
                 return 0
-            if found is None:
+            if likeliest is None:
                 return 0
-            return size if self._agrees(found, ability) else 0
+            return size if self._agrees(likeliest, ability) else 0
         return 0
 
-    def _agrees(self, found: NextTokens, ability: Ability) -> bool:
-        total = sum(math.exp(score) for _, _, score in found.entries)
-        if total > 1.01 or found.entries[0][2] > math.log(0.999):
+    def _agrees(self, likeliest: NextTokens, ability: Ability) -> bool:
+        total = sum(math.exp(score) for _, _, score in likeliest.entries)
+        if total > 1.01 or likeliest.entries[0][2] > math.log(0.999):
             return False  # not the model's own probabilities, but what a sampler made of them
         if not ability.echo:
             return True
-        compared = [self._compare(found, token, score) for token, score in self.known]
+        compared = [self._compare(likeliest, token, score) for token, score in self.known]
         if all(agrees is None for agrees in compared):
-            compared = [self._compare_best(found, ability)]
+            compared = [self._compare_best(likeliest, ability)]
         return all(agrees is not False for agrees in compared) and any(compared)
 
-    def _compare(self, found: NextTokens, token: int, score: float) -> bool | None:
-        told = found.find(token, self._model.only_text(token))
-        return None if told is None else abs(told[0] - score) <= _SAME
+    def _compare(self, likeliest: NextTokens, token: int, score: float) -> bool | None:
+        entry = likeliest.find(token, self._model.only_text(token))
+        return None if entry is None else abs(entry[0] - score) <= _SAME
 
-    def _compare_best(self, found: NextTokens, ability: Ability) -> bool | None:
+    def _compare_best(self, likeliest: NextTokens, ability: Ability) -> bool | None:
         """Score one of the tokens that were told; None if none of them is certain."""
-        for text, number, _ in found.entries:
+        for text, number, _ in likeliest.entries:
             tokens = self._model.tok_encode(text) if number is None else [number]
-            if len(tokens) == 1 and found.find(tokens[0], self._model.only_text(tokens[0])):
+            if len(tokens) == 1 and likeliest.find(tokens[0], self._model.only_text(tokens[0])):
                 prompt = [*self.texts[0][: self.seam], tokens[0]]
                 outputs = self._ask_echo([prompt])
                 ((score, _),) = self._scores(outputs, [prompt], [self.seam], ability.lead)
-                return self._compare(found, tokens[0], score)
+                return self._compare(likeliest, tokens[0], score)
         return None
 
 

@@ -22,13 +22,13 @@ _REFUSALS = ("content_filter", "safety", "refusal")
 def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
     """The choices of one reply, or of several, in the order of the prompts."""
     replies = [outputs] if isinstance(outputs, Mapping) else list(outputs)
-    found: list[Mapping[str, Any]] = []
+    ordered: list[Mapping[str, Any]] = []
     for reply in replies:
         choices = reply.get("choices") if isinstance(reply, Mapping) else None
         if not isinstance(choices, list):
-            raise ModelError(f"The server's reply holds no list of choices: {shown(reply)}.")
-        found.extend(sorted(choices, key=lambda choice: choice.get("index") or 0))
-    return found
+            raise ModelError(f"The server's reply has no list of choices: {shown(reply)}.")
+        ordered.extend(sorted(choices, key=lambda choice: choice.get("index") or 0))
+    return ordered
 
 
 def shown(value: Any) -> str:
@@ -46,10 +46,10 @@ def completion_reply(choice: Mapping[str, Any]) -> Reply:
 
 
 def chat_reply(choice: Mapping[str, Any]) -> Reply:
-    """A choice of a chat endpoint. Reasoning is kept beside the answer and is no part of it."""
+    """A choice of a chat endpoint. Reasoning is kept beside the answer, not in it."""
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise ModelError(f"The server's choice holds no message: {shown(choice)}.")
+        raise ModelError(f"The server's choice has no message: {shown(choice)}.")
     finish = "refused" if message.get("refusal") else finish_of(choice)
     return Reply(_text(message.get("content")), finish=finish, reasoning=_reasoning(message))
 
@@ -65,12 +65,11 @@ def finish_of(choice: Mapping[str, Any]) -> Literal["stop", "length", "refused"]
 
 
 def _reasoning(part: Mapping[str, Any]) -> str | None:
-    found = part.get("reasoning_content") or part.get("reasoning")
-    return _text(found) or None
+    return _text(part.get("reasoning_content") or part.get("reasoning")) or None
 
 
 def _text(content: Any) -> str:
-    """Text, or the texts of a list of parts; null is no text."""
+    """Text, or the texts of a list of parts; null is empty."""
     if isinstance(content, list):
         return "".join(_text(p.get("text") if isinstance(p, Mapping) else p) for p in content)
     return "" if content is None else str(content)
@@ -98,16 +97,16 @@ def echoed_scores(
 
 def _echoed_score(choice: Mapping[str, Any], length: int | None, ctxlen: int) -> tuple[float, bool]:
     logprobs = choice.get("logprobs")
-    found = logprobs.get("token_logprobs") if isinstance(logprobs, Mapping) else None
-    if not isinstance(found, list):
-        raise ModelError("The server's reply holds no log-probs of the prompt (token_logprobs).")
-    end = len(found) - 1 if length is None else length
-    if not end <= len(found) <= end + 1:
+    token_logprobs = logprobs.get("token_logprobs") if isinstance(logprobs, Mapping) else None
+    if not isinstance(token_logprobs, list):
+        raise ModelError("The server's reply has no log-probs of the prompt (token_logprobs).")
+    end = len(token_logprobs) - 1 if length is None else length
+    if not end <= len(token_logprobs) <= end + 1:
         raise ModelError(
-            f"The server gave {len(found)} log-probs for a prompt of {end} tokens, so they cannot be "
-            "matched."
+            f"The server gave {len(token_logprobs)} log-probs for a prompt of {end} tokens, so they "
+            "cannot be matched."
         )
-    scored = found[ctxlen:end]
+    scored = token_logprobs[ctxlen:end]
     if any(score is None for score in scored):
         raise ModelError("The server gave no log-prob for some tokens of the continuation.")
     assert isinstance(logprobs, Mapping)
@@ -132,10 +131,10 @@ class NextTokens:
         """
         best = self.entries[0][2]
         if all(number is not None for _, number, _ in self.entries):
-            found = [score for _, number, score in self.entries if number == token]
+            scores = [score for _, number, score in self.entries if number == token]
         else:
-            found = [score for entry, _, score in self.entries if entry == text]
-        return (found[0], found[0] >= best) if len(found) == 1 else None
+            scores = [score for entry, _, score in self.entries if entry == text]
+        return (scores[0], scores[0] >= best) if len(scores) == 1 else None
 
 
 def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
@@ -146,8 +145,8 @@ def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
     content, tops = logprobs.get("content"), logprobs.get("top_logprobs")
     entries: list[tuple[str, int | None, float]] = []
     if isinstance(content, list) and content:  # the shape of chat, which some give for all
-        for one in content[0].get("top_logprobs") or ():
-            entries.append((str(one.get("token")), one.get("id"), float(one["logprob"])))
+        for top in content[0].get("top_logprobs") or ():
+            entries.append((str(top.get("token")), top.get("id"), float(top["logprob"])))
     elif isinstance(tops, list) and tops and isinstance(tops[0], Mapping):
         entries = [(str(text), None, float(score)) for text, score in tops[0].items()]
     if not entries:
@@ -161,9 +160,9 @@ def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
 def tokens_used(outputs: Any) -> Usage | None:
     """The tokens that a reply's ``usage`` block counts; None where there is no such block."""
     replies = [outputs] if isinstance(outputs, Mapping) else outputs
-    blocks = [one.get("usage") for one in replies or () if isinstance(one, Mapping)]
-    found = [block for block in blocks if isinstance(block, Mapping)]
-    if not found:
+    usages = [reply.get("usage") for reply in replies or () if isinstance(reply, Mapping)]
+    blocks = [usage for usage in usages if isinstance(usage, Mapping)]
+    if not blocks:
         return None
     return Usage.total(
         Usage(
@@ -171,7 +170,7 @@ def tokens_used(outputs: Any) -> Usage | None:
             tokens_out=_count(block.get("completion_tokens")),
             tokens_cached=_cached(block),
         )
-        for block in found
+        for block in blocks
     )
 
 

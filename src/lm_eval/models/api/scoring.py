@@ -191,8 +191,8 @@ class Planner:
         """For each text, spans that score every token of it once, with as much before it as fits."""
         numbered = enumerate(requests)
         while ahead := list(islice(numbered, _DOCS_AHEAD)):
-            found = self.encode_bare([request.text for _, request in ahead])
-            for (place, request), tokens in zip(ahead, found, strict=True):
+            encoded = self.encode_bare([request.text for _, request in ahead])
+            for (place, request), tokens in zip(ahead, encoded, strict=True):
                 spans = list(self._windows(place, [self.prefix(), *tokens]))
                 yield SpanGroup(request.task, tuple(spans))
 

@@ -1,7 +1,7 @@
-"""The sending of one request for a ``TemplateAPI``, by whichever of its methods does that.
+"""Sends one request for a ``TemplateAPI``, through whichever of its methods does that.
 
-``Sender`` calls the engine's own ``amodel_call``, or the ``amodel_call`` or ``model_call`` that a
-subclass has put in its place, counts what it costs, and adds to errors what the user can do.
+``Sender`` calls ``TemplateAPI``'s own ``amodel_call``, or the ``amodel_call`` or ``model_call`` of a
+subclass. It counts what requests cost, and adds to errors what the user can do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 _COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
 _MOST_THREADS = 64
 _SHORTEST_KEY = 4
-"""Shorter values are searched for in no text, even of the server they were sent to."""
+"""Shorter values are not searched for, even in texts of the server they were sent to."""
 
 
 def encoded(payload: Any) -> bytes:
@@ -38,16 +38,16 @@ def encoded(payload: Any) -> bytes:
     orjson = _orjson()
     try:
         return orjson.dumps(payload)  # type: ignore[no-any-return]
-    except TypeError:  # half a surrogate pair, which is no character, or a number type of a package
+    except TypeError:  # half a surrogate pair, or a number type of a package
         return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
 
 
 def decoded(body: bytes) -> Any:
     """A reply's JSON: an object or a list. Anything else counts as a broken reply."""
-    found = _orjson().loads(body)
-    if not isinstance(found, dict | list):
-        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(found)}")
-    return found
+    value = _orjson().loads(body)
+    if not isinstance(value, dict | list):
+        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(value)}")
+    return value
 
 
 def _orjson() -> Any:
@@ -104,20 +104,20 @@ class Sender:
         return self._transport
 
     def header(self) -> dict[str, str]:
-        """What goes before every body. What a subclass says wrong about it is an error here."""
+        """The header of every request; a subclass that gives none that can be sent is an error."""
         try:
-            found = self._model.header
-            found = found() if callable(found) else found
-            if self._known_header is not None and self._known_header[0] is found:
+            source = self._model.header
+            source = source() if callable(source) else source
+            if self._known_header is not None and self._known_header[0] is source:
                 return self._known_header[1]
-            header = {str(name): str(value) for name, value in dict(found or {}).items()}
+            header = {str(name): str(value) for name, value in dict(source or {}).items()}
         except LmEvalError:
             raise
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ModelError(str(error) or type(error).__name__) from error
         self._secrets.update(redact.secrets_in_headers(header))
         header.setdefault("Content-Type", "application/json")
-        self._known_header = (found, header)
+        self._known_header = (source, header)
         return header
 
     def redact(self, text: str) -> str:
@@ -141,7 +141,7 @@ class Sender:
             raise
 
     def check_endpoint(self) -> None:
-        """Send one small request. An error that other requests may not meet is of no interest."""
+        """Raise what makes every request fail, such as a wrong address; one small request is sent."""
         small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
         try:
             self.transport.run(self.ask(["a"], generate=True, gen_kwargs=small))
@@ -177,8 +177,8 @@ class Sender:
         **more: Any,
     ) -> Any:
         """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
-        counts, own = _COUNTS.get(None), Usage()
-        token = _COUNTS.set(own)
+        counts, usage = _COUNTS.get(None), Usage()
+        token = _COUNTS.set(usage)
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
         try:
             if self.style == "own":
@@ -193,10 +193,10 @@ class Sender:
             raise self._own_fault(error) from error
         finally:
             _COUNTS.reset(token)
-        own.requests = own.requests or 1  # where a subclass sends by itself
-        own.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
+        usage.requests = usage.requests or 1  # where a subclass sends by itself
+        usage.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
         if counts is not None:
-            counts.add(own)
+            counts.add(usage)
         return outputs
 
     async def _ask_subclass(
@@ -229,7 +229,7 @@ class Sender:
         return self._session
 
     def _own_fault(self, error: Exception) -> LmEvalError:
-        """An exception that is not ours: of a subclass's sending, or of its way to make requests."""
+        """The error for an exception of a subclass, from its sending or from ``_create_payload``."""
         who = type(self._model).__name__
         text = self.redact(f"{type(error).__name__}: {error}")
         if self.is_overridden:
@@ -296,7 +296,7 @@ Style = Literal["own", "async", "harness", "plain"]
 
 
 def _style_of(model: ServerModel) -> Style:
-    """Which call of a model sends: the engine's own, or what a subclass has put in its place."""
+    """Which call of a model sends: our own, or the one of a subclass."""
     if model.brings("amodel_call"):
         names = [*inspect.signature(type(model).amodel_call).parameters]
         return "harness" if "session" in names[1:3] else "async"
@@ -304,8 +304,6 @@ def _style_of(model: ServerModel) -> Style:
 
 
 def _tokens_in(messages: Sequence[Any]) -> int:
-    return sum(len(one) for one in messages if isinstance(one, list) and one[:1] and _is_id(one[0]))
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int)
+    """How many token ids were sent; 0 for texts and chats."""
+    sent = [ids for ids in messages if isinstance(ids, list) and ids]
+    return sum(len(ids) for ids in sent if isinstance(ids[0], int))

@@ -1,7 +1,7 @@
 """Models behind a server as their helpers see them, and the checks of their arguments.
 
 ``ServerModel`` is the seam between ``TemplateAPI`` and the other modules of this package. Each
-check gives the value that an argument stands for, or a ``UsageError``.
+check returns the value of an argument, or raises a ``UsageError``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Text to tokens for models behind a server: files of a tokenizer, tiktoken, or the server itself.
 
-Every backend is a ``ServerTokenizer``. None of them adds special tokens: what stands before a prompt is
+Every backend is a ``ServerTokenizer``. None of them adds special tokens: what comes before a prompt is
 decided in one place, by ``TemplateAPI``.
 """
 
@@ -335,7 +335,7 @@ def load_tiktoken(name: str) -> ServerTokenizer:
     except ValueError:
         known = ", ".join(tiktoken.list_encoding_names())
         raise ModelError(
-            f"tiktoken knows no model or encoding {name!r}. Name one with tokenizer=NAME "
+            f"tiktoken has no model or encoding {name!r}. Name one with tokenizer=NAME "
             f"(encodings: {known}), or choose another tokenizer_backend."
         ) from None
     except Exception as error:  # it downloads its files, and raises whatever that raises
@@ -378,14 +378,14 @@ def _from_hub(name: str, revision: str) -> Callable[[str], Path | None]:
             return Path(hub.hf_hub_download(name, file, revision=revision))
         except errors.RemoteEntryNotFoundError:
             return None
-        except Exception as error:  # no such repository, or no right to it
+        except Exception as error:  # no such repository, or no access to it
             raise LookupError(_brief(error)) from error
 
     return fetch
 
 
 def is_hub_reachable() -> bool:
-    """Whether a connection to the hub comes about; its own client would try for half a minute."""
+    """Whether the hub can be connected to; its own client would try for half a minute."""
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
         return False
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY")):

@@ -1,7 +1,7 @@
-"""Tokens, special tokens and the chat template of a model behind a server.
+"""Tokens, special tokens and chat template of a model behind a server, and how it describes itself.
 
-``ServerTokens`` is the part of ``TemplateAPI`` that turns contexts into what is sent: messages, text or
-token ids. It sends nothing itself; a tokenizer is loaded when it is first needed.
+``ServerTokens`` and ``ServerFacts`` are bases of ``TemplateAPI``: contexts become messages, text or
+token ids. ``TokenizerLoader`` loads the tokenizer when it is first needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ServerTokens(TemplateLM, ABC):
     model: str
     tokenizer_backend: str | None
     tokenizer_argument: str | None
-    """The tokenizer that was named; None: the model's name stands for it."""
+    """The tokenizer that was named; None: the model's name is used."""
     tokenized_requests: bool
     add_bos_token: bool
     custom_prefix_token_id: int | None
@@ -77,16 +77,17 @@ class ServerTokens(TemplateLM, ABC):
 
     @property
     def prefix_token_id(self) -> int:
-        """What stands before a text that has no context: the argument, else BOS, else EOS."""
+        """The token put before a text that has no context: the argument, else BOS, else EOS."""
         if self.custom_prefix_token_id is not None:
             return self.custom_prefix_token_id
-        found = self._loader.tokenizer
-        return self._token("BOS nor EOS", found.eos if found.bos is None else found.bos)
+        tokenizer = self._loader.tokenizer
+        token = tokenizer.eos if tokenizer.bos is None else tokenizer.bos
+        return self._token("BOS or EOS", token)
 
     def _token(self, what: str, token: int | None) -> int:
         if token is None:
             raise ModelError(
-                f"The tokenizer {self.tokenizer_name!r} names no {what} token. Give one with "
+                f"The tokenizer {self.tokenizer_name!r} does not name a {what} token. Give one with "
                 "custom_prefix_token_id=NUMBER."
             )
         return token
@@ -107,7 +108,7 @@ class ServerTokens(TemplateLM, ABC):
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
-        """None where only the server could tell: each text would cost a request."""
+        """None where only the server could tell, at the cost of a request for each text."""
         is_here = self.tokenizer_backend in ("huggingface", "tiktoken")
         return self.tok_encode if is_here else None
 
@@ -123,7 +124,7 @@ class ServerTokens(TemplateLM, ABC):
         """Whether prompts for generation are tokenized: to send ids, or to cut them.
 
         With the server's own tokenizer each would cost a request, and the server makes the same
-        tokens from text. Where no tokenizer was named and the model's name is none, text is sent too.
+        tokens from text. Text is sent too where no tokenizer was named and the model's name is not one.
         """
         if self.tokenizer_backend not in ("huggingface", "tiktoken"):
             return self.truncate and self.tokenizer_backend is not None
@@ -138,7 +139,7 @@ class ServerTokens(TemplateLM, ABC):
             return False
 
     def messages(self, context: Context) -> list[dict[str, str]]:
-        """The context as a chat endpoint takes it; a plain prompt is what a user says."""
+        """The context as a chat endpoint takes it; a plain prompt becomes a user message."""
         if isinstance(context, Chat):
             return context.as_dicts()
         return [{"role": "user", "content": str(context)}]
@@ -177,13 +178,13 @@ class ServerFacts(ServerTokens):
     """The constructor's arguments: what decides answers may be one that only a subclass knows."""
 
     def identity(self) -> Mapping[str, Any]:
-        own = {
+        arguments = {
             name: value
             for name, value in self._given.items()
             if name not in _HOW_FAST and not settings.may_hold_secrets(name)
         }
         return {
-            **own,
+            **arguments,
             "backend": f"{type(self).__module__}.{type(self).__qualname__}",
             "base_url": shown_address(self.base_url),
             "model": self.model,

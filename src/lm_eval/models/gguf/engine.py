@@ -38,7 +38,7 @@ _CACHE_BYTES = 2**30
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """One token to evaluate: where it stands, in which sequences, whether its logits are read."""
+    """One token to evaluate: its position, its sequences, and whether its logits are read."""
 
     token: int
     position: int
@@ -144,7 +144,7 @@ class Engine:
         return list(tokens)
 
     def piece(self, token: int) -> bytes:
-        """The bytes a token stands for, perhaps a part of a character; none for control tokens."""
+        """The bytes of a token, perhaps a part of a character; none for control tokens."""
         piece = self._pieces.get(token)
         if piece is None:
             piece = self._pieces[token] = _piece_bytes(self._vocab, token)
@@ -175,7 +175,7 @@ class Engine:
 
     @property
     def cells(self) -> int:
-        """How many tokens the cache holds at present."""
+        """How many tokens the cache can hold."""
         return self._cells
 
     @property
@@ -366,7 +366,7 @@ def _piece_bytes(vocab: Any, token: int) -> bytes:
 def _byte_alphabet() -> dict[str, int]:
     """The characters in which GPT-2 style vocabularies write bytes.
 
-    Printable Latin-1 stands for itself; the other bytes take the characters from U+0100 on.
+    Printable Latin-1 bytes are written as themselves, the others as the characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]

@@ -1,8 +1,8 @@
-"""Text from prompts, several sequences at a time.
+"""Replies to prompts and scores of spans, on one llama.cpp engine.
 
-Each decode call carries one token of every running sequence, then as much of the waiting prompts as
-fits; where a text ends, the next prompt starts. What a prompt has in common with a sequence in the
-cache is shared, not evaluated again.
+``Generator`` runs several sequences at a time: each decode call carries one token of every running
+sequence, then as much of the waiting prompts as fits. What a prompt has in common with a sequence in
+the cache is shared, not evaluated again. ``Scorer`` evaluates the prefix tree of the spans.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class GrowingText:
         """Add bytes; True if a stop string is complete, and the text then ends before it."""
         start = max(0, len(self.text) - self._longest + 1)
         self.text += self._decoder.decode(piece, final)
-        found = [self.text.find(stop, start) for stop in self._until]
-        ends = [end for end in found if end >= 0]
+        ends = [end for stop in self._until if (end := self.text.find(stop, start)) >= 0]
         if ends:
             self.text = self.text[: min(ends)]
         return bool(ends)

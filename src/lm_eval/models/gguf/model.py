@@ -259,13 +259,13 @@ class GgufLM(StreamingLM):
 
     @property
     def prefix_token(self) -> int:
-        """What stands before a text that has no context: BOS, else EOS."""
+        """The token put before a text that has no context: BOS, else EOS."""
         for token in (self.engine.bos, self.engine.eos):
             if token is not None:
                 return token
         raise ModelError(
-            f"{self.engine.path.name} names neither a BOS nor an EOS token, so nothing can stand "
-            "before a text without context. Use a format or task with a non-empty prompt."
+            f"{self.engine.path.name} has neither a BOS nor an EOS token to put before a text "
+            "without context. Use a format or task with a non-empty prompt."
         )
 
     def encode(self, text: str) -> list[int]:
@@ -281,7 +281,7 @@ class GgufLM(StreamingLM):
         return self.encode
 
     def tok_decode(self, tokens: Sequence[int]) -> str:
-        """The text that tokens stand for."""
+        """The text of tokens."""
         return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
 
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:

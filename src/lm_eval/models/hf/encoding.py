@@ -1,6 +1,7 @@
-"""Requests to ``hf`` as tokens: spans to score, and prompts to continue.
+"""Requests to ``hf`` → tokens: spans to score, and prompts to continue.
 
 Many are encoded at a time. What does not fit the model's window loses its beginning, and is counted.
+``HFVocabulary`` is the tokenizer of a model as a backend that answers nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Encoding:
         self.truncated = 0
         """Requests that lost their beginning."""
         self.empty_continuations = 0
-        """Continuations that are no token of their own."""
+        """Continuations without a token of their own."""
 
     def spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
         """What scores each continuation."""
@@ -125,7 +126,7 @@ class HFVocabulary(LM):
         add_bos_token: bool | None = None,
         chat_arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        import_torch()  # a package that lacks is said before a model that lacks
+        import_torch()  # a missing package is reported before a missing model
         source = converted(find_source(str(pretrained), revision))
         trusts = bool(trust_remote_code)
         config = load_config(source, trust_remote_code=trusts)

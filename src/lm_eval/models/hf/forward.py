@@ -106,10 +106,10 @@ class PlainScorer:
             return False
         self._compared = max(longest, self._compared)
         self._passes += 1
-        found = {id(span): tokens for span, tokens in scores}
+        padded_scores = {id(span): tokens for span, tokens in scores}
         tried = {id(short[at]): short[at] for at in (0, len(short) // 2, -1)}
         errors = [
-            score_error(self.model, _total(found[id(span)]), _total(alone), len(alone))
+            score_error(self.model, _total(padded_scores[id(span)]), _total(alone), len(alone))
             for group in tried.values()
             for span, alone in self._scores([group])
         ]
@@ -198,11 +198,11 @@ def tolerance(model: Any) -> float:
     return _TOLERANCES.get(str(model.dtype), _COARSE_TOLERANCE)
 
 
-def score_error(model: Any, found: float, expected: float, tokens: int) -> float:
+def score_error(model: Any, actual: float, expected: float, tokens: int) -> float:
     """By how much a score of some tokens is off; 0 if by no more than rounding explains."""
-    if found == expected:
+    if actual == expected:
         return 0.0
-    error = abs(found - expected)
+    error = abs(actual - expected)
     if error <= tolerance(model) * max(1.0, tokens**0.5):
         return 0.0
     return math.inf if math.isnan(error) else error

@@ -37,7 +37,7 @@ class BatchJob:
     until: tuple[str, ...]
     max_gen_toks: int
     stop_tokens: frozenset[int] = frozenset()
-    """Special tokens that stand among the stop strings; text never shows them."""
+    """Special tokens among the stop strings; text never shows them."""
     sample: Sample | None = None
     penalties: tuple[tuple[str, Any], ...] = ()
     """Arguments of ``transformers`` that count the tokens before, such as ``repetition_penalty``."""
@@ -225,8 +225,8 @@ class BatchGenerator:
     def _goes_alone(self, job: BatchJob) -> bool:
         """Whether others beside it would change its text.
 
-        Penalties count padding as well, an adapter's own tokens would stand before it, and models that
-        carry a state mix up those of a batch (RWKV does).
+        Penalties count padding as well, an adapter puts its own tokens before the padding, and models
+        that carry a state mix up those of a batch (RWKV does).
         """
         is_beyond = self._switch is not None and _cells(job) > self._switch.length
         has_state = getattr(self._model, "_is_stateful", False)

@@ -188,11 +188,11 @@ def load_model(
         "causal": transformers.AutoModelForCausalLM,
         "seq2seq": transformers.AutoModelForSeq2SeqLM,
     }
-    given = {name: value for name, value in more.items() if value is not None}
+    options = {name: value for name, value in more.items() if value is not None}
     with _loading(source, "weights"):
         model, info = kinds[backend].from_pretrained(
             source.at,
-            **source.arguments(trust_remote_code=trust_remote_code, dtype=dtype, **given),
+            **source.arguments(trust_remote_code=trust_remote_code, dtype=dtype, **options),
             output_loading_info=True,
         )
     missing = sorted(info.get("missing_keys") or ())
@@ -227,19 +227,19 @@ def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
 
 def load_adapter(model: Any, source: ModelSource) -> Any:
     """The model with a PEFT adapter on it, unmerged."""
-    given = source.given
+    name = source.given
     try:
         import peft
     except ImportError as error:
         raise MissingExtraError(
-            f"peft={given} needs the package peft ({error}).", install="pip install -U peft"
+            f"peft={name} needs the package peft ({error}).", install="pip install -U peft"
         ) from error
     try:
         with _quiet():
             adapted = peft.PeftModel.from_pretrained(model, source.at)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
-            f"peft={given} does not fit {type(model).__name__}: {first_line(error)} Check that "
+            f"peft={name} does not fit {type(model).__name__}: {first_line(error)} Check that "
             "the adapter was trained on this model."
         ) from error
     _check_adapter_weights(adapted, source)
@@ -281,10 +281,10 @@ def _quiet() -> Iterator[None]:
 
 def check_vocabulary(loaded: LoadedModel) -> None:
     """Refuse a tokenizer whose tokens the model does not have."""
-    own = int(loaded.tokenizer.vocab_size)
-    if own > loaded.vocabulary:
+    size = int(loaded.tokenizer.vocab_size)
+    if size > loaded.vocabulary:
         raise ModelError(
-            f"The tokenizer {loaded.tokenizer_source.given} has {own} tokens, but "
+            f"The tokenizer {loaded.tokenizer_source.given} has {size} tokens, but "
             f"{loaded.source.given} knows only {loaded.vocabulary}: it belongs to another model. "
             "Leave tokenizer= out to use the model's own."
         )
@@ -293,13 +293,13 @@ def check_vocabulary(loaded: LoadedModel) -> None:
 
 
 def _compare_with_own(loaded: LoadedModel) -> None:
-    """Refuse a tokenizer that numbers its tokens otherwise than the model's own does."""
+    """Refuse a tokenizer that numbers its tokens differently from the model's own."""
     try:
         own = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()
     except ModelError:  # the model comes without one: nothing to compare with
         return
-    given = loaded.tokenizer.get_vocab()
-    same = sum(given.get(token) == number for token, number in own.items())
+    other = loaded.tokenizer.get_vocab()
+    same = sum(other.get(token) == number for token, number in own.items())
     if same < len(own) / 2:
         raise ModelError(
             f"The tokenizer {loaded.tokenizer_source.given} belongs to another model: only {same} of "

@@ -57,7 +57,7 @@ class HFLM(StreamingLM):
     ``max_gen_toks``         the limit for generated tokens where a task gives none
     ``batch_size``           texts per pass, or ``auto``: as many as fit, at most ``max_batch_size``
     ``add_bos_token``        by default what the tokenizer does; never a second BOS
-    ``prefix_token_id``      what stands before a text without context; by default BOS, else EOS
+    ``prefix_token_id``      token before a text without context; by default BOS, else EOS
     ``trust_remote_code``    whether Python code that comes with a model is run
     ``peft``                 an adapter: a folder or a hub name
     ``chat_template_args``   variables for the chat template; ``enable_thinking`` is one of them

@@ -1,4 +1,7 @@
-"""What the arguments of ``hf`` and of its generation requests mean, checked."""
+"""The arguments of ``hf`` and of its generation requests, checked and turned into what they mean.
+
+``check_values`` needs neither weights nor, for ordinary values, ``torch``: a dry run uses it.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
             given = json.loads(given)
         except ValueError as error:
             raise UsageError(
-                f"chat_template_args={given!r} is no JSON object ({error}). Write "
+                f"chat_template_args={given!r} is not a JSON object ({error}). Write "
                 'chat_template_args={"enable_thinking": false}.'
             ) from error
     if given is not None and not isinstance(given, Mapping):
@@ -113,7 +116,7 @@ def _is_of_torch(value: Any) -> bool:
 
 
 def _check_device(device: Any) -> None:
-    """Refuse what is no device; whether it is here, only the machine of the run can tell."""
+    """Refuse what is not a device; only the machine of the run can tell whether it has it."""
     if device is not None and not _is_named(device):
         read_device(device)
 
@@ -164,14 +167,14 @@ def read_device(device: Any) -> Any:
     here = ["cpu", *(["cuda"] if count else []), *[f"cuda:{n}" for n in range(count)]]
     here += ["mps"] if has_mps else []
     try:
-        found = torch.device(device)
+        known = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise UsageError(
-            f"{device!r} is no device.{did_you_mean(str(device), here)} Here: {listing(here)}."
+            f"{device!r} is not a device.{did_you_mean(str(device), here)} Here: {listing(here)}."
         ) from error
-    if found.type in ("cpu", "cuda", "mps") and str(found) not in here:
+    if known.type in ("cpu", "cuda", "mps") and str(known) not in here:
         raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
-    return found
+    return known
 
 
 def read_device_map(given: Any) -> Any:
@@ -208,7 +211,7 @@ def _positions(config: Any) -> int | None:
 def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
     """The window in tokens: as given, where the model has positions for it, else the model's own.
 
-    ``taken`` positions go to tokens that stand before every text.
+    ``taken`` positions go to tokens that come before every text.
     """
     own = window_of(config, tokenizer) - taken
     if given is None:

@@ -15,7 +15,7 @@ from lm_eval.models.hf.forward import find_rope_switch, mask, padded, takes, tol
 from lm_eval.models.hf.tree_forward import looks_everywhere, refusal
 
 _WORTHWHILE = 16
-"""Tokens below which a copy of keys and values is no gain."""
+"""Tokens below which a copy of keys and values does not pay."""
 _COMPARED = 50
 GAP = 3
 
@@ -65,15 +65,15 @@ class SharedPrefix:
         length = len(self._tokens) if self._may_go_on(prompts) else 0
         begun = [prompt[:length] for prompt in prompts]
         rest = [prompt[length:] for prompt in prompts]
-        found = {
+        inputs = {
             "input_ids": _joined(begun, padded(rest, self._device, on_left=True)),
             "attention_mask": _joined(
                 [[1] * length] * len(prompts), mask(rest, self._device, on_left=True)
             ),
         }
         if length:
-            found["past_key_values"] = self._copied(len(prompts))
-        return found
+            inputs["past_key_values"] = self._copied(len(prompts))
+        return inputs
 
     def _may_go_on(self, prompts: Sequence[list[int]]) -> bool:
         if not self._tokens or not self._fits(prompts):
@@ -133,9 +133,9 @@ def error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: Any
             model(input_ids=whole, use_cache=False, **fewer),
             model(input_ids=ids, attention_mask=seen, **at, **go_on, **fewer),
         )
-        expected, found = (one.logits[0, -1].float().log_softmax(-1) for one in results)
+        expected, actual = (result.logits[0, -1].float().log_softmax(-1) for result in results)
         likeliest = expected.topk(min(_COMPARED, len(expected))).indices
-        apart = float((expected - found)[likeliest].abs().mean())
+        apart = float((expected - actual)[likeliest].abs().mean())
     return 0.0 if apart <= tolerance(model) else apart
 
 
@@ -147,17 +147,17 @@ def _last_logits(model: Any) -> dict[str, int]:
 def _obstacle(model: Any) -> str | None:
     """What keeps a model's replies from going on behind a kept beginning, if anything does."""
     if not looks_everywhere(model):
-        return "some layers see only so far back, and gaps in a batch would count"
+        return "some layers see only part of the text, and gaps in a batch would count"
     if find_rope_switch(model.config) is not None:
-        return "positions of long texts are encoded otherwise than those of short ones"
+        return "positions of long texts are encoded differently from those of short ones"
     return None
 
 
 def _grouped(prompts: Sequence[list[int]]) -> Iterator[tuple[list[int], int]]:
     """Places of prompts in groups, and how many tokens each group begins with; the rest with 0.
 
-    In order, prompts that share a beginning stand side by side. Each group is the one that saves most
-    tokens among those that are left.
+    Sorted, prompts that share a beginning are neighbours. Each group is the one that saves most tokens
+    among those that are left.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     while order:

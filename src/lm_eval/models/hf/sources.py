@@ -194,7 +194,7 @@ class _HubName:
         return _NEEDED_FILES[self.kind]
 
     def find(self) -> tuple[str, bool]:
-        """``(commit, whether only files downloaded before are at hand)``."""
+        """``(commit, whether only files downloaded before can be used)``."""
         from huggingface_hub import constants
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -307,11 +307,11 @@ def check_model(model: Any, decided: dict[str, Any]) -> None:
             f"pretrained is a {type(model).__name__}, which is not a language model of transformers. "
             "Give such a model, a hub name, a folder, or a .gguf file."
         )
-    given = [name for name, value in decided.items() if value not in (None, False, "auto")]
-    if given:
+    names = [name for name, value in decided.items() if value not in (None, False, "auto")]
+    if names:
         raise UsageError(
-            f"pretrained is a model that is loaded already, so {listing(given)} cannot be obeyed. "
-            f"Leave {'it' if len(given) == 1 else 'them'} out, or give a folder or hub name."
+            f"pretrained is a model that is loaded already, so {listing(names)} cannot be obeyed. "
+            f"Leave {'it' if len(names) == 1 else 'them'} out, or give a folder or hub name."
         )
 
 

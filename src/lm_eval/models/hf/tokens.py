@@ -1,4 +1,7 @@
-"""A tokenizer of ``transformers`` as scoring and generation need it: many texts at a time, BOS once."""
+"""A tokenizer of ``transformers`` as scoring and generation need it.
+
+Many texts are encoded at a time, BOS comes once, and each continuation keeps its own tokens.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Tokens:
         self._before, self._after = self._added(add_bos_token, encloses=encloses)
 
     def _added(self, add_bos_token: bool | None, *, encloses: bool) -> tuple[list[int], list[int]]:
-        """What stands before and after every text. Only an encoder wants something after it."""
+        """What is put before and after every text; after it only for an encoder."""
         plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
         full = self.tokenizer("a")["input_ids"]
         start = next(
@@ -61,14 +64,14 @@ class Tokens:
 
     @property
     def prefix(self) -> int:
-        """What stands before a text that has no context: as configured, else BOS, else EOS."""
+        """The token put before a text that has no context: as configured, else BOS, else EOS."""
         ids = (self._prefix, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         for token in ids:
             if token is not None:
                 return int(token)
         raise ModelError(
-            f"The tokenizer of {self.model_name} has neither a BOS nor an EOS token, so nothing "
-            "can stand before a text without context. Give prefix_token_id in --model_args."
+            f"The tokenizer of {self.model_name} has neither a BOS nor an EOS token to put before a "
+            "text without context. Give prefix_token_id in --model_args."
         )
 
     # -- encoding ----------------------------------------------------------------------------
@@ -79,11 +82,11 @@ class Tokens:
             return []
         distinct = list(dict.fromkeys(map(str, texts)))
         try:
-            found = self.tokenizer(distinct, add_special_tokens=False)["input_ids"]
+            encoded = self.tokenizer(distinct, add_special_tokens=False)["input_ids"]
         except (UnicodeEncodeError, TypeError):  # half a surrogate pair
             clean = list(map(valid_text, distinct))
-            found = self.tokenizer(clean, add_special_tokens=False)["input_ids"]
-        tokens = dict(zip(distinct, found, strict=True))
+            encoded = self.tokenizer(clean, add_special_tokens=False)["input_ids"]
+        tokens = dict(zip(distinct, encoded, strict=True))
         for text in distinct:
             self._check(tokens[text])
         return [tokens[str(text)] for text in texts]

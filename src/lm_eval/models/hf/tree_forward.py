@@ -1,7 +1,7 @@
 """One piece of a token tree as one forward pass of a transformers model.
 
 The piece is a single sequence. Its position ids and a mask, by which each token sees only those it
-follows, tell the tree; the keys and values of the beginning it continues come from a ``path_cache``.
+follows, describe the tree; the keys and values of the beginning it continues come from a ``path_cache``.
 Logits are asked for where they are read, of the model itself: calling its output head by hand would
 leave out what some models do after it, such as soft-capping.
 """
@@ -44,8 +44,8 @@ def refusal(model: Any) -> str | None:
         (virtual_tokens(model), "has an adapter that puts tokens of its own before each text"),
         (not takes_masks, f"has attention {attention!r}, which takes no masks (sdpa and eager do)"),
     ]
-    found = next((reason for applies, reason in reasons if applies), None)
-    return found and f"{type(model).__name__} {found}"
+    first = next((reason for applies, reason in reasons if applies), None)
+    return first and f"{type(model).__name__} {first}"
 
 
 def looks_everywhere(model: Any) -> bool:
@@ -173,7 +173,7 @@ def _layer_kinds(config: Any) -> set[str]:
 
 
 def _windows(config: Any, longest: int) -> dict[str, int | None]:
-    """Kind of layer → how far it looks back, None for everywhere; one kind if there is no difference."""
+    """Kind of layer → how far it looks back, None for everywhere; one kind if they do not differ."""
     window = getattr(config, "sliding_window", None)
     if not window or longest <= window:
         return {_FULL: None}

@@ -1,7 +1,7 @@
 """Log-probs of token spans from a transformers model, each shared beginning evaluated once.
 
-``token_tree`` says what to evaluate when; ``hf_tree`` evaluates it. What a model makes of a tree is
-not taken on trust: the first results are compared with ordinary forwards, and texts for which they
+``tree.tokens`` says what to evaluate when; ``tree_forward`` evaluates it. What a model makes of a tree
+is not taken on trust: the first results are compared with ordinary forwards, and texts for which they
 differ, or whose keys and values take too much memory, are scored by those.
 """
 
@@ -98,7 +98,7 @@ class TreeScorer:
         elif self._beyond_switch:
             notes.append(
                 f"{self._beyond_switch} texts went through the model as a whole: beyond "
-                f"{self._too_long - 1} tokens it encodes positions otherwise, so that they share no "
+                f"{self._too_long - 1} tokens it encodes positions differently, so that they share no "
                 "beginning with shorter ones."
             )
         if self._lacking_memory:
@@ -302,7 +302,7 @@ def _one_per_text(spans: Iterable[Span]) -> list[Span]:
 
 
 def _sample(spans: Sequence[Span], size: int) -> list[Span]:
-    """The longest span, the last one, which stands furthest from its beginning, and the first ones."""
+    """The longest span, the last one, which is furthest from its beginning, and the first ones."""
     longest = max(spans, key=lambda span: len(span.inputs))
     chosen = {id(span): span for span in (longest, spans[-1], *spans)}
     return list(chosen.values())[:size]

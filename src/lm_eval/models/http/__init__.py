@@ -1,4 +1,4 @@
-"""HTTP for long, expensive runs; knows no word of language models.
+"""HTTP for long, expensive runs; it knows nothing of language models.
 
 Read in this order: pacing, failures, pool, stepping, transport.
 """

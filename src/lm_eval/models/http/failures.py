@@ -47,7 +47,7 @@ class BrokenBody(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one sending came to nothing."""
+    """Why one sending failed."""
 
     text: str
     advice: str = ""
@@ -55,7 +55,7 @@ class Failure:
     can_retry: bool = True
     stops_run: bool = False
     is_unreachable: bool = False
-    """No connection came about."""
+    """Whether no connection could be made."""
     asked_wait_s: float | None = None
 
     def about(self, where: str, why: str = "") -> Failure:
@@ -84,7 +84,7 @@ class Failure:
 def of_status(
     where: str, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, redact: Redact
 ) -> Failure:
-    """The failure that a reply other than 2xx is."""
+    """The failure for a reply other than 2xx."""
     if 300 <= status < 400:
         return _redirect(where, status, headers, redact)
     said = server_message(body, redact)
@@ -99,7 +99,7 @@ def of_status(
 
 
 def of_body(where: str, status: int, body: bytes, error: Exception, redact: Redact) -> Failure:
-    """The failure that a 2xx reply is whose body cannot be used."""
+    """The failure for a 2xx reply whose body cannot be used."""
     text = body[:_READ].decode("utf-8", "replace")
     what = _one_line(redact(str(error))) or type(error).__name__
     if _LOOKS_LIKE_HTML.match(text):
@@ -119,10 +119,10 @@ def server_message(body: bytes, redact: Redact) -> str:
     if _LOOKS_LIKE_HTML.match(text):
         return _html_summary(text, redact)
     try:
-        found = _find_message(json.loads(body)) if len(body) <= _PARSED else None
+        message = _find_message(json.loads(body)) if len(body) <= _PARSED else None
     except (ValueError, RecursionError):
-        found = None
-    return shorten(redact(found if found is not None else text))
+        message = None
+    return shorten(redact(text if message is None else message))
 
 
 def shorten(text: str) -> str:
@@ -138,9 +138,8 @@ def _find_message(content: Any) -> str | None:
         return _find_message(content[0])
     if isinstance(content, dict):
         for key in ("error", "message", "detail", "msg", "error_description"):
-            found = _find_message(content.get(key))
-            if found:
-                return found
+            if message := _find_message(content.get(key)):
+                return message
     return None
 
 
@@ -155,9 +154,9 @@ def _redirect(
 ) -> Failure:
     from yarl import URL
 
-    found = {name.lower(): value for name, value in headers}.get(b"location", b"")
+    location = {name.lower(): value for name, value in headers}.get(b"location", b"")
     try:
-        target = URL(found.decode("latin-1"))
+        target = URL(location.decode("latin-1"))
         host = str(target.origin()) if target.absolute else "the same host"
     except ValueError:
         host = "an address that cannot be read"
@@ -196,8 +195,8 @@ _MOST_REFUSALS = 50
 class Schedule:
     """Decides, failure by failure, whether and when one request is sent again.
 
-    ``idle_s`` tells for how long no request at all has been answered, infinite if none ever was.
-    ``connect_s`` is how long another attempt to connect would take, None once a server has answered.
+    ``idle_s`` tells for how long no request has been answered, infinite if none ever was;
+    ``connect_s`` how long another attempt to connect would take, None once a server has answered.
     """
 
     def __init__(

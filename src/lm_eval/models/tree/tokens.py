@@ -160,8 +160,8 @@ class TokenTree:
     def nodes(self) -> Iterator[Node]:
         """All nodes, each before those below it; the longest text first, else as they came in.
 
-        The longest first, so that whatever cannot be done with it shows at once; but before its end
-        stand others that it must not see, so that seeing them shows as well.
+        The longest first, so that a model that cannot take it fails at once; but one branch that it
+        must not see comes before its end, so that seeing it shows as well.
         """
         rank = self._ranks()
         stack = [self._root]
@@ -175,7 +175,7 @@ class TokenTree:
     def _ranks(self) -> dict[int, int]:
         """The nodes that come before their siblings: those of the longest text, and one beside it.
 
-        That one stands below the opening, which is to be evaluated before all else.
+        That one branches off after the opening, which is evaluated before all else.
         """
         path = self._longest_path()
         rank = {id(node): 1 for node in path}

@@ -414,7 +414,7 @@ def test_batches_of_several_docs(folder: str) -> None:
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"shift": 1}, "do not stand at the tokens they belong to"),
+        ({"shift": 1}, "are not at the tokens they belong to"),
         ({"ignores_echo": True, "most_logprobs": 1}, "1 log-probs for a prompt of"),
         ({"most_logprobs": 0}, "refused the request.*logprobs may be at most 0"),
         ({"refuses_tokens": True}, "must be a string.*tokenized_requests=False"),

@@ -74,7 +74,7 @@ def test_refused_system_role_says_what_to_do() -> None:
         _template(source).render([{"role": "system", "content": "x"}, *_turns("y")])
     assert str(caught.value) == (
         "The chat template of tiny.gguf refuses these messages (roles: system, user): No system "
-        "role. If it knows no system role, run without --system_instruction and without a task "
+        "role. If it has no system role, run without --system_instruction and without a task "
         "description, or without --apply_chat_template."
     )
 
