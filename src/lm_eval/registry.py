@@ -212,20 +212,20 @@ MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
 MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 
 for _name, _target in {
-    "regex": "extraction:RegexFilter",
-    "regex_pos": "extraction:POSFilter",
-    "remove_whitespace": "extraction:WhitespaceFilter",
-    "multi_choice_regex": "extraction:MultiChoiceRegexFilter",
-    "take_first": "transformation:TakeFirstFilter",
-    "take_first_k": "transformation:TakeKFilter",
-    "majority_vote": "transformation:MajorityVoteFilter",
-    "lowercase": "transformation:LowercaseFilter",
-    "uppercase": "transformation:UppercaseFilter",
-    "map": "transformation:MapFilter",
-    "format_span": "transformation:SPANFilter",
-    "custom": "transformation:CustomFilter",
+    "regex": "RegexFilter",
+    "regex_pos": "POSFilter",
+    "remove_whitespace": "WhitespaceFilter",
+    "multi_choice_regex": "MultiChoiceRegexFilter",
+    "take_first": "TakeFirstFilter",
+    "take_first_k": "TakeKFilter",
+    "majority_vote": "MajorityVoteFilter",
+    "lowercase": "LowercaseFilter",
+    "uppercase": "UppercaseFilter",
+    "map": "MapFilter",
+    "format_span": "SPANFilter",
+    "custom": "CustomFilter",
 }.items():
-    FILTERS.register(_name, f"lm_eval.harness.filters.{_target}")
+    FILTERS.register(_name, f"lm_eval.harness.filters.builtin:{_target}")
 
 for _name, _target in {
     "mean": "mean",

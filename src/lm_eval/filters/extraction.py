@@ -1,6 +1,6 @@
 """Filters that take the answer out of a text, for Python users."""
 
-from lm_eval.harness.filters.extraction import (
+from lm_eval.harness.filters.builtin import (
     MultiChoiceRegexFilter,
     POSFilter,
     RegexFilter,

@@ -1,14 +1,21 @@
-"""Filters that take the answer out of a text."""
+"""The built-in filters: take the answer out of a response, rewrite it, or choose among responses.
+
+In: for each request the list of its responses. Out: as many entries, in the same order. Names, options
+and results are those of EleutherAI's harness.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from lm_eval.errors import FieldError, listing
+from lm_eval.errors import ConfigError, FieldError, listing
 from lm_eval.harness.filters.pipeline import Filter, Responses, each, each_text
+
+# Take the answer out
 
 NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
 _TAGGED_TOKEN = re.compile(r"\('([^']*)', '([^']*)'\)")
@@ -75,13 +82,6 @@ class POSFilter(Filter):
     def _tags(self, response: Any) -> Any:
         pairs = _TAGGED_TOKEN.findall(response) if isinstance(response, str) else response
         return [tag for _, tag in pairs] or self.fallback
-
-
-class WhitespaceFilter(Filter):
-    """Responses without white space at their ends."""
-
-    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
-        return each_text(str.strip, resps)
 
 
 class MultiChoiceRegexFilter(RegexFilter):
@@ -159,3 +159,143 @@ def choices_of(doc: Mapping[str, Any]) -> Iterable[str]:
 
 def _strip(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
+
+
+# Rewrite each response
+
+
+class _TextFilter(Filter):
+    """Changes each text by itself and takes no options."""
+
+    change: ClassVar[Callable[[str], str]]
+
+    def __init__(self) -> None:
+        pass
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
+        return each_text(type(self).change, resps)
+
+
+class LowercaseFilter(_TextFilter):
+    """Responses in lower case."""
+
+    change = str.lower
+
+
+class UppercaseFilter(_TextFilter):
+    """Responses in upper case."""
+
+    change = str.upper
+
+
+class WhitespaceFilter(Filter):
+    """Responses without white space at their ends."""
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
+        return each_text(str.strip, resps)
+
+
+class MapFilter(Filter):
+    """Each response looked up in ``mapping_dict``; ``default_value`` where it is no key."""
+
+    def __init__(
+        self, mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None
+    ) -> None:
+        if mapping_dict is not None and not isinstance(mapping_dict, Mapping):
+            raise ConfigError(f"mapping_dict must be a mapping, not {mapping_dict!r}.")
+        self.mapping_dict = mapping_dict or {}
+        self.default_value = default_value
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
+        return each(self._look_up, resps)
+
+    def _look_up(self, response: Any) -> Any:
+        try:
+            return self.mapping_dict.get(response, self.default_value)
+        except TypeError:  # a list is no key
+            return self.default_value
+
+
+SPAN_LABELS = {
+    "PER": ("person", "people", "persons", "per"),
+    "LOC": ("location", "counties", "places", "country", "continent", "loc"),
+    "ORG": ("organization", "company", "org"),
+    "DATE": ("time", "date"),
+}
+_LABEL_OF = {word: label for label, words in SPAN_LABELS.items() for word in words}
+_LABEL_WORD = re.compile(rf"\b({'|'.join(_LABEL_OF)})\s*:")
+_SPANS = re.compile(rf"\b({'|'.join(SPAN_LABELS)}):\s*([^$]+)")
+
+
+def format_spans(text: str) -> str:
+    """The entities in a text such as ``Person: Ada $$ LOCATION: Rome, Kenya``."""
+    labelled = _LABEL_WORD.sub(lambda match: f"{_LABEL_OF[match[1]]}:", text.lower())
+    fields = labelled.replace("$$", "$").rstrip("$").replace("\n", "$").strip()
+    entities = []
+    for label, names in _SPANS.findall(fields):
+        stripped = (name.strip() for name in names.split(","))
+        entities += [f"{label.lower()}: {name}" for name in stripped if name.lower() != "none"]
+    return " $ ".join(entities)
+
+
+class SPANFilter(_TextFilter):
+    """Named entities as ``label: entity $ label: entity``, from any of several spellings.
+
+    Labels become ``per``, ``loc``, ``org`` or ``date``; entities called ``none`` are left out.
+    """
+
+    change = format_spans
+
+
+class CustomFilter(Filter):
+    """``filter_fn(resps, docs)``, the task's own function over all responses."""
+
+    def __init__(self, filter_fn: Callable[..., Responses]) -> None:
+        self.filter_fn = filter_fn
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:
+        return self.filter_fn(resps, docs)
+
+
+# Choose among responses
+
+
+class TakeFirstFilter(Filter):
+    """The first response, which is no list any more: a later step sees its letters."""
+
+    def __init__(self) -> None:
+        pass
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
+        return [some[:1] if isinstance(some, str) else some[0] for some in resps]
+
+
+class TakeKFilter(Filter):
+    """The first ``k`` responses; the task's ``repeats`` must give that many."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
+        resps = list(resps)
+        if resps and len(resps[0]) < self.k:
+            raise ConfigError(
+                f"The filter take_first_k takes {self.k} responses to each request, and there are "
+                f"{len(resps[0])}. Set `repeats: {self.k}` in the task, or a smaller `k`."
+            )
+        return [some[: self.k] for some in resps]
+
+
+class MajorityVoteFilter(Filter):
+    """A list of one: the most frequent response, of equally frequent ones the first seen."""
+
+    def __init__(self) -> None:
+        pass
+
+    def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:  # noqa: ARG002
+        return [_most_frequent(some) for some in resps]
+
+
+def _most_frequent(responses: Iterable[Any]) -> list[Any]:
+    counts: Counter[Any] = Counter(responses)
+    return [response for response, _ in counts.most_common(1)]
