@@ -515,7 +515,7 @@ def test_saving_answers_alone_keeps_every_order(place: Workplace) -> None:
     ("task", "mode", "said"),
     [
         ("t.yaml", "cycle", "Did you mean 'cyclic'?"),
-        ("t.yaml", "pride=2", "no share of the docs"),
+        ("t.yaml", "pride=2", "not a share of the docs"),
         ("t.yaml@cot", "cyclic", "answers under format 'cot' are texts"),
         ("t.yaml@generate", "pride", "'generate' generates its answers. Use --permute cyclic"),
         ("t.yaml@cloze", "pride", "'cloze' scores the choices' own texts. Use --permute cyclic"),

@@ -105,7 +105,7 @@ def test_a_class_that_cannot_be_made(place: Workplace) -> None:
     place.write("tasks/a.yaml", "task: a\nclass: !function helper.Broken\n")
     place.write("tasks/b.yaml", "task: b\nclass: !function helper.NoClass\n")
     refused(place.run("--tasks", "a", *FOLDER), "a.yaml", "Broken", "RuntimeError: boom")
-    refused(place.run("--tasks", "b", *FOLDER), "b.yaml", "no subclass")
+    refused(place.run("--tasks", "b", *FOLDER), "b.yaml", "not a subclass")
 
 
 # Values of another kind

@@ -54,7 +54,7 @@ def test_the_line_that_installs_it_is_said(
     ("metric", "missing", "extra", "words"),
     [
         ("bleu", "sacrebleu", "metrics", "Task 't': The metric bleu is computed by sacrebleu"),
-        ("exct_match", "evaluate", "hub-metrics", "Task 't': 'exct_match' is no metric of this"),
+        ("exct_match", "evaluate", "hub-metrics", "Task 't': 'exct_match' is not a metric of this"),
         ("exct_match", "evaluate", "hub-metrics", "Did you mean 'exact_match'?"),
     ],
 )

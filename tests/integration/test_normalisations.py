@@ -229,7 +229,7 @@ def test_calibration_needs_a_format(place: Workplace) -> None:
     place.task(formats=..., output_type="multiple_choice", normalization="calibrated")
     found = place.run("--tasks", "t.yaml", model="TableLM")
     assert found.code == 1
-    assert "only a format knows where that stands" in " ".join(found.err.split())
+    assert "only a format knows where that is" in " ".join(found.err.split())
     assert "t@cloze" in found.err
     place.task(
         formats=..., output_type="multiple_choice", metric_list=[{"metric": "acc_calibrated"}]

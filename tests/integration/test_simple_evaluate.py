@@ -164,7 +164,7 @@ def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -
         ({"system_instruction": 5}, "system_instruction is 5"),
         ({"task_manager": TaskManager(), "metadata": {"a": 1}}, "belong to the TaskManager"),
         ({"task_manager": TaskManager(), "parity": True}, "belong to the TaskManager"),
-        ({"verbosity": "LOUD"}, "is no level"),
+        ({"verbosity": "LOUD"}, "is not a level"),
         ({"model": object()}, "subclass of lm_eval.api.model.LM"),
         ({"model": "dumy"}, "Did you mean 'dummy'"),
         ({"model_args": "sed=1"}, "no argument 'sed'"),

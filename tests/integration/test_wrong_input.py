@@ -169,7 +169,7 @@ def test_task_keys(place: Workplace, keys: dict[str, Any], words: list[str]) -> 
         ({"doc_to_text": "Q {{ ''.__class__.__mro__[1] }}"}, ["__class__", "!function"]),
         ({"doc_to_text": "{{ 1 / 0 }}"}, ["doc 0", "ZeroDivisionError"]),
         ({"doc_to_text": "{{ 'a' * 10 ** 9 }}"}, ["doc 0", "refused"]),
-        ({"doc_to_choice": "{{ answer }}"}, ["doc 0", "no list"]),
+        ({"doc_to_choice": "{{ answer }}"}, ["doc 0", "not a list"]),
         (
             {"formats": {"type": "mcqa", "choice_labels": ["A", "B"]}},
             ["doc 0", "2 labels (A, B) for 4 choices", "at least 4"],
@@ -190,8 +190,8 @@ def test_fields(place: Workplace, keys: dict[str, Any], words: list[str]) -> Non
     [
         ({"question": ...}, {}, ["doc 17", "doc_to_text", "None"]),
         ({"question": ...}, {"doc_to_text": "Q: {{ question }}"}, ["doc 17", "question"]),
-        ({"choices": "abc"}, {}, ["doc 17", "'abc'", "no list"]),
-        ({"choices": 5}, {}, ["doc 17", "gives 5", "no list"]),
+        ({"choices": "abc"}, {}, ["doc 17", "'abc'", "not a list"]),
+        ({"choices": 5}, {}, ["doc 17", "gives 5", "not a list"]),
         ({"choices": []}, {}, ["doc 17", "empty", "at least two"]),
         ({"choices": ["w"]}, {}, ["doc 17", "one choice only ('w')", "at least two"]),
         ({"choices": [["w"], ["x"]]}, {}, ["doc 17", "['w']", "map(attribute="]),
@@ -209,7 +209,7 @@ def test_fields(place: Workplace, keys: dict[str, Any], words: list[str]) -> Non
         (
             {"answer": 9},
             {"formats": ..., "output_type": "multiple_choice"},
-            ["doc 17", "target 9 is none of the 4 choices"],
+            ["doc 17", "target 9 is not one of the 4 choices"],
         ),
     ],
 )
@@ -280,7 +280,7 @@ def test_values_of_a_wrong_kind(place: Workplace, keys: dict[str, Any]) -> None:
         ("b.jsonl", '{"question": "a"}\n{"question": \n', ["b.jsonl, line 2, column 14"]),
         ("b.jsonl", '{"question": "a"}\n[1]\n', ["b.jsonl, line 2", "object"]),
         ("b.json", '[{"question": "a"},\n{"question" 5}]', ["b.json, line 2, column 13"]),
-        ("b.jsonl", '{"a": 1, "a": 2}\n', ["line 1", "'a' stands twice"]),
+        ("b.jsonl", '{"a": 1, "a": 2}\n', ["line 1", "'a' occurs twice"]),
         ("n.jsonl", b'{"question": "caf\xe9"}\n', ["n.jsonl, line 1", "0xe9", "UTF-8"]),
         ("c.csv", "question,question\n1,2\n", ["c.csv", "question"]),
         ("p.parquet", "not parquet", ["p.parquet", "Parquet"]),
@@ -704,7 +704,7 @@ def test_json_in_messages_is_bounded(place: Workplace) -> None:
     path = place.task(doc_to_choice="{{ question }}")
     place.rows(question="x" * 100_000)
     outcome = place.run("--tasks", path)
-    assert_refused(place, outcome, "doc 0", "no list")
+    assert_refused(place, outcome, "doc 0", "not a list")
     assert len(outcome.err) < 1000
     assert len(json.dumps(outcome.err)) < 1100
 

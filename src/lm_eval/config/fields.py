@@ -132,7 +132,7 @@ def is_jinja(source: str) -> bool:
 
 
 def shorten(text: Any, limit: int = 80) -> str:
-    """A spec or value as it stands in an error message: quoted, on one line, bounded."""
+    """A spec or value for an error message: quoted, on one line, bounded."""
     shown = repr(text)
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 

@@ -1,4 +1,4 @@
-"""What a ``!function a.b.f`` tag in a YAML file stands for: Python that is named now and run later.
+"""The Python behind a ``!function a.b.f`` tag in a YAML file: named now, run later.
 
 Comes in: the dotted name and the file that holds the tag. Goes out: ``FunctionRef``, which can be
 called, resolved to any object, or printed back, and which imports nothing before it is used.
@@ -80,7 +80,7 @@ class FunctionRef:
         return path if path.is_file() else None
 
     def as_text(self) -> str:
-        """The reference as it stands in the YAML file."""
+        """The reference as the YAML file has it."""
         return f"!function {self.module}.{self.attribute}"
 
     __repr__ = as_text
@@ -214,7 +214,7 @@ def _siblings_importable(folder: str) -> Iterator[None]:
     """Let ``import sibling`` find files of ``folder``; afterwards the interpreter is as before.
 
     Other tasks may have files of the same name, so what was loaded from here leaves
-    ``sys.modules`` again and what stood there under the same name returns.
+    ``sys.modules`` again and what was there under the same name returns.
     """
     finder = _SiblingFinder(folder)
     _stand_in_for_datasets()
@@ -258,7 +258,7 @@ class _SiblingFinder:
         return spec
 
     def covers(self, name: str) -> bool:
-        """Whether a loaded module would stand in the way of a file of this folder."""
+        """Whether a loaded module would hide a file of this folder."""
         top = name.partition(".")[0]
         if top not in self.names or top == "lm_eval" or _is_installed(top):
             return False

@@ -131,7 +131,7 @@ def _check_target(
         )
     if "\0" in target or not os.path.isfile(target):
         raise IncludeError(
-            f"{parent} includes {entry!r}, and there is no file {target!r}."
+            f"{parent} includes {entry!r}, but there is no file {target!r}."
             f"{nearest_file(target)} Paths are relative to the file with the `include`. "
             f"Chain: {_arrows(route)}.",
             path=parent,

@@ -1,4 +1,4 @@
-"""What is wrong with a YAML text, in plain words: where it stands, what it is, what to do.
+"""What is wrong with a YAML text, in plain words: where, what, and what to do.
 
 In: an error of PyYAML and the text. Out: an error of ours that shows the line.
 """
@@ -12,13 +12,13 @@ import yaml
 from lm_eval.errors import YamlSyntaxError
 
 _PLAIN_WORDS = (
-    ("mapping values are not allowed", "a ':' stands where no further key can begin",
+    ("mapping values are not allowed", "a ':' where no further key can begin",
      "Put a text that holds ': ' in quotes; otherwise check the indentation."),
-    ("could not find expected ':'", "a line without ':' stands where 'key: value' is expected",
+    ("could not find expected ':'", "a line without ':' where 'key: value' is expected",
      "Check the indentation of this line and of the one above."),
-    ("did not find expected key", "this does not fit the block it stands in",
+    ("did not find expected key", "this does not fit the block it is in",
      "Check the indentation; put a text that starts with {{, [, *, &, !, % or @ in quotes."),
-    ("expected <block end>", "this does not fit the block it stands in",
+    ("expected <block end>", "this does not fit the block it is in",
      "Check the indentation; put a text that starts with {{, [, *, &, !, % or @ in quotes."),
     ("cannot start any token", "a value cannot begin with this character",
      "Put the text in quotes."),
@@ -26,7 +26,7 @@ _PLAIN_WORDS = (
      "Close the quote; write '' for a quote inside single quotes."),
     ("found undefined alias", "'*' begins an alias, and no anchor '&' of that name comes before it",
      "Put a text that starts with '*' in quotes."),
-    ("found unknown escape character", "there is no such escape in double quotes",
+    ("found unknown escape character", "double quotes do not know this escape",
      "Use single quotes, in which a backslash is a backslash."),
     ("but found another document", "a second document begins here ('---')",
      "Keep one document per file."),

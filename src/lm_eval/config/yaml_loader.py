@@ -79,7 +79,7 @@ def _checked_size(node: yaml.Node, inside: list[tuple[int, int]], source: str) -
     values = 1 + sum(size for size, _ in inside)
     depth = 1 + max((depth for _, depth in inside), default=0)
     if values > MAX_EXPANDED_VALUES:
-        what = f"stands for more than {MAX_EXPANDED_VALUES:,} values"
+        what = f"expands to more than {MAX_EXPANDED_VALUES:,} values"
         raise _expansion_error(node, source, what)
     if depth > MAX_DEPTH + 1:
         raise _expansion_error(node, source, f"is nested more than {MAX_DEPTH} levels deep")
@@ -156,7 +156,7 @@ def composed(path: str) -> yaml.Node | None:
 
 
 class _Loader(SafeLoader):  # type: ignore[misc]  # C or Python, known only when run
-    """The safe loader with ``!function``, no other tags, and a warning for a key that stands twice."""
+    """The safe loader with ``!function``, no other tags, and a warning for a key that occurs twice."""
 
     source = "<text>"
     function_folder: str | None = None
@@ -182,7 +182,7 @@ class _Loader(SafeLoader):  # type: ignore[misc]  # C or Python, known only when
             if key in seen:
                 # Files that people bring have such slips and load elsewhere, the last one counting.
                 warnings.warn(
-                    f"{self.source}: the key {key!r} stands twice, on line {line_of(seen[key])} and "
+                    f"{self.source}: the key {key!r} occurs twice, on line {line_of(seen[key])} and "
                     f"on line {line_of(key_node)}; the last one counts. Keep one of the two.",
                     LmEvalWarning,
                     stacklevel=2,
@@ -291,7 +291,7 @@ def _new_loader(text: str, source: str) -> _Loader:
         raise unreadable_character(error, text, source) from None
     except UnicodeEncodeError:
         raise ConfigError(
-            f"{source} holds a lone surrogate, which is no character. YAML cannot hold it: take "
+            f"{source} holds a lone surrogate, which is not a character. YAML cannot hold it: take "
             f"it out.",
             path=source,
         ) from None

@@ -355,7 +355,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _DuplicateKeyError(f"the key {twice!r} stands twice in one object")
+        raise _DuplicateKeyError(f"the key {twice!r} occurs twice in one object")
     return result
 
 

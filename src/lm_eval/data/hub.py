@@ -47,7 +47,7 @@ def _import_datasets(path: str) -> Any:
         import datasets
     except ImportError:
         raise MissingExtraError(
-            f"dataset_path {path!r} is no local file or folder, so it is a name on the Hugging "
+            f"dataset_path {path!r} is not a local file or folder, so it is a name on the Hugging "
             f"Face hub. For local data write `dataset_path: ./file.jsonl`, or `dataset_path: json` "
             f"with `dataset_kwargs: {{data_files: {{test: file.jsonl}}}}`. The hub needs the "
             f"`datasets` library, which is not installed.",

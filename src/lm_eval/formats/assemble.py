@@ -54,7 +54,7 @@ Context = Union[Prompt, Chat]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One doc as it stands in a prompt.
+    """One doc as a prompt shows it.
 
     ``answer`` is None for the doc that is asked, and for a shot without a target, which then has no
     assistant turn. ``gen_prefix`` starts the assistant's words.
@@ -139,5 +139,5 @@ def _chat(system: str, turns: Iterable[Message], gen_prefix: str | None) -> Chat
 
 
 def _is_bare_seam(left: str, right: str) -> bool:
-    """Whether two texts meet without white space, so that something must stand between them."""
+    """Whether two texts meet without white space, so that something must separate them."""
     return bool(left and right) and not (left[-1].isspace() or right[0].isspace())

@@ -65,7 +65,7 @@ def compile_format(
 ) -> PromptFormat:
     """A mapping of fields as a format. ``type`` names the format it starts from, unless ``start`` is it.
 
-    ``where`` starts every error message: the file or task the mapping stands in.
+    ``where`` starts every error message: the file or task the mapping is from.
     """
     given = dict(definition)
     if "type" in given:
@@ -208,7 +208,7 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     if not is_known and nearest(key, FORMAT_FIELDS) and not _is_registered(value):
         hint = "" if key in FORMAT_FIELDS else did_you_mean(key, FORMAT_FIELDS)
         raise ConfigError(
-            f"{where}: {key!r} is no known format.{hint} Fields of one format need a `type` beside "
+            f"{where}: {key!r} is not a known format.{hint} Fields of one format need a `type` beside "
             "them that says which format they change."
         )
     if isinstance(value, str):
@@ -218,7 +218,7 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     if "type" not in value:
         if not is_known:
             raise ConfigError(
-                f"{where}: {key!r} is no known format, so it needs a `type` to start from."
+                f"{where}: {key!r} is not a known format, so it needs a `type` to start from."
                 f"{did_you_mean(key, [*format_names(), *FORMAT_FIELDS])} "
                 f"Known: {listing(format_names(), 40)}."
             )

@@ -58,7 +58,7 @@ def choice_texts(value: Any) -> tuple[str, ...]:
         value = list(value.values())
     if not isinstance(value, list | tuple):
         raise FormatError(
-            f"doc_to_choice gives {shorten(value)}, which is no list. Give a field or expression "
+            f"doc_to_choice gives {shorten(value)}, which is not a list. Give a field or expression "
             f"that holds the list of choices{_list_hint(value)}."
         )
     if len(value) < 2:
@@ -115,7 +115,7 @@ def _order(target: Any, choices: Sequence[str]) -> tuple[int, ...]:
     )
     if sorted(places) != list(range(len(choices))):
         raise GoldError(
-            f"target {shorten(target)} is no order of the {len(choices)} choices. A ranking needs a "
+            f"target {shorten(target)} is not an order of the {len(choices)} choices. A ranking needs a "
             "list that names every choice once, best first (indices, texts or letters)."
         )
     return places

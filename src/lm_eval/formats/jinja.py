@@ -274,7 +274,7 @@ def _literal(text: str | None) -> str:
 
 
 def _fenced(template: str) -> str:
-    """A template whose white-space control (``-}}``) ends with it, whatever stands beside it."""
+    """A template whose white-space control (``-}}``) ends with it, whatever is beside it."""
     if _TRIMS.search(template) is None:
         return template
     fence = '{{ "" }}'

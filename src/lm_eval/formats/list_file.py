@@ -59,7 +59,7 @@ def read_format_list(path: str | Path) -> FormatListFile:
 
 
 class _Reading:
-    """One file on its way to formats; knows where each thing stands, for errors."""
+    """One file on its way to formats; knows where everything is, for errors."""
 
     def __init__(self, path: str, data: Mapping[str, Any]) -> None:
         self.path, self.data = path, data
@@ -76,7 +76,7 @@ class _Reading:
         data = self.data
         if not is_format_list(data):
             raise self._error(
-                "is no list of formats: it has no `base` and `formats`. Make one with "
+                "is not a list of formats: it has no `base` and `formats`. Make one with "
                 "`lm-eval sweep`; a single format is given with --format_path."
             )
         for key in data:
@@ -110,7 +110,7 @@ class _Reading:
     def _entry(self, place: int, base: PromptFormat) -> ListedFormat:
         entry, at = self.data["formats"][place], ("formats", place)
         if not isinstance(entry, Mapping):
-            raise self._error(f"entry {place + 1} of formats is no mapping.", *at)
+            raise self._error(f"entry {place + 1} of formats is not a mapping.", *at)
         for key in entry:
             if key not in _ENTRY_KEYS:
                 raise self._error(
@@ -176,7 +176,7 @@ class _Reading:
             if name in seen:
                 first = key_line(self.path, ("formats", seen[name], "name"))
                 raise self._error(
-                    f"the name {name!r} stands twice, first in line {first}. Names must differ.",
+                    f"the name {name!r} occurs twice, first on line {first}. Names must differ.",
                     *("formats", place, "name"),
                 )
             seen[name] = place
@@ -222,7 +222,7 @@ def _register_list(file: Path) -> list[str]:
     saved = read_format_list(file)
     if any(entry.options for entry in saved.entries):
         raise ConfigError(
-            f"--format_path {str(file)!r}: this list varies the few-shot examples, which are no part "
+            f"--format_path {str(file)!r}: this list varies the few-shot examples, which are not part "
             "of a format. Run it with `lm-eval sweep --formats`.",
             path=str(file),
         )

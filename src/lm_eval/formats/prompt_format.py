@@ -82,7 +82,7 @@ class PromptFormat:
 
     @property
     def shows_labels(self) -> bool:
-        """Whether choices stand in the prompt with their labels."""
+        """Whether the prompt shows the choices with their labels."""
         return self.show_choices and self.choice_labels is not None
 
     @property
@@ -114,7 +114,7 @@ class PromptFormat:
         return Turn(self._said("answer_prompt", item, labels), None, prefix)
 
     def content_free_turn(self, item: Item, words: str) -> Turn:
-        """The item with ``words`` for its question and for every choice that stands beside a label.
+        """The item with ``words`` for its question and for every choice shown beside a label.
 
         What is likely after it is likely without knowing anything. Labels stay what they are.
         """
@@ -303,11 +303,11 @@ _BY_METRIC = {one.metric: one for one in NORMALISATIONS.values()}
 MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
 CALIBRATED = NORMALISATIONS["calibrated"].metric
 CONTENT_FREE = ("N/A", "", "[MASK]")
-"""What stands in place of the question to see what is likely without one: the mean of these."""
+"""Replace the question to see what is likely without one; the mean over these counts."""
 
 
 def normalisation_of(metric: str) -> Normalisation | None:
-    """The normalisation that a metric stands for; None for one that compares nothing."""
+    """The normalisation behind a metric; None for one that compares nothing."""
     return _BY_METRIC.get(metric)
 
 

@@ -398,7 +398,7 @@ def _fitting(name: str, value: Any, default: Any, style: str) -> Any:
 
 
 def _on_new_line(suffix: str) -> str | None:
-    """A suffix without the newline it brings itself: the section separator stands before it."""
+    """A suffix without the newline it brings itself: the section separator precedes it."""
     return suffix.removeprefix("\n") if suffix else None
 
 

@@ -1,4 +1,4 @@
-"""What stands in for ``import datasets`` in a task's helper where that library is not installed.
+"""The replacement for ``import datasets`` in a task's helper where that library is not installed.
 
 Helpers mostly make or transform small tables, which ``Table`` does. Loading from a hub is refused with
 the line that installs the library; names that only describe data (``Value``, ``Features``) are kept as

@@ -314,7 +314,7 @@ def _check_regexes(patterns: Any, where: str) -> None:
             re.compile(pattern)
         except re.error as error:
             raise ConfigError(
-                f"{where}: {pattern!r} in regexes_to_ignore is no regular expression: {error.msg} "
+                f"{where}: {pattern!r} in regexes_to_ignore is not a regular expression: {error.msg} "
                 f"at position {error.pos}."
             ) from None
 
@@ -357,7 +357,7 @@ def _load_from_hub(name: str) -> Any:
     unknown = ""
     if name not in HARNESS_METRICS:
         hint = did_you_mean(name, HARNESS_METRICS)
-        unknown = f"{name!r} is no metric of this package.{hint} "
+        unknown = f"{name!r} is not a metric of this package.{hint} "
     try:
         import evaluate
     except ModuleNotFoundError:

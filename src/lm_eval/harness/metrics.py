@@ -87,7 +87,7 @@ def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, wher
     places = [_place(each, choices) for each in (gold if isinstance(gold, list) else [gold])]
     if NO_GOLD in places or (strict and any(_is_before_first(place) for place in places)):
         start = f"{where}: " if where else ""
-        message = f"{start}the target {gold!r} is none of the {len(choices)} choices."
+        message = f"{start}the target {gold!r} is not one of the {len(choices)} choices."
         if strict:
             raise GoldError(
                 f"{message} Correct `doc_to_target`, or run with `--parity` to count such docs as "
@@ -212,7 +212,7 @@ def _chosen(gold: Any, choices: Sequence[Any]) -> Any:
     if gold in choices:
         return gold
     raise GoldError(
-        f"The target {gold!r} is none of the {len(choices)} choices. With `doc_to_choice`, "
+        f"The target {gold!r} is not one of the {len(choices)} choices. With `doc_to_choice`, "
         "`doc_to_target` gives the index of one."
     )
 

@@ -31,7 +31,7 @@ class Value:
 class HarnessPrompts:
     """How one harness task turns docs into turns.
 
-    ``columns`` are those of the docs to be asked. ``parity`` takes a bare word that is no column as
+    ``columns`` are those of the docs to be asked. ``parity`` takes a bare word that is not a column as
     literal text, as the harness does, instead of refusing it.
     """
 
@@ -122,7 +122,7 @@ class HarnessPrompts:
             value = list(value.values())
         if not isinstance(value, list | tuple):
             raise FormatError(
-                f"doc_to_choice gives {shorten(value)}, which is no list. Give a field or template "
+                f"doc_to_choice gives {shorten(value)}, which is not a list. Give a field or template "
                 "that holds the list of choices."
             )
         return tuple([one if isinstance(one, str) else str(one) for one in value])
@@ -182,7 +182,7 @@ def media_of(doc: Doc, spec: Any, name: str) -> Any:
         return _python_literal(_template(spec, name)(doc))
     if callable(spec):
         return _called(spec, doc, name)
-    raise FieldError(f"{shorten(spec)} names no image or audio of a doc.", field=name)
+    raise FieldError(f"{shorten(spec)} does not name an image or audio of a doc.", field=name)
 
 
 def _template(spec: Any, name: str) -> Callable[[Doc], str]:

@@ -219,7 +219,7 @@ class HarnessScorer:
         if metric == CALIBRATED:
             raise ConfigError(
                 f"Task {self.task.name!r}: normalization {name!r} puts words without content in place "
-                "of the question, and only a format knows where that stands. Ask it under one, such "
+                "of the question, and only a format knows where that is. Ask it under one, such "
                 f"as {self.task.task_name}@cloze."
             )
         return metric

@@ -2,7 +2,7 @@
 
 In: how many choices there are and a ``Permutation``, the word of ``--permute``. Out: orders, and items
 with choices and gold moved. An order holds, for each position in the prompt, the place in the data of
-the choice that stands there; the first of several is the order of the data.
+the choice shown there; the first of several is the order of the data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Mode = Literal["cyclic", "full", "pride"]
 
 MODES = ("none", "cyclic", "full", "pride")
 MOST_ORDERS = 24
-"""More orders of one doc than that are refused: four choices have so many."""
+"""The most orders of one doc: four choices have this many."""
 SHARE = 0.05
 """The share of docs from which ``pride`` learns how labels are preferred."""
 
@@ -49,7 +49,9 @@ def parse_permutation(text: str | None) -> Permutation | None:
         return Permutation("pride", _share(share) if equals else SHARE)
     if name in ("cyclic", "full") and not equals:
         return Permutation("cyclic" if name == "cyclic" else "full")
-    problem = "takes no share; only pride does" if name in MODES else "is no way to order choices"
+    problem = (
+        "takes no share; only pride does" if name in MODES else "is not a way to order choices"
+    )
     hint = "" if name in MODES else did_you_mean(name, MODES)
     raise UsageError(
         f"--permute {text} {problem}.{hint} Give none, cyclic (as many orders as choices), full (all "
@@ -64,8 +66,8 @@ def _share(text: str) -> float:
         share = math.nan
     if not 0 < share <= 1:
         raise UsageError(
-            f"--permute pride={text} is no share of the docs. Give a number above 0 and up to 1, such "
-            "as pride=0.1."
+            f"--permute pride={text} is not a share of the docs. Give a number above 0 and up to 1, "
+            "such as pride=0.1."
         )
     return share
 
@@ -73,7 +75,7 @@ def _share(text: str) -> float:
 def orders(count: int, mode: Mode) -> list[Order]:
     """The orders of ``count`` choices, that of the data first.
 
-    Every choice stands at every position equally often.
+    Every choice is shown at every position equally often.
     """
     if mode != "full":
         return [tuple((place + shift) % count for place in range(count)) for shift in range(count)]

@@ -41,7 +41,7 @@ class ChoiceOrder:
     picked_over_orders: Shares
     """The same over all orders of permuted docs, in which every choice is at every position."""
     moved: tuple[Estimate | None, ...]
-    """The score of permuted docs if their gold always stood there."""
+    """The score of permuted docs if their gold were always shown there."""
     changed: Estimate | None
     """The share of permuted docs whose answer is not the same choice in every order."""
     priors: Mapping[int, tuple[float, ...]]

@@ -80,7 +80,7 @@ def ask_in(
 ) -> tuple[Request, ...]:
     """The requests that a task of this output type asks about a doc, in contexts that are made.
 
-    ``shots`` are the examples in them, which also stand before questions without content.
+    ``shots`` are the examples in them, which also precede questions without content.
     """
     kind, name, doc_id, doc = task.output_type, ref.name, ref.doc_id, ref.doc
     if kind == "multiple_choice":
@@ -139,7 +139,7 @@ def _own_requests(
     requests: list[Request] = []
     for index, instance in enumerate(made if isinstance(made, list | tuple) else [made]):
         arguments = instance.args
-        # A chat has no text before a model renders it: what the task passed on stands for it.
+        # A chat has no text before a model renders it: what the task passed on represents it.
         asked = context if arguments[0] == text else Prompt((str(arguments[0]),))
         doc = instance.doc
         if instance.request_type == "loglikelihood_rolling":
@@ -169,7 +169,7 @@ def _repeats(task: ConfigurableTask) -> int:
 
 
 def repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
-    """Each request so many times in a row, numbered through: a sampled reply differs by number."""
+    """Each request this many times in a row, numbered through: a sampled reply differs by number."""
     if times == 1:
         return requests
     copies = (request for request in requests for _ in range(times))
@@ -185,7 +185,7 @@ def build_contexts(
     description: str,
     options: PromptOptions,
 ) -> list[Context]:
-    """What stands before the answer: one context, or where the question is the choice, one for each."""
+    """The context of the answer: one, or where the question is the choice, one for each."""
     turns = [replace(asked.turn, user=user) for user in asked.inputs] or [asked.turn]
     return [_context(task, turn, shots, description, options) for turn in turns]
 
@@ -197,7 +197,7 @@ def _context(
     description: str,
     options: PromptOptions,
 ) -> Context:
-    """A turn with what stands before it, as text or as a chat."""
+    """A turn with its context, as text or as a chat."""
     joints = task.joints
     system = join_system(options.system_instruction, description, joints.fewshot_delimiter)
     if not options.as_chat:
@@ -211,7 +211,7 @@ def _context(
 
 
 def without_question(task: ConfigurableTask, asked: Asked, options: PromptOptions) -> Context:
-    """What stands before a choice that is scored alone: the words that ask for the answer.
+    """The context of a choice that is scored alone: the words that ask for the answer.
 
     Under a format, its ``answer_prompt`` (and ``gen_prefix``) without shots; by the harness's rules,
     nothing.
@@ -238,7 +238,7 @@ def content_free(
 
 
 def delimiter_before(task: ConfigurableTask, turn: Turn, options: PromptOptions) -> str:
-    """What stands before a scored continuation; in chat the assistant's turn starts bare."""
+    """The context of a scored continuation; in chat the assistant's turn starts bare."""
     if not options.as_chat:
         return task.joints.target_delimiter
     prefix = turn.gen_prefix

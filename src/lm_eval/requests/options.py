@@ -70,14 +70,14 @@ def check_limit(limit: float) -> None:
         )
     if limit > 0 and (limit < 1 or float(limit).is_integer()):
         return
-    problem = "asks for no docs" if not limit > 0 else "is no whole number of docs"
+    problem = "asks for no docs" if not limit > 0 else "is not a whole number of docs"
     raise UsageError(
         f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
     )
 
 
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
-    """How many examples stand before each doc: the run's number, except where the task says 0."""
+    """How many examples precede each doc: the run's number, except where the task says 0."""
     own = task.config.num_fewshot
     if options.num_fewshot is None or own == 0:
         return own or 0

@@ -134,9 +134,9 @@ class DocRequests:
     context: Context
     requests: tuple[Request, ...]
     repeats: int = 1
-    """How often each request stands in ``requests``, one after the other."""
+    """How often each request is repeated in ``requests``, one after the other."""
     reordered: tuple[DocRequests, ...] = ()
-    """The doc with its choices in other orders; those requests stand behind its own."""
+    """The doc with its choices in other orders; those requests follow its own."""
     order: Order = ()
     """For each position in the prompt, the place of its choice in the data; empty: as in the data."""
     left_in_place: str | None = None

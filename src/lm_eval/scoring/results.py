@@ -193,7 +193,7 @@ class Clusters:
             )
         if self._plain:
             notes.append(
-                f"the interval of {', '.join(self._plain)} takes docs as independent: it is no mean, so "
-                "clusters are not in it"
+                f"the interval of {', '.join(self._plain)} takes docs as independent: it is not a mean, "
+                "so clusters are not in it"
             )
         return notes

@@ -217,7 +217,7 @@ class TaskConfig:
         return changed
 
     def format_choices(self) -> list[str]:
-        """What ``task@*`` stands for: the task's own formats, or every built-in it has fields for."""
+        """What ``task@*`` selects: the task's own formats, or every built-in it has fields for."""
         if self.has_format_map:
             return list(self.own_formats)
         return [name for name in format_names() if not self._missing_fields(get_format(name))]
@@ -228,7 +228,7 @@ class TaskConfig:
             function.resolve()
 
     def functions(self) -> Iterator[tuple[str, FunctionRef]]:
-        """Every Python object the task names, with the key it stands under."""
+        """Every Python object the task names, with its key."""
         pending: list[tuple[str, Any]] = [(key, getattr(self, key)) for key in CONFIG_KEYS]
         while pending:
             key, value = pending.pop()

@@ -1,7 +1,7 @@
 """Names and files → what they define, with nothing built, because a format may still be chosen.
 
 In: a task's name, a file, or a mapping with the keys of one. Out: a ``TaskConfig``, a ``PythonTask``, a
-``LooseGroup`` whose members are found, or a list of those: what a tag stands for.
+``LooseGroup`` whose members are found, or a list of those: the members of a tag.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PythonTask:
         found = made.resolve() if isinstance(made, FunctionRef) else made
         if not (isinstance(found, type) and issubclass(found, ConfigurableTask)):
             raise ConfigError(
-                f"{self.source}: `class` gives {shorten(found)}, which is no subclass of "
+                f"{self.source}: `class` gives {shorten(found)}, which is not a subclass of "
                 "lm_eval.api.task.ConfigurableTask.",
                 path=self.source,
             )
@@ -106,7 +106,7 @@ Definition = Union[TaskConfig, PythonTask, LooseGroup, list[Any]]
 
 
 class Definitions:
-    """What the names below some folders stand for."""
+    """What the names below some folders mean."""
 
     def __init__(
         self, roots: Sequence[Path], *, run_code: bool, parity: bool, metadata: Mapping[str, Any]
@@ -150,7 +150,7 @@ class Definitions:
         return self.read_file(Path(str(entry.path)))
 
     def entry(self, name: str) -> Entry | None:
-        """What a name stands for; a name with two meanings is an error, once it is asked for."""
+        """What a name means; a name with two meanings is an error, once it is asked for."""
         entry = self.index.get(name)
         if entry is not None and entry.also is not None:
             raise entry.defined_twice()
@@ -212,7 +212,7 @@ class Definitions:
                 raise ConfigError(
                     f"{source}: group {config.group!r} has an unknown key {str(key)!r}."
                     f"{did_you_mean(str(key), valid)} Its own keys: {listing(GROUP_KEYS)}; every key "
-                    "of a task may stand there too, for all its members.",
+                    "of a task may be there too, for all its members.",
                     path=source,
                 )
         with self._inside(config.group, source):
@@ -270,7 +270,7 @@ class Definitions:
     def _no_member(
         self, what: str, name: str, source: str, *, in_place: bool = False
     ) -> UnknownTaskError:
-        """The error for a name in a group's file that stands for nothing; ``what`` begins it."""
+        """The error for a name in a group's file that means nothing; ``what`` begins it."""
         folder = Path(source).parent
         is_searched = any(folder.is_relative_to(root) for root in self._roots)
         if in_place:
@@ -280,7 +280,7 @@ class Definitions:
         else:
             advice = f"For the names in the files beside it, add `--include_path {folder}`."
         return UnknownTaskError(
-            f"{source}: {what} is no task, group or tag.{did_you_mean(name, self.index)} {advice}",
+            f"{source}: {what} is not a task, group or tag.{did_you_mean(name, self.index)} {advice}",
             name=name,
             nearest=nearest(name, self.index),
         )
@@ -341,7 +341,7 @@ def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
     if not isinstance(name, str) or not name.strip() or "@" in name or "," in name:
         raise ConfigError(
             f"{source}: {shorten(name)} cannot be a task's name: it would not be found by "
-            "`--tasks`, where @ chooses a format and a comma stands between tasks. Choose another.",
+            "`--tasks`, where @ chooses a format and a comma separates tasks. Choose another.",
             path=source,
         )
     try:

@@ -77,7 +77,7 @@ class TaskDocs(HarnessMethods):
         for key in arguments:
             if key in metadata:
                 raise ConfigError(
-                    f"{key!r} stands in metadata and in dataset_kwargs, and custom_dataset is called "
+                    f"{key!r} is in metadata and in dataset_kwargs, and custom_dataset is called "
                     "with both. Rename one of the two."
                 )
         return {**metadata, **arguments}
@@ -234,6 +234,6 @@ def _cluster_name(value: Any) -> str:
     if not isinstance(value, str | int | float) or is_nan or value == "":
         raise FieldError(
             f"the doc has {shorten(value)} there. Every doc needs a text or a number that it shares "
-            "with the docs it belongs to; give docs that stand alone one of their own."
+            "with the docs it belongs to; give docs that belong to no other one of their own."
         )
     return str(value)

@@ -1,4 +1,4 @@
-"""Which docs stand as worked examples before a question.
+"""Which docs are shown as worked examples before a question.
 
 The task draws them, before any format is applied, from one seeded stream: all formats of a task see
 the same examples for the same doc.
@@ -53,7 +53,7 @@ class RandomSampler:
         if self._rules.draws_one_more:
             drawn = self._random.sample(self._places, min(count + 1, len(self._pool)))
             others = [place for place in drawn if self._pool[place] != doc]
-            if len(others) < count:  # the doc stands in the pool more than once
+            if len(others) < count:  # the doc is in the pool more than once
                 others = self._random.sample(self._without(doc, count), count)
             return tuple(others[:count])
         drawn = self._random.sample(self._places, count)
@@ -76,7 +76,7 @@ class RandomSampler:
 
 
 class FirstSampler:
-    """The first ``count`` of the pool, without the doc itself where it may stand there."""
+    """The first ``count`` of the pool, without the doc itself where the pool may hold it."""
 
     def __init__(self, pool: Sequence[Doc], *, excludes_doc: bool, task: str) -> None:
         self._pool = pool

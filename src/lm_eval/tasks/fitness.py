@@ -55,7 +55,7 @@ def check_fitness(
     if re.search(r"[^\W\d_]", literal):
         warnings.warn(
             f"Task {config.task!r}: doc_to_text carries text of its own ({shorten(literal, 40)}), "
-            f"which stands inside the question of format {fmt.name!r}. The prompt becomes:\n"
+            f"which is inside the question of format {fmt.name!r}. The prompt becomes:\n"
             f"{fmt.question_turn(items[0]).user}",
             LmEvalWarning,
             stacklevel=4,

@@ -83,7 +83,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """``group@format`` where ``@`` chose one: its scores stand beside those under other formats."""
+        """``group@format`` where ``@`` chose one: its scores appear beside those under other formats."""
         return f"{self.config.group}{self._at_format}"
 
     @property

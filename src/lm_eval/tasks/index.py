@@ -209,7 +209,7 @@ def _load(root: Path) -> dict[str, _Known]:
 
 
 def _save(root: Path, known: Mapping[str, _Known]) -> None:
-    """Remember, by a rename so that no reader sees half a file; a read-only home is no error."""
+    """Remember, by a rename so that no reader sees half a file; a read-only home is not an error."""
     rows = {
         path: [*file.stamp, list(file.includes), file.kind, file.name, list(file.tags)]
         for path, file in known.items()
@@ -329,7 +329,7 @@ def split_selector(selector: str) -> tuple[str, str | None]:
         return whole, None  # an @ in a path is part of it
     if not name or not format_name or ("@" in name and "/" not in name):
         raise UsageError(
-            f"{selector!r} is no task@format: one name belongs on each side of one @, such "
+            f"{selector!r} is not a task@format: one name belongs on each side of one @, such "
             "as my_task@mcqa, or my_task@* for every format of the task."
         )
     return name, format_name

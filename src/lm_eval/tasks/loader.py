@@ -1,7 +1,7 @@
 """Names on the command line become tasks: files are found, read, and their formats chosen.
 
 In: ``my_task``, ``my_task@cloze``, ``my_task@*``, a group, a tag, a glob, a ``.yaml`` file or a folder.
-Out: ``ConfigurableTask`` objects and the groups they stand in.
+Out: ``ConfigurableTask`` objects and the groups they belong to.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def set_verbosity(level: str) -> None:
     known = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
     if str(level).upper() not in known:
         raise UsageError(
-            f"verbosity {level!r} is no level.{did_you_mean(str(level), known)} "
+            f"verbosity {level!r} is not a level.{did_you_mean(str(level), known)} "
             f"Levels: {listing(known)}."
         )
     import logging

@@ -104,7 +104,7 @@ class HarnessMethods:
         chat_template: Callable[..., str] | None = None,
         gen_prefix: str | None = None,
     ) -> str | list[str]:
-        """The whole prompt of a doc; a list where each choice stands in the question.
+        """The whole prompt of a doc; a list where each choice is part of the question.
 
         Examples come from the task's one stream, so call it in the order of the docs.
         """

@@ -141,14 +141,14 @@ class ConfigurableTask(TaskDocs):
         return self._sampler[1].draw(doc, count)
 
     def shot_turn(self, pool_place: int) -> Turn:
-        """A few-shot example as a turn; made once, whatever number of docs it stands before."""
+        """A few-shot example as a turn; made once for all the docs it precedes."""
         if pool_place not in self._shot_turns:
             with self._located(pool_place, what="few-shot doc"):
                 self._shot_turns[pool_place] = self.shot_prompts.shot(self.fewshot_docs[pool_place])
         return self._shot_turns[pool_place]
 
     def shot_text(self, pool_place: int) -> str:
-        """A few-shot example as it stands in a plain prompt, delimiter included."""
+        """A few-shot example in a plain prompt, delimiter included."""
         if pool_place not in self._shot_texts:
             self._shot_texts[pool_place] = self.shot_joints.shot_text(self.shot_turn(pool_place))
         return self._shot_texts[pool_place]
@@ -238,7 +238,8 @@ class ConfigurableTask(TaskDocs):
         """Change one key of the config; ``update`` adds to a mapping instead of replacing it."""
         if key not in CONFIG_KEYS:
             raise ConfigError(
-                f"Task {self.task_name!r}: {key!r} is no key of a task.{did_you_mean(key, CONFIG_KEYS)}"
+                f"Task {self.task_name!r}: {key!r} is not a key of a task."
+                f"{did_you_mean(key, CONFIG_KEYS)}"
             )
         if update:
             value = {**(getattr(self.config, key) or {}), **value}

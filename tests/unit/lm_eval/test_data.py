@@ -226,7 +226,7 @@ def test_json_shapes(write: Write) -> None:
         (b"", "is empty"),
         (b" \n\n", "is empty"),
         (b"[]", "has no rows"),
-        (b'{"a": 1}\n{"b": 1, "b": 2}\n', "line 2: the key 'b' stands twice"),
+        (b'{"a": 1}\n{"b": 1, "b": 2}\n', "line 2: the key 'b' occurs twice"),
         (b'{"a": ' + b"9" * 5000 + b"}", "too many digits"),
         (b"[" * 100_000, "nested too deeply"),
         (b'\xff\xfe{\x00"\x00', "encoding: utf-16"),

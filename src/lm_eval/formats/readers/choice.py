@@ -51,7 +51,7 @@ _MARKS_READ = 50
 def label_after(
     text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = (), phrase: str
 ) -> Reading:
-    """Read the label behind the last ``phrase``; nothing if none stands there.
+    """Read the label behind the last ``phrase``; nothing if there is none.
 
     The last, because a model that corrects itself does so at the end.
     """
@@ -78,7 +78,7 @@ def marked_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str
     """Read the choice in the last box (``\\boxed{C}``, ``<answer>C</answer>``), else in bold.
 
     Bold also stresses what is wrong. Where bold names several choices, the last one counts only if
-    it stands alone on its line or ends the reply.
+    it is alone on its line or ends the reply.
     """
     text, options = fold(text), options_of(labels, choices)
     for pattern in (_BOXED, _TEXT_BOX):
@@ -189,10 +189,10 @@ def _agreed(text: str, marks: Sequence[Reading]) -> Reading:
     last = marks[-1]
     if len({mark.value for mark in marks}) == 1 or last.span is None:
         return last
-    return last if _stands_alone(text, last.span) else AMBIGUOUS
+    return last if _is_alone(text, last.span) else AMBIGUOUS
 
 
-def _stands_alone(text: str, span: tuple[int, int]) -> bool:
+def _is_alone(text: str, span: tuple[int, int]) -> bool:
     """True if nothing but markup shares the line with ``span``, or it ends the text."""
     line_start = text.rfind("\n", 0, span[0]) + 1
     line_end = text.find("\n", span[1])

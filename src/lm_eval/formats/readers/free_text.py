@@ -136,7 +136,7 @@ def _compiled(pattern: str, group: int | str | None) -> tuple[re.Pattern[str], i
         compiled = re.compile(pattern)
     except re.error as error:
         raise ConfigError(
-            f"Reader 'regex': pattern {pattern!r} is no regular expression: {error.msg} at "
+            f"Reader 'regex': pattern {pattern!r} is not a regular expression: {error.msg} at "
             f"position {error.pos}. Correct it there; in YAML, single quotes keep backslashes."
         ) from None
     except (OverflowError, RecursionError) as error:
@@ -183,7 +183,7 @@ def json_field(
 ) -> Reading:
     """Read ``field`` of the last JSON object that has it: text or, with labels, the place.
 
-    Numbers stay as they are written, ``null`` and containers are no answer. ``{'answer': 'C'}``, as
+    Numbers stay as they are written, ``null`` and containers are not answers. ``{'answer': 'C'}``, as
     Python prints it, is read as well.
     """
     reading = _last_with(text, field)

@@ -40,7 +40,7 @@ def number(
 
     With ``phrase``, the number on the line behind its last occurrence; ``which`` is for replies
     read as a whole. A fraction without a finite decimal form stays one: ``1/3``. What may be two
-    numbers or one (``1,5``, ``3:30``) and what is no number yet (``2^3``, ``3π``) is ambiguous.
+    numbers or one (``1,5``, ``3:30``) and what is not a number yet (``2^3``, ``3π``) is ambiguous.
     """
     folded = fold(text)
     if phrase and phrase.strip():

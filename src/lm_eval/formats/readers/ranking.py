@@ -29,7 +29,7 @@ def ranking(
     """Read an order of all labels, best first, as a list of places; the last one the reply gives.
 
     With ``phrase``, only what follows its last occurrence. An order that misses a label or has one
-    twice is no answer.
+    twice is not an answer.
     """
     folded, options = fold(text), options_of(labels, choices)
     start = 0

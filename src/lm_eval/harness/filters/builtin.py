@@ -111,7 +111,7 @@ class MultiChoiceRegexFilter(RegexFilter):
     def _letters(self, responses: Iterable[Any], choices: Iterable[str]) -> list[Any]:
         texts = [self._plain(choice.strip()) for choice in choices]
         letters = [chr(ord("A") + place) for place in range(len(texts))]
-        # A text that stands twice is the later choice.
+        # A text that occurs twice is the later choice.
         of_text = {text: f"({letter})" for text, letter in zip(texts, letters, strict=True)}
         of_letter = {letter: f"({letter})" for letter in letters}
         # Longest first: otherwise "Guilty" would be found inside "Guilty of Romance".
@@ -196,7 +196,7 @@ class WhitespaceFilter(Filter):
 
 
 class MapFilter(Filter):
-    """Each response looked up in ``mapping_dict``; ``default_value`` where it is no key."""
+    """Each response looked up in ``mapping_dict``; ``default_value`` where it is not a key."""
 
     def __init__(
         self, mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None
@@ -212,7 +212,7 @@ class MapFilter(Filter):
     def _look_up(self, response: Any) -> Any:
         try:
             return self.mapping_dict.get(response, self.default_value)
-        except TypeError:  # a list is no key
+        except TypeError:  # a list cannot be a key
             return self.default_value
 
 
@@ -261,7 +261,7 @@ class CustomFilter(Filter):
 
 
 class TakeFirstFilter(Filter):
-    """The first response, which is no list any more: a later step sees its letters."""
+    """The first response, which is no longer a list: a later step sees its letters."""
 
     def __init__(self) -> None:
         pass

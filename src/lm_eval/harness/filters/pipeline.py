@@ -26,7 +26,7 @@ REGEX_KEYS = ("regex_pattern", "regexes_to_ignore")
 
 @dataclass
 class FilterPipeline:
-    """Filters applied one after the other; ``name`` stands behind the metric in results."""
+    """Filters applied one after the other; ``name`` follows the metric in results."""
 
     name: str
     steps: Sequence[tuple[Any, Mapping[str, Any] | None]]
@@ -85,7 +85,7 @@ class FilterEnsemble:
     filters: Sequence[Callable[[], Filter]] = field(default_factory=list)
 
     def apply(self, instances: Sequence[Any]) -> None:
-        """Store what becomes of each instance's ``resps`` in its ``filtered_resps[name]``."""
+        """Filter each instance's ``resps`` into its ``filtered_resps[name]``."""
         resps: Any = [instance.resps for instance in instances]
         docs = [instance.doc for instance in instances]
         for make in self.filters:
@@ -145,7 +145,7 @@ def _pipeline(entry: Any, place: int, where: str) -> FilterPipeline:
         if key not in keys:
             raise ConfigError(
                 f"{start}filter {name!r} has no key {key!r}.{did_you_mean(str(key), keys)} "
-                "Keys: name, filter; options of a filter stand beside its `function`."
+                "Keys: name, filter; options of a filter go beside its `function`."
             )
     steps = entry.get("filter")
     if not isinstance(steps, list) or not steps:
@@ -159,7 +159,7 @@ def _pipeline(entry: Any, place: int, where: str) -> FilterPipeline:
 def _step(step: Any, place: int, name: str, start: str) -> Step:
     if not isinstance(step, Mapping) or step.get("function") is None:
         raise ConfigError(
-            f"{start}step {place} of filter {name!r} names no `function`: {step!r}. "
+            f"{start}step {place} of filter {name!r} has no `function`: {step!r}. "
             "Write `- function: regex` with its options beside it."
         )
     return step["function"], {key: value for key, value in step.items() if key != "function"}
@@ -187,7 +187,7 @@ def _make(factory: Any, options: Mapping[str, Any], where: str) -> Filter:
     _check_regexes(made, options, where)
     if not hasattr(made, "apply"):
         raise ConfigError(
-            f"{where} is no filter: calling it gave a {type(made).__name__} without `apply`. "
+            f"{where} is not a filter: calling it gave a {type(made).__name__} without `apply`. "
             "For a function over (resps, docs) write `function: custom` and "
             "`filter_fn: !function …`."
         )
@@ -233,9 +233,9 @@ def _bad_regex(error: re.error, options: Mapping[str, Any], where: str) -> Confi
     )
     shown = f"`{key}` " if key else ""
     if error.pos is None or not isinstance(pattern, str):
-        return ConfigError(f"{where}: {shown}{pattern!r} is no regular expression: {error.msg}.")
+        return ConfigError(f"{where}: {shown}{pattern!r} is not a regular expression: {error.msg}.")
     return ConfigError(
-        f"{where}: {shown}{pattern!r} is no regular expression: {error.msg} at position "
+        f"{where}: {shown}{pattern!r} is not a regular expression: {error.msg} at position "
         f"{error.pos} (before {pattern[error.pos : error.pos + 12]!r})."
     )
 
@@ -263,11 +263,11 @@ class Filter(ABC):
     """A step over all responses of a task at once. A new one is made for every run."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: B027 - subclasses need none of their own
-        """Take the keys that stand beside ``function`` in the task file."""
+        """Take the keys beside ``function`` in the task file."""
 
     @abstractmethod
     def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:
-        """What becomes of the responses: as many entries, in the same order as ``docs``."""
+        """The filtered responses: one entry for each of ``docs``, in the same order."""
 
 
 def each(change: Callable[[Any], Any], resps: Responses) -> list[list[Any]]:
@@ -276,5 +276,5 @@ def each(change: Callable[[Any], Any], resps: Responses) -> list[list[Any]]:
 
 
 def each_text(change: Callable[[str], str], resps: Responses) -> list[list[Any]]:
-    """As ``each``; what is no text, such as a (log-likelihood, is greedy) pair, stays as it is."""
+    """As ``each``; what is not a text, such as a (log-likelihood, is greedy) pair, stays as it is."""
     return each(lambda one: change(one) if isinstance(one, str) else one, resps)

@@ -180,9 +180,9 @@ def test_config_errors(write: Write, data: bytes, words: str) -> None:
 
 def test_a_key_that_stands_twice_draws_a_warning_and_the_last_counts(write: Write) -> None:
     path = write("t.yaml", b"a: 1\nb: 2\na: 3\n")
-    with pytest.warns(LmEvalWarning, match="'a' stands twice, on line 1 and on line 3"):
+    with pytest.warns(LmEvalWarning, match="'a' occurs twice, on line 1 and on line 3"):
         assert load_yaml(path) == {"a": 3, "b": 2}
-    with pytest.warns(LmEvalWarning, match="'x' stands twice"):
+    with pytest.warns(LmEvalWarning, match="'x' occurs twice"):
         load_yaml(write("u.yaml", b"a: {x: 1, x: 2}\n"))
 
 

@@ -92,14 +92,14 @@ def test_own_key_needs_a_type() -> None:
     task = config(formats={"short": {"type": "mcqa", "answer_prompt": "A:"}})
     assert prompt(task).endswith("\nA:")
     assert prompt(task, "short").endswith("\nA:")
-    with pytest.raises(ConfigError, match=r"'shrt' is no known format, so it needs a `type`"):
+    with pytest.raises(ConfigError, match=r"'shrt' is not a known format, so it needs a `type`"):
         config(formats={"shrt": {"answer_prompt": "A:"}})
 
 
 def test_a_field_where_a_format_belongs_is_explained() -> None:
     with pytest.raises(ConfigError, match="question_prefix"):
         config(formats={"question_prefx": "Q: "})
-    with pytest.raises(ConfigError, match=r"'question_prefix' is no known format\. Fields"):
+    with pytest.raises(ConfigError, match=r"'question_prefix' is not a known format\. Fields"):
         config(formats={"question_prefix": "Q: "})
 
 

@@ -140,7 +140,7 @@ def test_several_right_answers() -> None:
 def test_order_names_every_choice_once() -> None:
     assert task(doc(["C", "x", 1]), "ranking").ask(0).gold == ((2, 0, 1),)
     for bad in ([0, 1], [0, 0, 1], 1, "A"):
-        with pytest.raises(GoldError, match="no order of the 3 choices"):
+        with pytest.raises(GoldError, match="not an order of the 3 choices"):
             task(doc(bad), "ranking").ask(0)
 
 
@@ -150,8 +150,8 @@ def test_order_names_every_choice_once() -> None:
 @pytest.mark.parametrize(
     ("choices", "says"),
     [
-        ("x y z", "no list"),
-        (5, "no list"),
+        ("x y z", "not a list"),
+        (5, "not a list"),
         ({"text": ["x", "y"]}, r"choices\.text"),
         ([], "is empty"),
         (["x"], "one choice only"),

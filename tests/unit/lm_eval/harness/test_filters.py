@@ -159,12 +159,12 @@ def test_a_built_in_filter_stays():
         ([{"name": "a"}], "'a' needs a list under `filter`"),
         ([{"name": "a", "filter": {"function": "regex"}}], "needs a list under `filter`"),
         ([{"name": "a", "filters": [], "filter": []}], "no key 'filters'. Did you mean 'filter'"),
-        ([{"name": "a", "filter": [{"regex_pattern": "x"}]}], "step 1 of filter 'a' names no"),
-        ([{"name": "a", "filter": ["regex"]}], "step 1 of filter 'a' names no `function`"),
+        ([{"name": "a", "filter": [{"regex_pattern": "x"}]}], "step 1 of filter 'a' has no"),
+        ([{"name": "a", "filter": ["regex"]}], "step 1 of filter 'a' has no `function`"),
         ([{"name": "a", "filter": [{"function": "tak_first"}]}], "Did you mean 'take_first'?"),
         (
             [{"name": "a", "filter": [{"function": "regex", "regex_pattern": "a(b"}]}],
-            r"filter 'a', step 1 (regex): `regex_pattern` 'a(b' is no regular expression: "
+            r"filter 'a', step 1 (regex): `regex_pattern` 'a(b' is not a regular expression: "
             r"missing ), unterminated subpattern at position 1 (before '(b').",
         ),
         (
@@ -176,7 +176,7 @@ def test_a_built_in_filter_stays():
                     ],
                 }
             ],
-            "`regexes_to_ignore` '[a' is no regular expression: unterminated character set at "
+            "`regexes_to_ignore` '[a' is not a regular expression: unterminated character set at "
             "position 0",
         ),
         (

@@ -230,7 +230,7 @@ def test_choice_scores_are_0_or_1(lls, gold):
 
 
 def test_a_gold_outside_the_choices():
-    with pytest.warns(LmEvalWarning, match=r"doc 3: the target 7 is none of the 2 choices"):
+    with pytest.warns(LmEvalWarning, match=r"doc 3: the target 7 is not one of the 2 choices"):
         found = score_multiple_choice([-1, -2], [True, True], ["a", "b"], 7, where="doc 3")
     assert found == {"acc": 0.0, "acc_norm": 0.0}
     with pytest.raises(GoldError, match="--parity"):
@@ -338,7 +338,7 @@ def test_pairs_for_a_function_fit_generated_text():
         (
             [{"metric": "exact_match", "regexes_to_ignore": ["a)"]}],
             "generate_until",
-            "'a)' in regexes_to_ignore is no regular expression: unbalanced parenthesis at "
+            "'a)' in regexes_to_ignore is not a regular expression: unbalanced parenthesis at "
             "position 1",
         ),
     ],

@@ -36,12 +36,12 @@ def test_the_words_of_the_flag() -> None:
     [
         ("cycle", "Did you mean 'cyclic'?"),
         ("", "Give none, cyclic"),
-        ("random", "is no way to order choices"),
+        ("random", "is not a way to order choices"),
         ("cyclic=3", "takes no share; only pride does"),
-        ("pride=0", "no share of the docs"),
+        ("pride=0", "not a share of the docs"),
         ("pride=5%", "such as pride=0.1"),
         ("pride=1.5", "above 0 and up to 1"),
-        ("pride=nan", "no share"),
+        ("pride=nan", "not a share"),
     ],
 )
 def test_other_words_are_explained(text: str, said: str) -> None:

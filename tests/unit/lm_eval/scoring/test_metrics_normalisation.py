@@ -204,5 +204,5 @@ def test_formats_and_plain_tasks_resolve_an_index_or_exact_text_alike(
 def test_letters_digits_and_blanks_are_resolved_under_formats_only() -> None:
     for target in ("B", "1", " y "):
         assert resolve_gold(target, ["x", "y"]) == 1
-        with pytest.warns(LmEvalWarning, match="none of the 2 choices"):
+        with pytest.warns(LmEvalWarning, match="not one of the 2 choices"):
             assert gold_places(target, ["x", "y"]) == NO_GOLD

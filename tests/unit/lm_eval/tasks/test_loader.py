@@ -124,7 +124,7 @@ def test_split_selector(selector: str, parts: tuple[str, str | None]) -> None:
 
 @pytest.mark.parametrize("selector", ["@mcqa", "t@", "@"])
 def test_half_a_selector(selector: str) -> None:
-    with pytest.raises(UsageError, match="no task@format"):
+    with pytest.raises(UsageError, match="not a task@format"):
         split_selector(selector)
 
 
@@ -258,7 +258,7 @@ def test_groups_own_keys_are_defaults_of_its_members(folder: Path, write: Write)
     ("text", "says"),
     [
         ("group: g\ntask: []\n", "needs a list of tasks"),
-        ("group: g\ntask: [nope]\n", "no task, group or tag"),
+        ("group: g\ntask: [nope]\n", "not a task, group or tag"),
         ("group: g\ntask: [3]\n", "a name or a mapping"),
         ("group: g\ntask: [{doc_to_text: x}]\n", "needs a `task` name"),
         ("group: [g]\ntask: [a]\n", "must be a name"),

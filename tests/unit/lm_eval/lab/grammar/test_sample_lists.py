@@ -151,7 +151,7 @@ def set_field(data: dict[str, Any], place: int, **fields: Any) -> None:
         (lambda d: d.update(axis="x"), "there is no axis 'x'. Axes: layout, wording"),
         (lambda d: d.update(seed="x"), "seed must be a whole number"),
         (lambda d: d.update(rejected=[1]), "rejected must map names to whole numbers"),
-        (lambda d: d["formats"].append("mcqa"), r"line \d+: entry 6 of formats is no mapping"),
+        (lambda d: d["formats"].append("mcqa"), r"line \d+: entry 6 of formats is not a mapping"),
         (lambda d: d["formats"][1].pop("name"), r"line \d+: entry 2 of formats has no name"),
         (
             lambda d: d["formats"][2].update(slot={}),
@@ -161,7 +161,7 @@ def set_field(data: dict[str, Any], place: int, **fields: Any) -> None:
         (lambda d: d["formats"][2].update(options={"num_fewshot": -1}), "must be a whole number"),
         (
             lambda d: d["formats"][3].update(name=d["formats"][1]["name"]),
-            r"line \d+: the name 'mcqa-\w{8}' stands twice, first in line \d+",
+            r"line \d+: the name 'mcqa-\w{8}' occurs twice, first on line \d+",
         ),
         (
             lambda d: set_field(d, 1, answer_promt="A:"),
@@ -195,7 +195,7 @@ def test_a_missing_file_and_a_file_of_one_format(tmp_path: Path, write: Write) -
     with pytest.raises(ConfigError, match="There is no file"):
         FormatList.load(tmp_path / "nowhere.yaml")
     single = write("one.yaml", "name: one\ntype: mcqa\n")
-    with pytest.raises(ConfigError, match=r"one.yaml is no list of formats.*--format_path"):
+    with pytest.raises(ConfigError, match=r"one.yaml is not a list of formats.*--format_path"):
         FormatList.load(single)
     with pytest.raises(ConfigError, match="holds a list, not a mapping"):
         FormatList.load(write("list.yaml", "- mcqa\n"))
