@@ -29,10 +29,9 @@ from nugget_eval.data.records import (
     with_labels,
 )
 from nugget_eval.data.rows import Record, Row, read_lines, read_rows, shown, to_line
-from nugget_eval.reading import Label
+from nugget_eval.reading import RANK, Label
 
 T = TypeVar("T")
-_RANK: dict[Label | None, int] = {None: -1, "not_support": 0, "partial_support": 1, "support": 2}
 
 
 def read_topics(path: str | Path) -> Iterator[Topic]:
@@ -169,7 +168,7 @@ def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = Fals
 
 
 def _best(labels: list[Label | None], ignore_missing: bool) -> Label | None:
-    best = max(labels, key=lambda label: _RANK[label])
+    best = max(labels, key=lambda label: -1 if label is None else RANK[label])
     return best if best == "support" or ignore_missing or None not in labels else None
 
 

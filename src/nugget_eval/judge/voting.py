@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lm_eval.stats.numeric import Floats
-from nugget_eval.reading import LABELS, Label
+from nugget_eval.reading import ORDER, RANK, Label
 from nugget_eval.scores.bootstrap import np
 
 Votes = Sequence[Sequence["Label | None"]]
 """A row for each nugget, a column for each judge."""
-
-ORDER: tuple[Label, ...] = LABELS[::-1]
-"""From the lowest label to the highest."""
-_RANK = {label: place for place, label in enumerate(ORDER)}
 _SMOOTHING = 0.01
 _TOLERANCE = 1e-7
 _MOST_ROUNDS = 200
@@ -24,7 +20,7 @@ _MOST_ROUNDS = 200
 
 def median_label(votes: Sequence[Label | None]) -> Label | None:
     """The median of the votes that are not missing; of two middle ones, the lower."""
-    ranks = sorted(_RANK[vote] for vote in votes if vote is not None)
+    ranks = sorted(RANK[vote] for vote in votes if vote is not None)
     return ORDER[ranks[(len(ranks) - 1) // 2]] if ranks else None
 
 
@@ -62,7 +58,7 @@ def _one_hot(votes: Votes) -> Floats:
     for row, given in enumerate(votes):
         for judge, vote in enumerate(given):
             if vote is not None:
-                seen[row, judge, _RANK[vote]] = 1.0
+                seen[row, judge, RANK[vote]] = 1.0
     return seen
 
 

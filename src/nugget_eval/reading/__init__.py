@@ -19,11 +19,13 @@ from nugget_eval.reading.reader import (
     strip_thinking_reasoning_blocks,
 )
 from nugget_eval.reading.registered import nugget_labels
-from nugget_eval.reading.spellings import LABELS, Label, label_of
+from nugget_eval.reading.spellings import LABELS, ORDER, RANK, Label, label_of
 
 __all__ = [
     "FORMAT_TYPES",
     "LABELS",
+    "ORDER",
+    "RANK",
     "ErrorType",
     "FormatUsed",
     "Label",

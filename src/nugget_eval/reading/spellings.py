@@ -14,6 +14,9 @@ from typing import Literal, get_args
 
 Label = Literal["support", "partial_support", "not_support"]
 LABELS: tuple[Label, ...] = get_args(Label)
+ORDER: tuple[Label, ...] = LABELS[::-1]
+"""From the lowest label to the highest."""
+RANK: dict[Label, int] = {label: rank for rank, label in enumerate(ORDER)}
 
 _SUPPORT = (
     "support",

@@ -15,7 +15,7 @@ from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
 from lm_eval.text.encode import AsDict
 from nugget_eval.data.records import Labelled, nugget_ids
-from nugget_eval.reading import LABELS, Label
+from nugget_eval.reading import LABELS, RANK, Label
 from nugget_eval.scores import confusion as stats
 from nugget_eval.scores.bootstrap import (
     Measured,
@@ -30,7 +30,6 @@ Labels = Sequence[Label | None]
 
 ONE_LABEL = "undefined: only one label occurs"
 NO_ITEMS = "undefined: no item has two labels"
-_CODE = {label: place for place, label in enumerate(stats.ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +222,11 @@ def _same_length(first: Labels, second: Labels) -> None:
 
 
 def _code(label: Label | None) -> int:
-    if label not in _CODE:
+    if label not in RANK:
         raise DataError(
             f"Unknown label {label!r}. Labels: {', '.join(LABELS)}; None where missing."
         )
-    return _CODE[label]
+    return RANK[label]
 
 
 def _grouped(
@@ -254,7 +253,7 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
         "bias": (stats.bias, NO_ITEMS),
     }
     for label in LABELS:
-        place = _CODE[label]
+        place = RANK[label]
         never = f"undefined: {label} never occurs"
         statistics[f"precision[{label}]"] = (
             stats.precision(place),
@@ -284,7 +283,7 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
 def _share_sizes(tables: Floats) -> dict[str, Floats]:
     """Of how many items accuracy, precision and recall are shares, in each topic or item."""
     sizes = {"accuracy": tables.sum(axis=(1, 2))}
-    for label, place in _CODE.items():
+    for label, place in RANK.items():
         sizes[f"precision[{label}]"] = tables[:, :, place].sum(axis=1)
         sizes[f"recall[{label}]"] = tables[:, place].sum(axis=1)
     return sizes

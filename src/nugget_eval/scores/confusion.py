@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lm_eval.stats.numeric import Floats
-from nugget_eval.reading import Label
+from nugget_eval.reading import ORDER
 from nugget_eval.scores.bootstrap import np
 from nugget_eval.scores.measures import GAIN
 
-ORDER: tuple[Label, ...] = ("not_support", "partial_support", "support")
 SIZE = len(ORDER)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from lm_eval.errors import UsageError, did_you_mean
 from lm_eval.stats.numeric import Floats
 from nugget_eval.data.records import Nugget
-from nugget_eval.reading import Label
+from nugget_eval.reading import RANK, Label
 from nugget_eval.scores.bootstrap import np
 
 TREC_MEASURES = ("strict_vital_score", "strict_all_score", "vital_score", "all_score")
@@ -23,9 +23,7 @@ GAIN: dict[Label, float] = {"support": 1.0, "partial_support": 0.5, "not_support
 _OKAY_WEIGHT = 0.5
 _LABEL_CODE: dict[Label | None, int] = {
     None: 0,
-    "not_support": 1,
-    "partial_support": 2,
-    "support": 3,
+    **{label: rank + 1 for label, rank in RANK.items()},
 }
 _IMPORTANCE_CODE: dict[str | None, int] = {None: 0, "okay": 1, "vital": 2}
 _NUM_LABELS, _NUM_IMPORTANCES = len(_LABEL_CODE), len(_IMPORTANCE_CODE)
