@@ -107,7 +107,7 @@ def judge_table(done: Evaluation) -> FittingTable:
     rows = []
     for judged in done.judged:
         counts, usage = count_replies(judged), judged.usage
-        labels = [label for own in judged.labels for label in own]
+        labels = judged.flat_labels
         read = sum(label is not None for label in labels)
         prices = done.prices.get(judged.name)
         cost = prices.cost(usage).amount if prices else None

@@ -35,7 +35,7 @@ from nugget_eval.scores.scores import RunScores, score_runs
 def score(args: argparse.Namespace) -> int:
     """Print the scores of files with labels, and write them where that is asked for."""
     config = config_of(args, ["metrics"])
-    how = resampling(config, args.seed)
+    how = Resampling.from_config(config.metrics, args.seed)
     runs = score_files(args.files, args.nuggets, config, how)
     out = console()
     out.print(summary_table(runs))
@@ -82,19 +82,13 @@ def comparable(path: str) -> list[Labelled]:
     return [*best_over_passages(items)]
 
 
-def resampling(config: Config, seed: int) -> Resampling:
-    """How intervals are made."""
-    metrics = config.metrics
-    return Resampling(iters=metrics.bootstrap_iters, seed=seed, confidence=metrics.confidence)
-
-
 # ------------------------------------------------------------------------------------- agreement
 
 
 def agree(args: argparse.Namespace) -> int:
     """Print how far files of labels agree; the first one is gold."""
     config = config_of(args, ["metrics"])
-    how = resampling(config, args.seed)
+    how = Resampling.from_config(config.metrics, args.seed)
     gold = list(read_labelled(args.gold))
     found: dict[str, Any] = {}
     aligned: dict[str, AlignedLabels] = {}

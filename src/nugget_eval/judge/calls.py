@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -120,10 +120,7 @@ class JudgeCaller:
         item = self.items[call.item]
         texts = [item.nuggets[number].text for number in call.numbers]
         canaries = canaries_for(which, item.passage, texts, (self._config.model.seed, call.stage))
-        return Call(
-            *(call.item, call.permutation, call.numbers, call.max_tokens),
-            *(call.stage, call.problem, canaries),
-        )
+        return replace(call, canaries=canaries)
 
     # How they are asked
 
@@ -296,7 +293,7 @@ def canaries_for(
         if text is not None:
             place = number // 7 % (len(nuggets) + len(found) + 1)
             # A place at or before one that is taken moves that one on.
-            found = [_moved(one) if one.place >= place else one for one in found]
+            found = [replace(c, place=c.place + (c.place >= place)) for c in found]
             found.append(Canary(kind, text, place))
         number //= 11
     return tuple(found)
@@ -308,10 +305,6 @@ def with_canaries(nuggets: Sequence[str], canaries: Sequence[Canary]) -> list[st
     for canary in sorted(canaries, key=lambda one: one.place):
         found.insert(canary.place, canary.text)
     return found
-
-
-def _moved(canary: Canary) -> Canary:
-    return Canary(canary.kind, canary.text, canary.place + 1)
 
 
 def _absent(number: int, passage: str) -> str:

@@ -79,17 +79,17 @@ class Evaluation:
     @property
     def how(self) -> Resampling:
         """How intervals are made."""
-        metrics = self.config.metrics
-        return Resampling(
-            iters=metrics.bootstrap_iters,
-            seed=self.config.model.seed,
-            confidence=metrics.confidence,
-        )
+        return Resampling.from_config(self.config.metrics, self.config.model.seed)
+
+    @property
+    def flat_labels(self) -> list[Label | None]:
+        """The labels of all items in one list."""
+        return [label for labels in self.labels for label in labels]
 
     @property
     def labelled(self) -> int:
         """How many nuggets have a label."""
-        return sum(label is not None for own in self.labels for label in own)
+        return sum(label is not None for label in self.flat_labels)
 
     @property
     def total(self) -> int:
@@ -146,7 +146,7 @@ class Evaluation:
         """How well the judges agree; None where there is only one."""
         if len(self.judged) < 2:
             return None
-        votes = {one.name: [label for own in one.labels for label in own] for one in self.judged}
+        votes = {judged.name: judged.flat_labels for judged in self.judged}
         topics = [item.qid for item in self.items for _ in item.nuggets]
         return rater_agreement(votes, topics=topics, how=self.how)
 
@@ -264,10 +264,9 @@ def _combined(judged: Sequence[Judged], how: str) -> list[list[Label | None]]:
     """The labels of all judges as one."""
     if len(judged) == 1:
         return judged[0].labels
-    sizes = [len(own) for own in judged[0].labels]
-    flat = [[label for own in one.labels for label in own] for one in judged]
-    found = iter(combine(list(zip(*flat, strict=True)), how))
-    return [[next(found) for _ in range(size)] for size in sizes]
+    votes = zip(*(judge.flat_labels for judge in judged), strict=True)
+    combined = iter(combine(list(votes), how))
+    return [[next(combined) for _ in labels] for labels in judged[0].labels]
 
 
 def _prompt_infos(config: Config, judge: Judge) -> dict[str, PromptInfo]:
@@ -354,15 +353,3 @@ def output_folder(path: str | None) -> Iterator[Path | None]:
             for folder in made:
                 folder.rmdir()
         raise
-
-
-__all__ = [
-    "Evaluation",
-    "JudgeSpec",
-    "check_output",
-    "evaluate",
-    "evaluating",
-    "forecast",
-    "judge_specs",
-    "output_folder",
-]

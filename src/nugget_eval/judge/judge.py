@@ -89,6 +89,11 @@ class Judged:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def flat_labels(self) -> list[Label | None]:
+        """The labels of all items in one list."""
+        return [label for labels in self.labels for label in labels]
+
+    @property
     def failed(self) -> int:
         """Requests that failed for good."""
         return sum(reply.failed is not None for reply in self.replies)

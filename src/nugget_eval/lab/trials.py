@@ -19,6 +19,7 @@ from lm_eval.errors import DataError
 from lm_eval.models.loading import opened_model
 from lm_eval.requests.values import Usage
 from lm_eval.stats.multiplicity import holm
+from lm_eval.stats.resampling import Measured
 from lm_eval.stats.sign_flips import PValue
 from lm_eval.text.encode import AsDict, plain
 from lm_eval.text.secrets import hiding, secrets_in
@@ -28,7 +29,7 @@ from nugget_eval.judge.evaluation import Evaluation, evaluating, judge_specs
 from nugget_eval.output.files import count_replies
 from nugget_eval.reading import Label
 from nugget_eval.scores.agreement import Agreement, agreement
-from nugget_eval.scores.bootstrap import Measured, Resampling, np
+from nugget_eval.scores.bootstrap import Resampling, np
 from nugget_eval.scores.compare import tested_over_topics
 from nugget_eval.scores.measures import GAIN
 
@@ -59,10 +60,6 @@ class Trial:
         if not prices:
             return None
         return sum(float(prices[one.name].cost(one.usage).amount) for one in self.done.judged)
-
-    def labels(self) -> list[Label | None]:
-        """All labels in the order of the items."""
-        return [label for own in self.done.labels for label in own]
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -152,7 +149,7 @@ def contrasts(found: Sequence[Trial], how: Resampling) -> list[Contrast]:
 
 def _contrast(first: Trial, second: Trial, how: Resampling) -> Contrast:
     topics = [item.qid for item in first.done.items for _ in item.nuggets]
-    agreed = agreement(first.labels(), second.labels(), topics=topics, how=how)
+    agreed = agreement(first.done.flat_labels, second.done.flat_labels, topics=topics, how=how)
     differences = _differences(first, second)
     if not differences:
         raise DataError(

@@ -125,9 +125,12 @@ def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:
         "version": lm_eval.__version__,
         "command": list(done.command),
         "config": done.config.to_dict(),
-        "prompts": {name: _prompt_dict(info) for name, info in done.prompts.items()},
+        "prompts": {
+            name: {key: getattr(info, key) for key in ("version", "fingerprint", "reasons")}
+            for name, info in done.prompts.items()
+        },
         "coverage": {"labelled": done.labelled, "total": done.total, "share": done.share},
-        "labels": label_counts(label for own in done.labels for label in own),
+        "labels": label_counts(done.flat_labels),
         "judges": [judge_dict(one, done) for one in done.judged],
         "scores": plain(list(runs)),
         "agreement": plain(agreed),
@@ -144,11 +147,10 @@ def judge_dict(judged: Judged, done: Evaluation) -> dict[str, Any]:
     if prices is not None:
         usage["cost"] = float(prices.cost(judged.usage).amount)
         usage["currency"] = prices.currency
-    labels = [label for own in judged.labels for label in own]
     return {
         "name": judged.name,
         "model": redacted(judged.facts),
-        "labels": label_counts(labels),
+        "labels": label_counts(judged.flat_labels),
         "replies": plain(count_replies(judged)),
         "order": order_dict(judged),
         "usage": usage,
@@ -223,7 +225,3 @@ def label_counts(labels: Iterable[Label | None]) -> dict[str, int]:
     """How often each label occurs, missing ones last."""
     counts = Counter(labels)
     return {**{label: counts[label] for label in LABELS}, "missing": counts[None]}
-
-
-def _prompt_dict(info: Any) -> dict[str, Any]:
-    return {"version": info.version, "fingerprint": info.fingerprint, "reasons": info.reasons}

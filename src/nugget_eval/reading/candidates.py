@@ -16,25 +16,26 @@ from nugget_eval.reading.spellings import Label, label_of
 Span = tuple[int, int]
 
 
-def _names(listed: str) -> frozenset[str]:
+def names(listed: str) -> frozenset[str]:
+    """The names in a text, as a set."""
     return frozenset(listed.split())
 
 
 # Field names, in lower case without separators.
-LABEL_KEYS = _names(
+LABEL_KEYS = names(
     "label labels decision assignment judgment judgement verdict answer classification class category "
     "status rating value result supportlabel supportlevel nuggetlabel finallabel finaldecision support "
     "assessment evaluation finalanswer output response"
 )
-INDEX_KEYS = _names(
+INDEX_KEYS = names(
     "nugget id index number no n k i nuggetid nuggetindex nuggetnumber nuggetno num idx key item "
     "itemid claim fact statement position order"
 )
-DRAFT_KEYS = _names(
+DRAFT_KEYS = names(
     "draft drafts initial example examples first preliminary reasoning thoughts thinking analysis "
     "rationale snippet explanation reason old previous allowedlabels options choices"
 )
-FINAL_KEYS = _names(
+FINAL_KEYS = names(
     "final finallabels finallabel finalanswer finaldecision corrected revised correctedlabels "
     "revisedlabels answer"
 )

@@ -22,6 +22,7 @@ from nugget_eval.reading.candidates import (
     index_of,
     key_of,
     make,
+    names,
 )
 
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
@@ -34,19 +35,7 @@ _BOX = re.compile(r"(\${0,2}\\boxed\{)([^{}\n]{0,2000})(\}\${0,2})")
 _COMMENT = re.compile(r"<!--|-->|<\?|\?>|<!\[CDATA\[|\]\]>")
 _SLOT_NAMES = LABEL_KEYS | {"item", "li", "nugget", "entry", "element", "l", "n", "claim", "fact"}
 # These wrap an answer of any format; only a bare label in them is a slot.
-_WRAPPERS = frozenset(
-    (
-        "answer",
-        "answers",
-        "labels",
-        "output",
-        "result",
-        "results",
-        "response",
-        "final",
-        "finalanswer",
-    )
-)
+_WRAPPERS = names("answer answers labels output result results response final finalanswer")
 _TRAILING_NUMBER = re.compile(r"(.*?)[_.-]?(\d{1,4})\Z")
 
 

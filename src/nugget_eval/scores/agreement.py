@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from lm_eval.errors import DataError, listing
 from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
+from lm_eval.stats.resampling import Measured
 from lm_eval.text.encode import AsDict
 from nugget_eval.data.records import Labelled, nugget_ids
 from nugget_eval.reading import LABELS, RANK, Label
 from nugget_eval.scores import confusion as stats
 from nugget_eval.scores.bootstrap import (
-    Measured,
     Resampling,
     from_draws,
     measured,
@@ -114,9 +114,7 @@ def agreement(
     """A judge against gold, item by item. ``topics`` names the topic of each item, for the intervals."""
     _same_length(gold, judged)
     both = [i for i in range(len(gold)) if gold[i] is not None and judged[i] is not None]
-    cells = np.zeros((len(both), stats.SIZE * stats.SIZE))
-    codes = [_code(gold[i]) * stats.SIZE + _code(judged[i]) for i in both]
-    cells[np.arange(len(both)), codes] = 1.0
+    cells = _cells([(gold[i], judged[i]) for i in both])
     sums, how = _grouped(cells, both, topics, how or Resampling())
     counts = Counter(zip(gold, judged, strict=True))
     return Agreement(
@@ -179,8 +177,7 @@ def corrected_share(
     _same_length(gold, judged)
     pairs = [(g, j) for g, j in zip(gold, judged, strict=True) if g is not None and j is not None]
     labels = [label for label in whole if label is not None]
-    sample = np.zeros((len(pairs), stats.SIZE * stats.SIZE))
-    sample[np.arange(len(pairs)), [_code(g) * stats.SIZE + _code(j) for g, j in pairs]] = 1.0
+    sample = _cells(pairs)
     rest = np.array([[float(label in positive), 1.0] for label in labels]).reshape(-1, 2)
     statistic = stats.corrected_share(tuple(_code(label) for label in positive))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -227,6 +224,14 @@ def _code(label: Label | None) -> int:
             f"Unknown label {label!r}. Labels: {', '.join(LABELS)}; None where missing."
         )
     return RANK[label]
+
+
+def _cells(pairs: Sequence[tuple[Label | None, Label | None]]) -> Floats:
+    """A row for each pair of labels: 1 in its cell of the table of labels, flattened."""
+    cells = np.zeros((len(pairs), stats.SIZE * stats.SIZE))
+    codes = [_code(gold) * stats.SIZE + _code(judged) for gold, judged in pairs]
+    cells[np.arange(len(pairs)), codes] = 1.0
+    return cells
 
 
 def _grouped(

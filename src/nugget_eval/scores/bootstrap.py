@@ -20,6 +20,7 @@ from lm_eval.stats.resampling import (
     kinds,
     resampling_method,
 )
+from nugget_eval.config import MetricsConfig
 
 INSTALL = "pip install 'lm-eval-formats[judge]'"
 
@@ -28,15 +29,7 @@ if TYPE_CHECKING:
 else:
     np = LateModule("numpy", INSTALL)
 
-__all__ = [
-    "Measured",
-    "Resampling",
-    "from_draws",
-    "measured",
-    "np",
-    "require_numpy",
-    "resampled_sums",
-]
+__all__ = ["Resampling", "from_draws", "measured", "np", "require_numpy", "resampled_sums"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +40,11 @@ class Resampling:
     seed: int = DEFAULT_SEED
     confidence: float = 0.95
     of: str = "topics"
+
+    @classmethod
+    def from_config(cls, metrics: MetricsConfig, seed: int) -> Resampling:
+        """Resampling of topics as the config says."""
+        return cls(metrics.bootstrap_iters, seed, metrics.confidence)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.confidence < 1.0:

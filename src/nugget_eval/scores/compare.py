@@ -14,9 +14,10 @@ from lm_eval.errors import DataError, listing
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
+from lm_eval.stats.resampling import Measured
 from lm_eval.stats.sign_flips import NO_SIGN, PValue, sign_flip_p_values
 from lm_eval.text.encode import AsDict
-from nugget_eval.scores.bootstrap import Measured, Resampling, measured, np, resampled_sums
+from nugget_eval.scores.bootstrap import Resampling, measured, np, resampled_sums
 from nugget_eval.scores.measures import known_measure
 from nugget_eval.scores.scores import RunScores
 
