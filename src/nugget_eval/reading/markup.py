@@ -28,7 +28,7 @@ from nugget_eval.reading.candidates import (
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
 _ATTRIBUTE = re.compile(r"([\w.:-]{1,40})\s{0,4}=\s{0,4}(?:\"([^\"<>]{0,200})\"|'([^'<>]{0,200})')")
 _ANSWER_TAG = re.compile(
-    r"</?(?:[\w.-]{1,20}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
+    r"</?(?:[A-Za-z_][\w.-]{0,19}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
     re.IGNORECASE,
 )
 _BOX = re.compile(r"(\${0,2}\\boxed\{)([^{}\n]{0,2000})(\}\${0,2})")
