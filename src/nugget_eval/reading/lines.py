@@ -49,10 +49,8 @@ class Line:
     fence: str | None = None
     bullet: str = ""
     index: int | None = None
-    body: str = ""
     label: Label | None = None
     explained: bool = False
-    key: str = ""
     delimiter: str = ""
     cells: tuple[str, ...] = ()
     is_menu: bool = False
@@ -91,8 +89,8 @@ def _classify(line: Line, words: LabelWords) -> None:
 
 
 _FILLED = (
-    *("kind", "indent", "is_quoted", "bullet", "index", "body", "label", "explained", "key"),
-    *("delimiter", "cells", "is_menu"),
+    *("kind", "indent", "is_quoted", "bullet", "index", "label", "explained", "delimiter"),
+    *("cells", "is_menu"),
 )
 
 
@@ -114,8 +112,7 @@ def _fill(line: Line, words: LabelWords) -> None:
     if "--" in source and _TABLE_RULE_MARKS.issuperset(source):
         line.kind = "rule"
         return
-    has_stem = STEM.search(source) is not None or words.plain_words
-    if not has_stem:
+    if not words.plain_words and STEM.search(source) is None:
         _item(line, source, words)
         return
     label = words(source)
@@ -123,7 +120,7 @@ def _fill(line: Line, words: LabelWords) -> None:
         return
     if label is not None:
         line.kind, line.label = "label", label
-        _bullet(line, source, words)
+        _item(line, source, words)  # as ``- support``, all of which spells a label
         return
     if not _row(line, source, words) and not _field(line, source, words):
         _item(line, source, words)
@@ -146,13 +143,6 @@ def _group(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
-def _bullet(line: Line, source: str, words: LabelWords) -> None:
-    """``- support`` is an item though the whole of it spells a label."""
-    match = _ITEM.match(source)
-    if match and (match["bullet"] or match["number"]):
-        _item(line, source, words)
-
-
 def _item(line: Line, source: str, words: LabelWords) -> None:
     match = _ITEM.match(source)
     if match is None or not (match["bullet"] or match["number"]):
@@ -160,8 +150,7 @@ def _item(line: Line, source: str, words: LabelWords) -> None:
     line.kind = "item"
     line.bullet = match["bullet"] or ""
     line.index = int(match["index"]) if match["index"] else None
-    line.body = match["body"].strip()
-    line.label, line.explained = body_label(line.body, words)
+    line.label, line.explained = body_label(match["body"].strip(), words)
 
 
 def _field(line: Line, source: str, words: LabelWords) -> bool:
@@ -169,7 +158,6 @@ def _field(line: Line, source: str, words: LabelWords) -> bool:
     if match is None:
         return False
     key = key_of(match["key"])
-    line.key = key
     if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS or words(match["key"]):
         return False
     label, explained = body_label(match["value"].strip(), words)

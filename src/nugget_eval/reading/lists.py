@@ -67,13 +67,9 @@ class _Collector:
         if line.kind == "fence":
             self.finish()
             return
-        if (
-            self.run is not None
-            and self.run.lines
-            and self.run.lines[-1].is_quoted != line.is_quoted
-        ):
+        if self.run is not None and self.run.lines[-1].is_quoted != line.is_quoted:
             self.finish()
-        if line.kind == "rule" and self.run is not None and self.run.kind == "row":
+        if line.kind == "rule":
             return
         inline = _inline_numbered(line, self.words)
         if inline is not None:
@@ -98,6 +94,14 @@ class _Collector:
         self.run = _Run(kind)
         return self.run
 
+    def _add(self, kind: str, line: Line, *slots: Slot, joins: bool = True) -> None:
+        """Put a line into the list of its kind that is being collected, or into a new one."""
+        run = self.run
+        if run is None or run.kind != kind or not joins:
+            run = self._start(kind)
+        run.lines.append(line)
+        run.slots += slots
+
     def _item(self, line: Line) -> None:
         run = self.run
         if run is not None and run.kind == "numbered" and _is_below(run, line):
@@ -116,28 +120,20 @@ class _Collector:
         if awaits and not line.after_blank:
             self._complete(line)
             return
-        if run is None or run.kind != "label" or run.has_text_after_blank:
-            run = self._start("label")
-        run.lines.append(line)
-        run.slots.append(Slot(line.label, None, line.span))
+        joins = run is not None and not run.has_text_after_blank
+        self._add("label", line, Slot(line.label, None, line.span), joins=joins)
 
     def _field(self, line: Line) -> None:
         """``Label: support``: of the item above it, or one of a list of fields."""
-        run = self.run
-        if run is not None and run.holds_items:
+        if self.run is not None and self.run.holds_items:
             self._complete(line)
-            return
-        if run is None or run.kind != "field":
-            run = self._start("field")
-        run.lines.append(line)
-        run.slots.append(Slot(line.label, None, line.span, line.explained))
+        else:
+            self._add("field", line, Slot(line.label, None, line.span, line.explained))
 
     def _group(self, line: Line) -> None:
-        run = self.run
-        if run is None or run.kind != "group" or run.has_text_after_blank:
-            run = self._start("group")
-        run.lines.append(line)
-        run.slots += (Slot(line.label, int(number), line.span) for number in line.cells)
+        joins = self.run is not None and not self.run.has_text_after_blank
+        slots = (Slot(line.label, int(number), line.span) for number in line.cells)
+        self._add("group", line, *slots, joins=joins)
 
     def _complete(self, line: Line) -> None:
         """Give the last item its label; a second, different one makes it unknown."""
@@ -151,19 +147,15 @@ class _Collector:
 
     def _row(self, line: Line) -> None:
         run = self.run
-        is_next = (
-            run is not None
-            and run.kind == "row"
-            and run.lines[-1].delimiter == line.delimiter
-            and len(run.lines[-1].cells) == len(line.cells)
-            and not line.after_blank
-        )
-        if not is_next:
+        last = run.lines[-1] if run is not None and run.kind == "row" else None
+        if (
+            last is None
+            or line.after_blank
+            or (last.delimiter, len(last.cells)) != (line.delimiter, len(line.cells))
+        ):
             header = self._header(line)
-            run = self._start("row")
-            run.lines += header
-        assert self.run is not None
-        self.run.lines.append(line)
+            self._start("row").lines += header
+        self._add("row", line)
 
     def _header(self, line: Line) -> list[Line]:
         """The line before the first row, if it has as many cells and names a column."""
@@ -184,14 +176,11 @@ class _Collector:
 
     def _text(self, line: Line) -> None:
         run = self.run
-        if line.kind == "rule":
-            return
         self._before = line
         if run is None:
             return
         if run.kind in ("row", "label", "field"):
-            is_unknown_row = run.kind == "row" and _is_row_like(run.lines[-1], line)
-            if is_unknown_row:
+            if run.kind == "row" and _is_row_like(run.lines[-1], line):
                 run.lines.append(line)
             elif run.kind != "field" or line.after_blank:
                 self.finish()
@@ -239,11 +228,9 @@ def _fits(run: _Run, line: Line) -> bool:
 def _of_slots(run: _Run) -> Candidate | None:
     span = (run.lines[0].span[0], run.lines[-1].span[1])
     name = _FENCE_FORMATS.get(run.lines[0].fence or "")
-    excluded = "quote" if all(line.is_quoted for line in run.lines) else None
     kind, rule = _style(run)
-    return make(
-        name if name in ("yaml", "markdown") else kind, rule, span, run.slots, excluded=excluded
-    )
+    kind = name if name in ("yaml", "markdown") else kind
+    return make(kind, rule, span, run.slots, excluded=_quoted(run.lines))
 
 
 def _style(run: _Run) -> tuple[str, str]:
@@ -281,18 +268,17 @@ def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
     if not all(slot.label for slot in slots):
         return None
     start = line.span[0] + marks[0].start()
-    return make("numbered", "inline", (start, line.span[1]), slots, excluded=_quoted(line))
+    return make("numbered", "inline", (start, line.span[1]), slots, excluded=_quoted([line]))
 
 
-def _quoted(line: Line) -> str | None:
-    return "quote" if line.is_quoted else None
+def _quoted(lines: list[Line]) -> str | None:
+    return "quote" if all(line.is_quoted for line in lines) else None
 
 
 def grid(lines: list[Line], words: LabelWords) -> Candidate | None:
     """A table or rows of cells: the column that holds labels, or one row that is the answer."""
     span = (lines[0].span[0], lines[-1].span[1])
-    excluded = "quote" if all(line.is_quoted for line in lines) else None
-    excluded = "menu" if any(line.is_menu for line in lines) else excluded
+    excluded = "menu" if any(line.is_menu for line in lines) else _quoted(lines)
     is_table = len(lines) > 1 and lines[0].delimiter == "|"
     name = "markdown" if is_table else DELIMITERS[lines[0].delimiter]
     header = _header(lines, words, is_table)
