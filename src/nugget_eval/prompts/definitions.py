@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -20,7 +20,6 @@ from nugget_eval.reading import LabelReading, read_labels
 OutputWords = Literal["alone", "last"]
 """Whether labels are all of the reply, or its end after reasoning."""
 
-Changelog = Mapping[str, str]
 Texts = Mapping[str, str]
 
 BUILTIN = Path(__file__).with_name("builtin")
@@ -52,7 +51,7 @@ class Definition:
     name: str
     summary: str = ""
     version: str = "1.0"
-    changelog: Changelog = field(default_factory=dict)
+    changelog: Texts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,7 +126,7 @@ def define(kind: type[D], values: Mapping[str, Any], *, where: str) -> D:
                 f"{where}: unknown field {str(key)!r}.{did_you_mean(str(key), known)} "
                 f"Fields: {listing(known)}."
             )
-        _check(str(key), value, where)
+        _check(known[key], value, where)
     missing = [
         name
         for name, f in known.items()
@@ -140,23 +139,15 @@ def define(kind: type[D], values: Mapping[str, Any], *, where: str) -> D:
     return made
 
 
-_FLAGS = ("reasons", "many_lines")
-_NESTED = ("texts", "formats")
-
-
-def _check(key: str, value: Any, where: str) -> None:
-    if key in _FLAGS:
-        is_right, wanted = isinstance(value, bool), "true or false"
-    elif key == "output_words":
-        is_right, wanted = value in get_args(OutputWords), "alone or last"
-    elif key in ("changelog", "pieces", "answer", "output"):
-        is_right, wanted = _is_texts(value), "a mapping of texts"
-    elif key in _NESTED:
-        is_right, wanted = isinstance(value, Mapping), "a mapping"
-    else:
-        is_right, wanted = isinstance(value, str), "a text (in quotes)"
+def _check(field: Field[Any], value: Any, where: str) -> None:
+    is_right, wanted = {
+        "bool": (isinstance(value, bool), "true or false"),
+        "OutputWords": (value in get_args(OutputWords), "alone or last"),
+        "Texts": (_is_texts(value), "a mapping of texts"),
+        "Mapping[str, Texts]": (isinstance(value, Mapping), "a mapping"),
+    }.get(str(field.type), (isinstance(value, str), "a text (in quotes)"))
     if not is_right:
-        raise PromptError(f"{where}: {key} cannot be {shorten(value)}. Expected {wanted}.")
+        raise PromptError(f"{where}: {field.name} cannot be {shorten(value)}. Expected {wanted}.")
 
 
 def _is_texts(value: Any) -> bool:
@@ -168,10 +159,7 @@ def _is_texts(value: Any) -> bool:
 def _check_whole(made: Definition, where: str) -> None:
     if made.changelog and made.version not in made.changelog:
         raise PromptError(f"{where}: the changelog has no entry for version {made.version!r}.")
-    if isinstance(made, PromptType):
-        for language, parts in made.texts.items():
-            check_parts(parts, f"{where}: texts.{language}")
-    elif isinstance(made, Language):
+    if isinstance(made, PromptType | Language):
         for name, parts in made.texts.items():
             check_parts(parts, f"{where}: texts.{name}")
     elif isinstance(made, OutputFormat) and "{label}" not in made.answer.get("item", ""):

@@ -104,6 +104,7 @@ def test_taken_name_is_an_error_that_names_both_places(write: Write) -> None:
         ("text: {}", "Did you mean 'texts'"),
         ("kind: format", "Expected type, domain or language"),
         ("kind: [a]", "Expected type, domain or language"),
+        ("kind: domain\ntexts: {en: 3}", "Expected a mapping of texts"),
         ("name: 3", "name must be a text"),
         ("version: 1.0\ntexts: {}", "Expected a text"),
         ("version: '2'\nchangelog: {'1': x}\ntexts: {}", "no entry for version '2'"),
