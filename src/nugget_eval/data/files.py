@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -101,46 +100,29 @@ def write_qrels(path: str | Path, judgements: Iterable[Judgement]) -> int:
     return _write(path, (_qrels_line(judgement) for judgement in judgements))
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMatch:
-    """The topics that two files share, in the order of the first, and those that only one has."""
-
-    common: tuple[str, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-    names: tuple[str, str]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """One sentence for each side that has topics of its own, to be shown to the user."""
-        first, second = self.names
-        sides = ((self.only_first, first, second), (self.only_second, second, first))
-        return tuple(
-            f"{len(qids)} {'topic' if len(qids) == 1 else 'topics'} of {has} not in {lacks}: "
-            f"{listing(qids, 5)}."
-            for qids, has, lacks in sides
-            if qids
-        )
-
-
 def match_topics(
     first: Iterable[str], second: Iterable[str], *, names: tuple[str, str]
-) -> TopicMatch:
-    """Which topics two files share; an error that shows ids of both where they share none.
+) -> list[str]:
+    """A sentence for each of two files that has topics the other lacks; an error if they share none.
 
-    ``names`` are how messages call the two: their paths, say.
+    ``names`` are what messages call the two: their paths, say.
     """
     left, right = dict.fromkeys(first), dict.fromkeys(second)
-    common = tuple(qid for qid in left if qid in right)
-    if not common:
+    if not left.keys() & right.keys():
         raise DataError(
             f"{names[0]} and {names[1]} have no topic in common. The first has "
             f"{listing(left, 3)}; the second has {listing(right, 3)}. Check that both belong to the "
             "same collection and spell their ids alike."
         )
-    only_left = tuple(qid for qid in left if qid not in right)
-    only_right = tuple(qid for qid in right if qid not in left)
-    return TopicMatch(common, only_left, only_right, names)
+    notes = []
+    for has, lacks, qids in (
+        (*names, [qid for qid in left if qid not in right]),
+        (*names[::-1], [qid for qid in right if qid not in left]),
+    ):
+        if qids:
+            topics = "topic" if len(qids) == 1 else "topics"
+            notes.append(f"{len(qids)} {topics} of {has} not in {lacks}: {listing(qids, 5)}.")
+    return notes
 
 
 def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = False) -> list[Gold]:

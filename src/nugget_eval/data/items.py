@@ -90,22 +90,21 @@ def _from_answers(nuggets: str, answers: Sequence[str]) -> Loaded:
     if not topics:
         raise DataError(f"{nuggets} holds no topics. Each line needs a qid and a list of nuggets.")
     by_qid = {topic.qid: topic for topic in topics}
-    found: list[NuggetItem] = []
+    items: list[NuggetItem] = []
     notes: list[str] = []
     seen: dict[tuple[str, str], str] = {}
     for path in answers:
-        own = list(read_answers(path))
-        if not own:
+        run = list(read_answers(path))
+        if not run:
             raise DataError(
                 f"{path} holds no answers. Each line is the answer of a run to a topic."
             )
-        match = match_topics(by_qid, [one.topic_id for one in own], names=(nuggets, path))
-        notes += match.notes
-        for answer in own:
+        notes += match_topics(by_qid, [answer.qid for answer in run], names=(nuggets, path))
+        for answer in run:
             _refuse_second(seen, (answer.run_id, answer.qid), path)
             if answer.qid in by_qid:
-                found.append(_answer_item(by_qid[answer.qid], answer))
-    return Loaded(found, topics, notes)
+                items.append(_answer_item(by_qid[answer.qid], answer))
+    return Loaded(items, topics, notes)
 
 
 def _refuse_second(seen: dict[tuple[str, str], str], key: tuple[str, str], path: str) -> None:
@@ -122,12 +121,11 @@ def _answer_item(topic: Topic, answer: Answer) -> NuggetItem:
     record = Assignment(
         query, topic.qid, answer.text, answer.response_length, answer.run_id, topic.nuggets
     )
-    unlabelled = with_labels(topic.nuggets, [None] * len(topic.nuggets))
-    return NuggetItem(topic.qid, answer.run_id, query, answer.text, unlabelled, record)
+    return replace(item_of(record), gold=())  # a label in a nuggets file belongs to no answer
 
 
 def _from_items(paths: Sequence[str]) -> Loaded:
-    found: list[NuggetItem] = []
+    items: list[NuggetItem] = []
     for path in paths:
         records = list(read_labelled(path))
         if not records:
@@ -138,8 +136,8 @@ def _from_items(paths: Sequence[str]) -> Loaded:
                     f"{path}: topic {record.qid!r} has labels but no text to judge. Give such a file "
                     "with --gold."
                 )
-            found.append(item_of(record))
-    return Loaded(found, None, [])
+            items.append(item_of(record))
+    return Loaded(items, None, [])
 
 
 def item_of(record: TextRecord) -> NuggetItem:
@@ -159,7 +157,7 @@ def _if_any(labels: tuple[Label | None, ...]) -> tuple[Label | None, ...]:
     return labels if any(labels) else ()
 
 
-# ------------------------------------------------------------------------------------------ gold
+# Gold
 
 
 def _with_gold(loaded: Loaded, path: str) -> Loaded:
@@ -169,12 +167,11 @@ def _with_gold(loaded: Loaded, path: str) -> Loaded:
     where these come from a single run.
     """
     records = list(read_labelled(path))
-    match = match_topics(
-        [item.qid for item in loaded.items], [one.qid for one in records], names=("the items", path)
-    )
-    notes = [*loaded.notes, *match.notes]
+    qids = [item.qid for item in loaded.items]
+    unmatched = match_topics(qids, [gold.qid for gold in records], names=("the items", path))
+    notes = [*loaded.notes, *unmatched]
     if any(isinstance(item.record, Block) for item in loaded.items):
-        whole = [one for one in records if isinstance(one, Gold)]
+        whole = [record for record in records if isinstance(record, Gold)]
         if not whole:
             raise DataError(
                 f"{path} has no global_nuggets_assignment, the labels of a topic over all its blocks."
@@ -210,13 +207,13 @@ def _labels_by_key(
 def _gold_of(
     item: NuggetItem, labels: Mapping[tuple[str, str], Mapping[str, Label | None]], is_single: bool
 ) -> tuple[Label | None, ...]:
-    own = labels.get((item.unit, item.qid))
-    if own is None and is_single:
-        own = labels.get(("", item.qid))
-    return _if_any(tuple((own or {}).get(key) for key in nugget_ids(item.qid, item.nuggets)))
+    known = labels.get((item.unit, item.qid))
+    if known is None and is_single:
+        known = labels.get(("", item.qid))
+    return _if_any(tuple((known or {}).get(key) for key in nugget_ids(item.qid, item.nuggets)))
 
 
-# ---------------------------------------------------------------------------------------- checks
+# Checks
 
 
 def _checked(loaded: Loaded, limit: int | None) -> Loaded:

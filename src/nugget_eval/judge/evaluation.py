@@ -178,29 +178,27 @@ def evaluating(
     loaded = load_items(config.data) if loaded is None else loaded
     specs = judge_specs(config) if specs is None else specs
     prices = prices_of(config, specs)
-    keepers: list[tuple[RunStore, Judged]] = []
+    stores: list[RunStore] = []
     judged: list[Judged] = []
     prompts: dict[str, PromptInfo] = {}
     with ExitStack() as stack:
         for spec in specs:
             secrets = secrets_in(spec.model_args)
             with hiding(secrets), opened_model(spec.model or spec.backend, spec.model_args) as lm:
-                keeper = _keeper(config, spec, lm, loaded.items, label)
-                stack.enter_context(keeper)
-                judge = Judge(
-                    lm, loaded.items, config, name=_task_name(spec, label), kept=keeper.kept
-                )
+                store = stack.enter_context(_run_store(config, spec, lm, loaded.items, label))
+                name = spec.name if label is None else f"{spec.name}, {label}"
+                judge = Judge(lm, loaded.items, config, name=name, kept=store.kept)
                 prompts |= _prompt_infos(config, judge)
                 judged.append(judge.judge())
                 judged[-1].name = spec.name
-                keepers.append((keeper, judged[-1]))
+                stores.append(store)
                 for note in lm.warnings:
                     warnings.warn(f"Model {spec.name}: {note}", LmEvalWarning, stacklevel=3)
         seconds = time.perf_counter() - started
         labels = _combined(judged, config.evaluation.combine)
         yield Evaluation(config, loaded, judged, labels, prompts, prices, seconds)
-        for keeper, own in keepers:
-            keeper.finish(is_complete=not own.failed)
+        for store, own in zip(stores, judged, strict=True):
+            store.finish(is_complete=not own.failed)
 
 
 def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast], list[str]]:
@@ -208,16 +206,16 @@ def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast]
     from lm_eval.run.forecast import estimator
 
     loaded = load_items(config.data)
-    found, notes = [], list(loaded.notes)
+    forecasts, notes = [], list(loaded.notes)
     for spec in judge_specs(config, model):
         with (
             hiding(secrets_in(spec.model_args)),
             estimator(spec.model or spec.backend, spec.model_args) as lm,
         ):
             calls, cost = Judge(lm, loaded.items, config, name=spec.name).estimate()
-            found.append(Forecast(spec.name, len(loaded.items), cost))
+            forecasts.append(Forecast(spec.name, len(loaded.items), cost))
             notes.append(_may_be_added(spec.name, calls, loaded.items, config))
-    return found, notes
+    return forecasts, notes
 
 
 def _may_be_added(name: str, calls: int, items: Sequence[NuggetItem], config: Config) -> str:
@@ -235,16 +233,16 @@ def judge_specs(config: Config, model: LM | None = None) -> list[JudgeSpec]:
     """The models that judge, each under a name of its own."""
     if model is not None:
         return [JudgeSpec(type(model).__name__, None, {}, model)]
-    given = config.evaluation.judges or [
+    judges = config.evaluation.judges or [
         {"backend": config.model.backend, "model_args": config.model.model_args, "name": None}
     ]
     specs: list[JudgeSpec] = []
-    for one in given:
-        name = one["name"] or name_of(one["backend"], one["model_args"])
+    for judge in judges:
+        name = judge["name"] or name_of(judge["backend"], judge["model_args"])
         same = sum(spec.name.partition(" #")[0] == name for spec in specs)
         if same:
             name = f"{name} #{same + 1}"
-        specs.append(JudgeSpec(name, one["backend"], one["model_args"]))
+        specs.append(JudgeSpec(name, judge["backend"], judge["model_args"]))
     return specs
 
 
@@ -254,10 +252,6 @@ def prices_of(config: Config, specs: Sequence[JudgeSpec]) -> dict[str, Prices]:
         return {}
     known = read_prices(config.logging.prices)
     return {spec.name: known.of(spec.model_name) for spec in specs}
-
-
-def _task_name(spec: JudgeSpec, label: str | None) -> str:
-    return spec.name if label is None else f"{spec.name}, {label}"
 
 
 def _combined(judged: Sequence[Judged], how: str) -> list[list[Label | None]]:
@@ -277,10 +271,10 @@ def _prompt_infos(config: Config, judge: Judge) -> dict[str, PromptInfo]:
     }
 
 
-# --------------------------------------------------------------------------------- kept replies
+# Kept replies
 
 
-def _keeper(
+def _run_store(
     config: Config, spec: JudgeSpec, model: LM, items: Sequence[NuggetItem], label: str | None
 ) -> RunStore:
     """Where the replies of a judge are kept."""
@@ -296,19 +290,10 @@ def _keeper(
         for name, value in config.to_dict()["model"].items()
         if name not in ("backend", "model_args")
     }
-    key = digest_of(
-        {
-            "judge": spec.name,
-            "model": identity,
-            "asked": asked,
-            "items": _digest(items),
-            "of": label,
-        }
-    )
-    folder = config.logging.output_path
-    return RunStore(
-        opened_run_store(Path(folder) if folder else None, key, identity, secrets), None
-    )
+    what = {"judge": spec.name, "model": identity, "asked": asked}
+    key = digest_of({**what, "items": _digest(items), "of": label})
+    folder = Path(config.logging.output_path) if config.logging.output_path else None
+    return RunStore(opened_run_store(folder, key, identity, secrets), None)
 
 
 def _digest(items: Sequence[NuggetItem]) -> str:
@@ -345,7 +330,8 @@ def check_output(path: str | None) -> Path | None:
 def output_folder(path: str | None) -> Iterator[Path | None]:
     """The folder for files; one that was made for a command that fails at once does not stay."""
     wanted = None if path is None else Path(path).expanduser()
-    made = [] if wanted is None else [one for one in (wanted, *wanted.parents) if not one.exists()]
+    folders = [] if wanted is None else [wanted, *wanted.parents]
+    made = [folder for folder in folders if not folder.exists()]
     try:
         yield check_output(path)
     except BaseException:
