@@ -6,7 +6,7 @@ differences: exactly, if there are at most 20,000 ways to flip them, else by 10,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -101,13 +101,7 @@ def compare_runs(
     first: RunScores, second: RunScores, measure: str, *, how: Resampling | None = None
 ) -> RunDifference:
     """The paired difference ``first`` − ``second`` of a measure; an error if they share no topic."""
-    known_measure(measure)
-    left, right = first.values(measure), second.values(measure)
-    common = [qid for qid in left if qid in right]
-    if not common:
-        raise _nothing_shared([first, second], measure)
-    differences = np.array([[left[qid] - right[qid]] for qid in common])
-    return _comparisons([(first, second)], measure, common, differences, how or Resampling())[0]
+    return _differences([first, second], measure, [(0, 1)], how or Resampling())[0]
 
 
 def rank_runs(
@@ -118,89 +112,66 @@ def rank_runs(
     how: Resampling | None = None,
 ) -> RunRanking:
     """The ranking of runs by a measure on the topics that all of them have; see ``RunRanking``."""
-    values = {run.run_id: run.values(known_measure(measure)) for run in runs}
-    if len(values) < len(runs):
-        raise DataError(f"Runs need different names; got {listing(run.run_id for run in runs)}.")
-    common = _common(runs, values, measure)
-    table = np.array([[values[run.run_id][qid] for qid in common] for run in runs])
-    order = sorted(range(len(runs)), key=lambda place: (-table[place].mean(), place))
-    pairs = list(combinations(order, 2))
-    comparisons = _pairs(runs, measure, common, table, pairs, how or Resampling())
-    is_different = {
-        pair: found.p_adjusted is not None and found.p_adjusted <= alpha
-        for pair, found in zip(pairs, comparisons, strict=True)
-    }
-    ranks = _ranks(order, is_different)
-    rows = tuple(Ranked(ranks[i], runs[i].run_id, float(table[i].mean())) for i in order)
-    everywhere = {topic.qid for run in runs for topic in run.topics}
-    left_out = len(everywhere) - len(common)
-    return RunRanking(measure, rows, tuple(comparisons), len(common), left_out, alpha)
-
-
-def _common(
-    runs: Sequence[RunScores], values: Mapping[str, Mapping[str, float]], measure: str
-) -> list[str]:
     if not runs:
         raise DataError("A ranking needs at least one run.")
-    first, *others = values.values()
-    common = [qid for qid in first if all(qid in other for other in others)]
+    if len({run.run_id for run in runs}) < len(runs):
+        raise DataError(f"Runs need different names; got {listing(run.run_id for run in runs)}.")
+    common, table = _score_table(runs, measure)
+    order = sorted(range(len(runs)), key=lambda place: (-table[place].mean(), place))
+    pairs = list(combinations(order, 2))
+    tested = _differences(runs, measure, pairs, how or Resampling()) if pairs else []
+    adjusted = holm([pair.p.value for pair in tested])
+    ranks = _ranks(order, {pair for pair, p in zip(pairs, adjusted, strict=True) if p <= alpha})
+    everywhere = {topic.qid for run in runs for topic in run.topics}
+    return RunRanking(
+        measure,
+        tuple(Ranked(ranks[i], runs[i].run_id, float(table[i].mean())) for i in order),
+        tuple(replace(pair, p_adjusted=p) for pair, p in zip(tested, adjusted, strict=True)),
+        len(common),
+        len(everywhere) - len(common),
+        alpha,
+    )
+
+
+def _score_table(runs: Sequence[RunScores], measure: str) -> tuple[list[str], Floats]:
+    """The topics that have the score in every run, and the scores: runs × topics."""
+    values = [run.values(measure) for run in runs]
+    common = [qid for qid in values[0] if all(qid in scores for scores in values)]
     if not common:
-        raise _nothing_shared(runs, measure)
-    return common
+        examples = "; ".join(
+            f"{run.run_id or 'unnamed'}: {listing(scores, 3)}"
+            for run, scores in zip(runs[:3], values, strict=False)
+        )
+        raise DataError(
+            f"No topic has {measure} for every run ({examples}). Score them with the same nuggets, and "
+            "check their coverage."
+        )
+    return common, np.array([[scores[qid] for qid in common] for scores in values])
 
 
-def _nothing_shared(runs: Sequence[RunScores], measure: str) -> DataError:
-    examples = "; ".join(
-        f"{run.run_id or 'unnamed'}: {listing(run.values(measure), 3)}" for run in runs[:3]
-    )
-    return DataError(
-        f"No topic has {measure} for every run ({examples}). Score them with the same "
-        "nuggets, and check their coverage."
-    )
-
-
-def _pairs(
-    runs: Sequence[RunScores],
-    measure: str,
-    common: Sequence[str],
-    table: Floats,
-    pairs: Sequence[tuple[int, int]],
-    how: Resampling,
+def _differences(
+    runs: Sequence[RunScores], measure: str, pairs: Sequence[tuple[int, int]], how: Resampling
 ) -> list[RunDifference]:
-    if not pairs:
-        return []
-    differences = np.stack([table[a] - table[b] for a, b in pairs], axis=1)
-    compared = [(runs[a], runs[b]) for a, b in pairs]
-    found = _comparisons(compared, measure, common, differences, how)
-    adjusted = holm([one.p.value for one in found])
-    return [replace(one, p_adjusted=p) for one, p in zip(found, adjusted, strict=True)]
-
-
-def _comparisons(
-    pairs: Sequence[tuple[RunScores, RunScores]],
-    measure: str,
-    common: Sequence[str],
-    differences: Floats,
-    how: Resampling,
-) -> list[RunDifference]:
-    """A comparison for each pair: its column of ``differences`` (topics × pairs), tested."""
+    """The tested difference of each pair of runs, on the topics that all runs have."""
+    common, table = _score_table(runs, measure)
     shared = set(common)
+    columns = np.stack([table[a] - table[b] for a, b in pairs], axis=1)
     return [
         RunDifference(
-            first.run_id,
-            second.run_id,
+            runs[a].run_id,
+            runs[b].run_id,
             measure,
             mean,
             p,
             int((column > NO_SIGN).sum()),
             int((column < -NO_SIGN).sum()),
             int((abs(column) <= NO_SIGN).sum()),
-            *_bounds(first, second, measure, shared),
-            tuple(topic.qid for topic in first.topics if topic.qid not in shared),
-            tuple(topic.qid for topic in second.topics if topic.qid not in shared),
+            *_bounds(runs[a], runs[b], measure, shared),
+            tuple(topic.qid for topic in runs[a].topics if topic.qid not in shared),
+            tuple(topic.qid for topic in runs[b].topics if topic.qid not in shared),
         )
-        for (first, second), (mean, p), column in zip(
-            pairs, tested_over_topics(differences, how), differences.T, strict=True
+        for (a, b), (mean, p), column in zip(
+            pairs, tested_over_topics(columns, how), columns.T, strict=True
         )
     ]
 
@@ -216,11 +187,11 @@ def _bounds(
     return (low - other_high) / len(common), (high - other_low) / len(common)
 
 
-def _ranks(order: Sequence[int], is_different: Mapping[tuple[int, int], bool]) -> dict[int, int]:
+def _ranks(order: Sequence[int], different: Set[tuple[int, int]]) -> dict[int, int]:
     ranks: dict[int, int] = {}
     group: list[int] = []
     for above, run in enumerate(order):
-        if not group or any(is_different[member, run] for member in group):
+        if not group or any((member, run) in different for member in group):
             group = []
             rank = above + 1
         group.append(run)
@@ -253,7 +224,7 @@ def run_agreement(
 ) -> RunAgreement:
     """How alike two judges rank the runs that both scored, on the topics that all have."""
     how = how or Resampling()
-    runs, topics, first, second = _score_tables(gold, judged, known_measure(measure))
+    runs, first, second = _score_tables(gold, judged, known_measure(measure))
     num_topics, num_runs = first.shape
     # The two sides are to runs what formats are to models: noise alone makes them rank differently.
     means = np.stack([first.mean(axis=0), second.mean(axis=0)], axis=1)[None]
@@ -271,7 +242,7 @@ def run_agreement(
     found["tau_b_by_topic"] = measured(
         sums, lambda s: s[:, 0] / s[:, 1], how, n=len(each), undefined=NO_ORDER
     )
-    return RunAgreement(measure, found, runs, len(topics))
+    return RunAgreement(measure, found, runs, num_topics)
 
 
 def tau_ap(gold: Floats, judged: Floats) -> Floats:
@@ -300,24 +271,18 @@ def tau_ap(gold: Floats, judged: Floats) -> Floats:
 
 def _score_tables(
     gold: Sequence[RunScores], judged: Sequence[RunScores], measure: str
-) -> tuple[tuple[str, ...], list[str], Floats, Floats]:
-    """Runs and topics that both sides have, and the scores of each side: topics × runs."""
-    left = {run.run_id: run.values(measure) for run in gold}
-    right = {run.run_id: run.values(measure) for run in judged}
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """The runs that both sides have, and their scores on each side: topics × runs."""
+    left, right = ({run.run_id: run for run in side} for side in (gold, judged))
     runs = tuple(name for name in left if name in right)
     if len(runs) < 2:
         raise DataError(
             f"Rankings need at least two runs that both sides scored; there are {len(runs)}. "
             f"Gold has {listing(left, 5)}; the other has {listing(right, 5)}."
         )
-    every = [side[name] for side in (left, right) for name in runs]
-    topics = [qid for qid in every[0] if all(qid in scores for scores in every)]
-    if not topics:
-        raise DataError(f"No topic has {measure} for all {len(runs)} runs on both sides.")
-    first, second = (
-        np.array([[side[name][qid] for name in runs] for qid in topics]) for side in (left, right)
-    )
-    return runs, topics, first, second
+    _, table = _score_table([side[name] for side in (left, right) for name in runs], measure)
+    first, second = (np.ascontiguousarray(side.T) for side in np.split(table, 2))
+    return runs, first, second
 
 
 def _in_parts(

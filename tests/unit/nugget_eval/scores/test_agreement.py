@@ -406,7 +406,7 @@ def test_rankings_that_say_nothing() -> None:
     assert single.measures["tau_b"].estimate.low is None
     with pytest.raises(DataError, match=r"at least two runs .* there are 1"):
         run_agreement(tied, judges("SS"), "all_score")
-    with pytest.raises(DataError, match=r"No topic has .* for all 2 runs"):
+    with pytest.raises(DataError, match="No topic has all_score for every run"):
         run_agreement(judges("S.", "S."), judges(".S", ".S"), "all_score")
 
 
