@@ -1,6 +1,6 @@
 """Responses → what is scored: the filters of a task's ``filter_list`` and their pipelines.
 
-Read in this order: pipeline, extraction, transformation.
+Read in this order: pipeline, builtin.
 """
 
 from lm_eval.harness.filters.pipeline import (

@@ -352,7 +352,8 @@ def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     said = [_extreme(plan, extreme, result) for extreme in result.extremes]
     said.append(
         f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
-        f"{ends(result.base)} on the same {counted(result.fresh_items, 'fresh item').removeprefix('1 ')}."
+        f"{ends(result.base)} on the same "
+        f"{counted(result.fresh_items, 'fresh item').removeprefix('1 ')}."
     )
     if result.apart is not None:
         said.append(

@@ -1,4 +1,4 @@
 """Scores of many formats from a fraction of the cells (``--budget``).
 
-Read in this order: sampler, filling, distribution.
+Read in this order: sampler, distribution.
 """

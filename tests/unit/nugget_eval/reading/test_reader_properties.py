@@ -25,8 +25,7 @@ odd_text = st.one_of(
 )
 
 
-@example("</2:final>
-- support", 1, False)
+@example("</2:final>\n- support", 1, False)
 @given(odd_text, st.integers(-1, 6), st.booleans())
 def test_any_text_is_read_or_says_why(text: str, count: int, case_sensitive: bool) -> None:
     labels, found, format_used, error = parse_labels_multi_format(text, count, case_sensitive)
