@@ -261,22 +261,27 @@ class TemplateFactory:
 
     @classmethod
     def create_mmlu_style(cls, **settings: Any) -> MCQTemplate:
+        """MMLU style: ``A. choice`` on lines of their own."""
         return cls._mcq("mcq::mmlu", settings)
 
     @classmethod
     def create_gpqa_style(cls, **settings: Any) -> MCQTemplate:
+        """GPQA style: ``(A) choice`` on one line."""
         return cls._mcq("mcq::gpqa", settings)
 
     @classmethod
     def create_numbered_style(cls, num_choices: int = 4, **settings: Any) -> MCQTemplate:
+        """Numbers for labels: ``1. choice``."""
         return cls._mcq("mcq::numbered", {"num_choices": num_choices, **settings})
 
     @classmethod
     def create_cloze_with_options(cls, **settings: Any) -> ClozeTemplate:
+        """Fill in the blank, options shown."""
         return cls._cloze("cloze::with_options", settings)
 
     @classmethod
     def create_pure_cloze(cls, **settings: Any) -> ClozeTemplate:
+        """Fill in the blank, no options shown."""
         return cls._cloze("cloze::pure", settings)
 
     @classmethod
@@ -330,29 +335,11 @@ class TemplateFactory:
         )
 
 
-def mmlu_template(**settings: Any) -> MCQTemplate:
-    """MMLU style: ``A. choice`` on lines of their own."""
-    return TemplateFactory.create_mmlu_style(**settings)
-
-
-def gpqa_template(**settings: Any) -> MCQTemplate:
-    """GPQA style: ``(A) choice`` on one line."""
-    return TemplateFactory.create_gpqa_style(**settings)
-
-
-def numbered_template(num_choices: int = 4, **settings: Any) -> MCQTemplate:
-    """Numbers for labels: ``1. choice``."""
-    return TemplateFactory.create_numbered_style(num_choices, **settings)
-
-
-def cloze_template(**settings: Any) -> ClozeTemplate:
-    """Fill in the blank, options shown."""
-    return TemplateFactory.create_cloze_with_options(**settings)
-
-
-def pure_cloze_template(**settings: Any) -> ClozeTemplate:
-    """Fill in the blank, no options shown."""
-    return TemplateFactory.create_pure_cloze(**settings)
+mmlu_template = TemplateFactory.create_mmlu_style
+gpqa_template = TemplateFactory.create_gpqa_style
+numbered_template = TemplateFactory.create_numbered_style
+cloze_template = TemplateFactory.create_cloze_with_options
+pure_cloze_template = TemplateFactory.create_pure_cloze
 
 
 def _shared(base: PromptFormat) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """All values of one metric → one number, as task files of the harness name it.
 
 In: what a metric stored for each doc, a number or a pair. Out: a float. The functions have the names
-under which helper modules import them; ``harness_errors`` knows the standard error of each.
+under which helper modules import them; ``stderr`` knows the standard error of each.
 """
 
 from __future__ import annotations

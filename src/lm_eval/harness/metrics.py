@@ -82,7 +82,7 @@ def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, wher
     """The place of the gold, or the list of places; ``NO_GOLD`` for what is not a choice.
 
     Only the index and the exact text of a choice count, as in EleutherAI's harness; formats also take
-    letters, digits and texts with other blanks around them (``formats.gold.resolve_gold``).
+    letters, digits and texts with other blanks around them (``formats.items.resolve_gold``).
     """
     places = [_place(each, choices) for each in (gold if isinstance(gold, list) else [gold])]
     if NO_GOLD in places or (strict and any(_is_before_first(place) for place in places)):

@@ -1,4 +1,4 @@
-"""Metrics: an outcome on one doc → a value; all values of a task → an estimate.
+"""Outcomes and metrics: what a model gave for one doc → a value; all values → an estimate.
 
 Each is registered under the name that tasks and formats use. A metric says what it can be made from;
 a value of None leaves the doc out of that metric's denominator.
@@ -23,179 +23,7 @@ from lm_eval.registry import METRICS
 from lm_eval.stats.estimates import Estimate, macro_f1_estimate, mean_estimate
 from lm_eval.stats.positions import mean_prior, probabilities, without_prior
 
-
-@dataclass(frozen=True)
-class Metric:
-    """How one score is made. A kind of outcome without a function cannot give this score."""
-
-    name: str
-    explained: str
-    of_choice: Callable[[ChoiceOutcome], Any] | None = None
-    of_text: Callable[[TextOutcome], Any] | None = None
-    aggregate: Callable[[Sequence[Any]], Estimate] = mean_estimate
-    higher_is_better: bool = True
-    of_replies: Callable[[Sequence[TextOutcome]], Any] | None = None
-    """For a score that is made from all replies to a doc at once."""
-
-    def value(self, outcome: Outcome) -> Any:
-        """This doc's value, or None where it does not count here."""
-        if isinstance(outcome, ChoiceOutcome):
-            return self.of_choice(outcome) if self.of_choice else None
-        return self.of_text(outcome) if self.of_text else None
-
-    def fits(self, *, reads_text: bool) -> bool:
-        return (self.of_text if reads_text else self.of_choice) is not None
-
-
-def register_metric(metric: Metric) -> Metric:
-    """Make a metric known under its name."""
-    METRICS.register(metric.name, metric, place=f"metric {metric.name}")
-    return metric
-
-
-def get_metric(name: str, *, reads_text: bool, where: str) -> Metric:
-    """The metric of that name, checked to fit what the task gives."""
-    if name not in METRICS:
-        raise ConfigError(
-            f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} "
-            f"Metrics: {listing(sorted(METRICS), 40)}."
-        )
-    metric: Metric = METRICS.get(name)
-    if not metric.fits(reads_text=reads_text):
-        kind = "generated text" if reads_text else "scored choices"
-        fitting = sorted(n for n in METRICS if METRICS.get(n).fits(reads_text=reads_text))
-        raise ConfigError(
-            f"{where}: metric {name!r} cannot be computed from {kind}. Those that can: "
-            f"{listing(fitting, 40)}."
-        )
-    return metric
-
-
-# Values
-
-
-def is_right(outcome: TextOutcome) -> bool:
-    """Whether a reading is one of the right answers; what was not read is not right."""
-    if not outcome.reading.is_answer:
-        return False
-    value = outcome.reading.value
-    if outcome.answers == "text":
-        return any(same_answer(str(value), str(gold)) for gold in outcome.gold)
-    if outcome.answers == "order":
-        return tuple(value) in outcome.gold
-    return value in outcome.gold
-
-
-def _acc(outcome: ChoiceOutcome) -> float:
-    return float(outcome.picked() in outcome.gold)
-
-
-def _acc_norm(outcome: ChoiceOutcome) -> float:
-    return float(outcome.picked([len(text) for text in outcome.texts]) in outcome.gold)
-
-
-def _acc_bytes(outcome: ChoiceOutcome) -> float:
-    return float(outcome.picked([count_bytes(text) for text in outcome.texts]) in outcome.gold)
-
-
-def count_bytes(text: str) -> int:
-    """How long a text is in UTF-8; half a surrogate pair has a length too."""
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _acc_tokens(outcome: ChoiceOutcome) -> float:
-    return float(outcome.picked(outcome.token_counts()) in outcome.gold)
-
-
-def _acc_mutual_info(outcome: ChoiceOutcome) -> float:
-    return float(outcome.picked_by_gain() in outcome.gold)
-
-
-def _acc_calibrated(outcome: ChoiceOutcome) -> float:
-    return float(outcome.picked_calibrated() in outcome.gold)
-
-
-def _read_acc(outcome: TextOutcome) -> float:
-    return float(is_right(outcome))
-
-
-def _read_acc_of_read(outcome: TextOutcome) -> float | None:
-    return float(is_right(outcome)) if outcome.reading.is_answer else None
-
-
-def _exact_text(outcome: TextOutcome) -> float:
-    if not outcome.reading.is_answer:
-        return 0.0
-    value = outcome.reading.value
-    if outcome.answers == "text":
-        return float(any(str(value) == str(gold) for gold in outcome.gold))
-    return float(is_right(outcome))
-
-
-def _greedy_gold(outcome: ChoiceOutcome) -> float:
-    """Whether greedy decoding gives a right continuation.
-
-    Only plain tasks under ``--parity`` have a gold outside the choices: a negative one counts from the
-    end, as in EleutherAI's harness.
-    """
-    flags = outcome.greedy
-    inside = range(-len(flags), len(flags))
-    return float(
-        any(flags[gold] for gold in outcome.gold if isinstance(gold, int) and gold in inside)
-    )
-
-
-def _pair_of_choice(outcome: ChoiceOutcome) -> tuple[Any, Any]:
-    return outcome.gold[0], outcome.picked()
-
-
-def _pair_of_text(outcome: TextOutcome) -> tuple[Any, Any]:
-    """Gold and answer for a confusion table; an unread answer is of no class."""
-    if not outcome.reading.is_answer:
-        return outcome.gold[0], None
-    return outcome.gold[0], outcome.gold[0] if is_right(outcome) else outcome.reading.value
-
-
-def _tau(outcome: TextOutcome) -> float | None:
-    """Kendall's tau between the order read and the gold order; only orders that were read count."""
-    if outcome.answers != "order" or not outcome.reading.is_answer:
-        return None
-    rank = {place: at for at, place in enumerate(outcome.gold[0])}
-    order = [rank[place] for place in outcome.reading.value]
-    pairs = math.comb(len(order), 2)
-    swapped = sum(later < earlier for at, earlier in enumerate(order) for later in order[at + 1 :])
-    return 1.0 - 2.0 * swapped / pairs
-
-
-register_metric(Metric("acc", "right ÷ all items", _acc, _read_acc))
-register_metric(Metric("acc_read", "right ÷ items whose answer was read", None, _read_acc_of_read))
-register_metric(Metric("acc_norm", "acc by log-likelihood per character", _acc_norm))
-register_metric(Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_bytes))
-register_metric(Metric("acc_tokens", "acc by log-likelihood per token of the model", _acc_tokens))
-register_metric(
-    Metric(
-        "acc_mutual_info",
-        "acc by how much likelier the question makes a choice (PMI)",
-        _acc_mutual_info,
-    )
-)
-register_metric(
-    Metric(
-        "acc_calibrated",
-        "acc by how much likelier a choice is than after a question without content",
-        _acc_calibrated,
-    )
-)
-register_metric(
-    Metric(
-        "exact_match", "the answer is the target, character by character", _greedy_gold, _exact_text
-    )
-)
-register_metric(
-    Metric("f1_macro", "mean F1 over classes", _pair_of_choice, _pair_of_text, macro_f1_estimate)
-)
-register_metric(Metric("kendall_tau", "order agreement, over orders read", None, _tau))
-
+# Outcomes
 
 NO_TOKEN_COUNTS = (
     "acc_tokens divides by the number of tokens of each choice, and the model backend does not tell "
@@ -276,6 +104,171 @@ class TextOutcome:
 
 Outcome = ChoiceOutcome | TextOutcome
 
+
+# Metrics
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How one score is made. A kind of outcome without a function cannot give this score."""
+
+    name: str
+    explained: str
+    of_choice: Callable[[ChoiceOutcome], Any] | None = None
+    of_text: Callable[[TextOutcome], Any] | None = None
+    aggregate: Callable[[Sequence[Any]], Estimate] = mean_estimate
+    higher_is_better: bool = True
+    of_replies: Callable[[Sequence[TextOutcome]], Any] | None = None
+    """For a score that is made from all replies to a doc at once."""
+
+    def value(self, outcome: Outcome) -> Any:
+        """This doc's value, or None where it does not count here."""
+        if isinstance(outcome, ChoiceOutcome):
+            return self.of_choice(outcome) if self.of_choice else None
+        return self.of_text(outcome) if self.of_text else None
+
+    def fits(self, *, reads_text: bool) -> bool:
+        return (self.of_text if reads_text else self.of_choice) is not None
+
+
+def register_metric(metric: Metric) -> Metric:
+    """Make a metric known under its name."""
+    METRICS.register(metric.name, metric, place=f"metric {metric.name}")
+    return metric
+
+
+def get_metric(name: str, *, reads_text: bool, where: str) -> Metric:
+    """The metric of that name, checked to fit what the task gives."""
+    if name not in METRICS:
+        raise ConfigError(
+            f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} "
+            f"Metrics: {listing(sorted(METRICS), 40)}."
+        )
+    metric: Metric = METRICS.get(name)
+    if not metric.fits(reads_text=reads_text):
+        kind = "generated text" if reads_text else "scored choices"
+        fitting = sorted(n for n in METRICS if METRICS.get(n).fits(reads_text=reads_text))
+        raise ConfigError(
+            f"{where}: metric {name!r} cannot be computed from {kind}. Those that can: "
+            f"{listing(fitting, 40)}."
+        )
+    return metric
+
+
+# Values
+
+
+def is_right(outcome: TextOutcome) -> bool:
+    """Whether a reading is one of the right answers; what was not read is not right."""
+    if not outcome.reading.is_answer:
+        return False
+    value = outcome.reading.value
+    if outcome.answers == "text":
+        return any(same_answer(str(value), str(gold)) for gold in outcome.gold)
+    if outcome.answers == "order":
+        return tuple(value) in outcome.gold
+    return value in outcome.gold
+
+
+def _acc_by(pick: Callable[[ChoiceOutcome], int]) -> Callable[[ChoiceOutcome], float]:
+    """Whether the choice picked in this way is right."""
+    return lambda outcome: float(pick(outcome) in outcome.gold)
+
+
+def _acc_per(length: Callable[[str], int]) -> Callable[[ChoiceOutcome], float]:
+    return _acc_by(lambda outcome: outcome.picked([length(text) for text in outcome.texts]))
+
+
+def count_bytes(text: str) -> int:
+    """How long a text is in UTF-8; half a surrogate pair has a length too."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _exact_text(outcome: TextOutcome) -> float:
+    if not outcome.reading.is_answer:
+        return 0.0
+    value = outcome.reading.value
+    if outcome.answers == "text":
+        return float(any(str(value) == str(gold) for gold in outcome.gold))
+    return float(is_right(outcome))
+
+
+def _greedy_gold(outcome: ChoiceOutcome) -> float:
+    """Whether greedy decoding gives a right continuation.
+
+    Only plain tasks under ``--parity`` have a gold outside the choices: a negative one counts from the
+    end, as in EleutherAI's harness.
+    """
+    flags = outcome.greedy
+    inside = range(-len(flags), len(flags))
+    return float(
+        any(flags[gold] for gold in outcome.gold if isinstance(gold, int) and gold in inside)
+    )
+
+
+def _pair_of_text(outcome: TextOutcome) -> tuple[Any, Any]:
+    """Gold and answer for a confusion table; an unread answer is of no class."""
+    if not outcome.reading.is_answer:
+        return outcome.gold[0], None
+    return outcome.gold[0], outcome.gold[0] if is_right(outcome) else outcome.reading.value
+
+
+def _tau(outcome: TextOutcome) -> float | None:
+    """Kendall's tau between the order read and the gold order; only orders that were read count."""
+    if outcome.answers != "order" or not outcome.reading.is_answer:
+        return None
+    rank = {place: at for at, place in enumerate(outcome.gold[0])}
+    order = [rank[place] for place in outcome.reading.value]
+    pairs = math.comb(len(order), 2)
+    swapped = sum(later < earlier for at, earlier in enumerate(order) for later in order[at + 1 :])
+    return 1.0 - 2.0 * swapped / pairs
+
+
+for _metric in (
+    Metric(
+        "acc",
+        "right ÷ all items",
+        _acc_by(ChoiceOutcome.picked),
+        lambda outcome: float(is_right(outcome)),
+    ),
+    Metric(
+        "acc_read",
+        "right ÷ items whose answer was read",
+        of_text=lambda outcome: float(is_right(outcome)) if outcome.reading.is_answer else None,
+    ),
+    Metric("acc_norm", "acc by log-likelihood per character", _acc_per(len)),
+    Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_per(count_bytes)),
+    Metric(
+        "acc_tokens",
+        "acc by log-likelihood per token of the model",
+        _acc_by(lambda outcome: outcome.picked(outcome.token_counts())),
+    ),
+    Metric(
+        "acc_mutual_info",
+        "acc by how much likelier the question makes a choice (PMI)",
+        _acc_by(ChoiceOutcome.picked_by_gain),
+    ),
+    Metric(
+        "acc_calibrated",
+        "acc by how much likelier a choice is than after a question without content",
+        _acc_by(ChoiceOutcome.picked_calibrated),
+    ),
+    Metric(
+        "exact_match", "the answer is the target, character by character", _greedy_gold, _exact_text
+    ),
+    Metric(
+        "f1_macro",
+        "mean F1 over classes",
+        lambda outcome: (outcome.gold[0], outcome.picked()),
+        _pair_of_text,
+        macro_f1_estimate,
+    ),
+    Metric("kendall_tau", "order agreement, over orders read", of_text=_tau),
+):
+    register_metric(_metric)
+
+
+# Whether two texts are the same answer
 
 _ARTICLE = re.compile(r"^(?:the|an?)\s+")
 _EDGES = " \t\r\n.,;:!?\"'`*_()[]{}«»“”‘’$"
