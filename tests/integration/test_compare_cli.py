@@ -366,7 +366,8 @@ def test_a_metric_that_is_no_number(work: Workplace) -> None:
     run(work, "--tasks", "t.yaml", model="other")
     message = refused(work, str(work.output))
     assert (
-        "metric 'share' is no number (NaN or none) on 1 of 40 items, the first is doc 2" in message
+        "metric 'share' is not a number (NaN or None) on 1 of 40 items, the first is doc 2"
+        in message
     )
 
 
@@ -374,14 +375,14 @@ def test_a_metric_that_is_no_number(work: Workplace) -> None:
     ("argv", "message"),
     [
         (["nowhere"], "There is no 'nowhere'."),
-        (["t.yaml"], "t.yaml is no results file"),
+        (["t.yaml"], "t.yaml is not a results file"),
         (
             ["out", "--formats", "clze"],
             "--formats 'clze' is in none of these runs. Did you",
         ),
         (["out", "--models", "knwn"], "Did you mean 'known'?"),
         (["out", "--tasks", "tt"], "--tasks 'tt' is in none of these runs."),
-        (["out", "--default", "mqca"], "--default 'mqca' is no format of these runs."),
+        (["out", "--default", "mqca"], "--default 'mqca' is not a format of these runs."),
         (["out", "--metric", "ac"], "there is no metric ac. Did you mean 'acc'?"),
         (["out", "--resamples", "5"], "--resamples 5 is too few for an interval."),
         (

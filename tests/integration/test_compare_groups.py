@@ -161,6 +161,6 @@ def test_a_damaged_list_of_tasks_is_said(work: Workplace) -> None:
         path.write_text(json.dumps(content | {"group_subtasks": {"g@mcqa": wrong}}))
         done = work.cli("compare", "out")
         assert done.code == 1
-        assert "`group_subtasks` of 'g@mcqa' is no list of names" in done.err
+        assert "`group_subtasks` of 'g@mcqa' is not a list of names" in done.err
     path.write_text(json.dumps(content | {"group_subtasks": {"g@mcqa": ["g@mcqa"]}}))
     assert [block["task"] for block in compared(work)] == list(SIZES)

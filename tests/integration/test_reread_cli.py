@@ -368,7 +368,7 @@ def wrong() -> Iterator[tuple[list[str], list[str]]]:
     )
     yield ["out", "--scorer", "after_last,The answer"], ["has no '='"]
     yield ["out", "--scorer", "regex,pattern=("], ["--scorer"]
-    yield ["out", "--scorer", "{reader: choice"], ["is no YAML"]
+    yield ["out", "--scorer", "{reader: choice"], ["is not YAML"]
     yield ["out", "--as", "mcqa"], ["scores choices and reads no text"]
     yield ["out", "--as", "generat"], ["Did you mean 'generate'"]
     yield ["out", "--scorer", "choice", "--format", "mcqa"], ["read no text", "t@generate"]
@@ -417,7 +417,7 @@ def test_a_failure_leaves_the_file_of_before(place: Workplace) -> None:
         path.write_text(path.read_text() + "{\n")
     done = place.cli("reread", "out", "--scorer", "choice", "--output_path", "again.jsonl")
     assert done.code == 1
-    assert "line 21 is no JSON" in done.err
+    assert "line 21 is not JSON" in done.err
     assert len((place.folder / "again.jsonl").read_text().splitlines()) == len(rows)
     assert not list(place.folder.glob("*.partial"))
 

@@ -235,7 +235,7 @@ def _check_default(name: str | None, measurements: Sequence[Measurement]) -> Non
     formats = list(dict.fromkeys(one.format for one in measurements))
     if name is not None and name not in formats:
         raise UsageError(
-            f"--default {name!r} is no format of these runs.{did_you_mean(name, formats)} Formats: "
+            f"--default {name!r} is not a format of these runs.{did_you_mean(name, formats)} Formats: "
             f"{listing(formats)}."
         )
 
@@ -251,8 +251,8 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
     if mixed:
         first, second = (f"{one.name} ({one.model})" for one in mixed[0][:2])
         return (
-            f"Nothing to compare: {first} and {second} differ in model and in format, so that nobody "
-            "could say which makes the difference. Run both models under the same format."
+            f"Nothing to compare: {first} and {second} differ in model and in format, so nobody could "
+            "tell which of these makes the difference. Run both models under the same format."
         )
     one = groups[0][0]
     singles = listing([f"{rows[0].name} ({rows[0].model})" for rows in groups], 5)

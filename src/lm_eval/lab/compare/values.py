@@ -1,7 +1,7 @@
 """The results of comparing, as values: a ``Comparison`` for each set of rows on the same items.
 
 The rows of a comparison differ in one thing: the format (of one model) or the model (under one format).
-``lab.comparing`` makes these values; ``lab.words`` and ``lab.tables`` show them.
+``statistics`` makes these values; ``words``, ``notes`` and ``tables`` show them.
 """
 
 from __future__ import annotations

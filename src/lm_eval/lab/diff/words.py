@@ -12,12 +12,12 @@ from lm_eval.lab.diff.items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.diff.runs import ResultDiff
 from lm_eval.lab.show.phrases import at_place, first_difference, quoted
 from lm_eval.stats.paired import Paired
+from lm_eval.stats.power import ALPHA
 from lm_eval.text.numbers import number, p_equals, percent, signed
 from lm_eval.text.terminal import visible
 
 MOST_CHANGES = 4
 LONG_FIELD = 50
-SIGNIFICANT = 0.05
 Line = tuple[str, str]
 """A topic (empty where the previous line continues) and the text about it."""
 
@@ -41,7 +41,7 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     if not counts["shared"]:
         return
     shots = _of(counts["shots"], counts["shared"], "have other ones")
-    yield "examples", "not stored by themselves" if counts["no_shots"] else shots
+    yield "examples", "not stored separately" if counts["no_shots"] else shots
     yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
@@ -51,7 +51,7 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     if not counts["same_prompts"]:
         return
     if counts["tokens"]:
-        yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split otherwise")
+        yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split differently")
         for one, other in items.examples["tokens"][:1]:
             yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
     yield "answers", _of(counts["answers"], counts["same_prompts"], "differ after the same prompt")
@@ -108,7 +108,7 @@ def conclusion(found: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
 def _chance(found: Paired) -> str:
     if not found.wins and not found.losses:
         return "On the items of both there is no difference."
-    if found.p < SIGNIFICANT:
+    if found.p < ALPHA:
         return f"On the items of both that is more than chance gives ({p_equals(found.p)})."
     needed = found.smallest_detectable
     said = f"On the items of both, chance alone may give as much ({p_equals(found.p)})."
@@ -130,8 +130,8 @@ def _adherence(found: ResultDiff) -> list[str]:
     if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
         return []
     return [
-        f"It is no larger than the gap in answers read ({signed(gap)}): format adherence, not "
-        "ability, may explain it."
+        "Unread answers may explain it: it is no larger than the gap in answers read "
+        f"({signed(gap)})."
     ]
 
 
@@ -139,7 +139,7 @@ def _explanation(found: ResultDiff, facts: Sequence[FactDiff]) -> str:
     changed = [fact for fact in facts if fact.changes]
     names = listing([fact.topic for fact in changed]) if changed else ""
     if found.items is None:
-        why = f"What differs in the files: {names}." if names else "The files tell no difference."
+        why = f"What differs in the files: {names}." if names else "The files show no difference."
         return f"Item by item nothing is known: {found.no_items} {why}"
     if not found.items.paired[0] and found.items.counts["shared"]:
         why = f" What differs in the files: {names}." if names else ""
@@ -169,8 +169,8 @@ def _other_measure(found: ResultDiff) -> list[str]:
     if first == second or None in found.scores:
         return []
     return [
-        f"These are not the same measure: A is {first}, B is {second}. Part of the difference is that "
-        "of the measures."
+        f"These are not the same measure: A is {first}, B is {second}. Part of the difference is "
+        "between the measures."
     ]
 
 
@@ -266,7 +266,7 @@ def _items(items: ItemDiff) -> Iterator[Line]:
     if counts["changed"]:
         said.append(f"{counts['changed']} under the same number with other content")
     if counts["moved"]:
-        said.append(f"{counts['moved']} of these stand in the other run under another number")
+        said.append(f"{counts['moved']} of these are in the other run under another number")
     if counts["unscored"]:
         said.append(f"{counts['unscored']} of those in both without a score in one of them")
     yield "items", ", ".join(said)
@@ -281,7 +281,7 @@ def _first_field(first: Any, second: Any) -> str:
         if first.get(key) != second.get(key):
             change = _field_change(str(first.get(key)), str(second.get(key)))
             return f"{visible(str(key), 30)}{change}"
-    return "the same fields, hashed otherwise"
+    return "the same fields, hashed differently"
 
 
 def _field_change(one: str, other: str) -> str:
@@ -300,7 +300,7 @@ def _prompts(items: ItemDiff) -> Iterator[Line]:
         for one, other in items.examples.get("prompts", ()):
             yield from _prompt_example(one, other)
         return
-    said = _of(counts["prompts"], counts["shared"], "are made otherwise")
+    said = _of(counts["prompts"], counts["shared"], "are made differently")
     yield "prompts", f"not stored; by what they are made from: {said}"
     for one, other in items.examples.get("prompts", ()):
         yield "", f"{_short(one.get('prompt_key'))} → {_short(other.get('prompt_key'))}"

@@ -1,7 +1,7 @@
 """Formats that ask the same in another form, sampled from a grammar over the fields of a format.
 
 In: a base format, how many, a seed and an axis. Out: ``SampledFormats``, the base first, each with what
-stands in its slots, and how many samples each check rejected. Tasks and models have no part in it, so
+its slots hold, and how many samples each check rejected. Tasks and models have no part in it, so
 the list is the same for all of them.
 """
 

@@ -181,7 +181,7 @@ def _spec(text: str) -> Any:
         except yaml.YAMLError as error:
             problem = str(getattr(error, "problem", None) or error)
             raise UsageError(
-                f"--scorer: {shorten(text)} is no YAML: {problem}. Write it as in "
+                f"--scorer: {shorten(text)} is not YAML: {problem}. Write it as in "
                 "`--scorer '{reader: after_last, phrase: \"The answer is\"}'`."
             ) from None
     name, _, rest = text.partition(",")

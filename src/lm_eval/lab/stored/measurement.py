@@ -380,7 +380,7 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Floats:
     undefined = [doc for doc, value in zip(columns.doc_ids, values, strict=True) if value is None]
     if undefined:
         raise ComparisonError(
-            f"{where}: metric {metric!r} is no number (NaN or none) on {len(undefined)} of "
+            f"{where}: metric {metric!r} is not a number (NaN or None) on {len(undefined)} of "
             f"{len(values)} items, the first is doc {undefined[0]}. Let the metric give a number for "
             "every doc, or choose another with --metric."
         )

@@ -127,7 +127,7 @@ class StoredRun:
                 try:
                     sample = json.loads(line)
                 except (ValueError, RecursionError):
-                    raise damaged(path, number, "is no JSON") from None
+                    raise damaged(path, number, "is not JSON") from None
                 what = _wrong_in(sample)
                 if what is not None:
                     raise damaged(path, number, what)
@@ -213,10 +213,10 @@ _SHAPES: Mapping[str, tuple[type, ...]] = {
 def _wrong_in(sample: Any) -> str | None:
     """Why a line is not a sample, in words; None where it is one."""
     if not isinstance(sample, dict):
-        return "is no sample: it holds no object"
+        return "is not a sample: it holds no object"
     for key, types in _SHAPES.items():
         if not isinstance(sample.get(key, 0 if key == "doc_id" else None), types):
-            return f"is no sample: `{key}` is {str(sample[key])[:40]!r}"
+            return f"is not a sample: `{key}` is {str(sample[key])[:40]!r}"
     return None
 
 
@@ -313,7 +313,7 @@ def _run(path: Path) -> StoredRun:
     content = _json(path)
     if not isinstance(content.get("results"), dict) or not isinstance(content.get("configs"), dict):
         raise ComparisonError(
-            f"{path} is no results file: it has no `results` and `configs`. Results files are called "
+            f"{path} is not a results file: it has no `results` and `configs`. Results files are called "
             "results_….json."
         )
     if flaw := _flaw(content):
@@ -325,16 +325,16 @@ def _flaw(content: Mapping[str, Any]) -> str | None:
     """Which part of a results file is not what it should be."""
     for name in _SECTIONS:
         if not isinstance(content.get(name, {}), dict):
-            return f"`{name}` is no mapping"
+            return f"`{name}` is not a mapping"
     if not isinstance(content.get("config") or {}, dict):
-        return "`config` is no mapping"
+        return "`config` is not a mapping"
     for name in _BY_RESULT:
         for key, value in content.get(name, {}).items():
             if not isinstance(value, dict):
-                return f"`{name}` of {key!r} is no mapping"
+                return f"`{name}` of {key!r} is not a mapping"
     for key, value in content.get("group_subtasks", {}).items():
         if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-            return f"`group_subtasks` of {key!r} is no list of names"
+            return f"`group_subtasks` of {key!r} is not a list of names"
     for key, value in content.get("formats", {}).items():
         if "format" not in value:
             return f"`formats` of {key!r} does not name the format"
@@ -346,10 +346,10 @@ def _json(path: Path) -> dict[str, Any]:
         content = json.loads(_bytes(path))
     except ValueError as error:
         raise ComparisonError(
-            f"{path} is no JSON: {error}. It may be half written: run it again, or leave the file out."
+            f"{path} is not JSON: {error}. It may be half written: run it again, or leave the file out."
         ) from None
     if not isinstance(content, dict):
-        raise ComparisonError(f"{path} is no results file: it holds no object.")
+        raise ComparisonError(f"{path} is not a results file: it holds no object.")
     return content
 
 

@@ -230,7 +230,7 @@ def _number_of(result: TaskResult, columns: ItemColumns, at: int) -> float:
     value = values.get(result.primary, [None] * len(columns))[at]
     if value is None:
         raise ComparisonError(
-            f"{result.name}: metric {result.primary!r} is no number (NaN or none) on doc "
+            f"{result.name}: metric {result.primary!r} is not a number (NaN or None) on doc "
             f"{columns.doc_ids[at]}. A sweep needs a metric that gives a number for every doc."
         )
     return float(value)

@@ -348,12 +348,11 @@ def _how_sure(method: str) -> str:
 
 
 def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
-    plan = sweep.plan
-    said = [_extreme(plan, extreme, result) for extreme in result.extremes]
+    plan, items = sweep.plan, counted(result.fresh_items, "fresh item")
+    said = [_extreme(plan, extreme, items) for extreme in result.extremes]
     said.append(
         f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
-        f"{ends(result.base)} on the same "
-        f"{counted(result.fresh_items, 'fresh item').removeprefix('1 ')}."
+        f"{ends(result.base)} on the same {items.removeprefix('1 ')}."
     )
     if result.apart is not None:
         said.append(
@@ -368,12 +367,12 @@ def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     return [*said, *_ran_out(result), unread_words(sweep, "a difference")]
 
 
-def _extreme(plan: Plan, extreme: Extreme, result: SearchResult) -> str:
+def _extreme(plan: Plan, extreme: Extreme, items: str) -> str:
     choosing, fresh = extreme.search.while_choosing, extreme.fresh
     text = (
         f"The {extreme.kind} format that {extreme.search.method} found is "
         f"{name_of(plan, extreme.chosen)}: {number(fresh.value, 2)}{ends(fresh)} on "
-        f"{counted(result.fresh_items, 'fresh item')}. While it was chosen it "
+        f"{items}. While it was chosen it "
         f"scored {number(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
         "itself distorts"
     )

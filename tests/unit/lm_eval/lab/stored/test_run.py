@@ -84,13 +84,13 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     assert "no `results` and `configs`" in refused(tmp_path / "other.json")
     (tmp_path / "other.json").write_text("{")
-    assert "is no JSON" in refused(tmp_path / "other.json")
+    assert "is not JSON" in refused(tmp_path / "other.json")
     path = write_run(tmp_path)
     samples = tmp_path / f"samples_t_{STAMP}.jsonl"
     assert "is a samples file" in refused(samples)
     for line in (b"{\n", b'{"doc_id": "\xff"}\n'):
         samples.write_bytes(line)
-        assert "line 1 is no JSON. The file is damaged" in refused(path)
+        assert "line 1 is not JSON. The file is damaged" in refused(path)
     samples.unlink()
     assert "has no samples of 't'" in refused(path)
 
@@ -142,7 +142,7 @@ def test_nan_in_an_items_file_is_no_score(tmp_path: Path) -> None:
     path = write_run(tmp_path, items_file="items.json")
     items = {"items": [{**ITEMS, "metrics": {"acc": [0, float("nan")]}}]}
     (tmp_path / "items.json").write_text(json.dumps(items))
-    assert "is no number (NaN or none) on 1 of 2 items, the first is doc 1" in refused(path)
+    assert "is not a number (NaN or None) on 1 of 2 items, the first is doc 1" in refused(path)
 
 
 def test_files_beside_the_results_alone_are_read(tmp_path: Path) -> None:
@@ -155,9 +155,9 @@ def test_files_beside_the_results_alone_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "flaw"),
     [
-        ({"formats": []}, "`formats` is no mapping"),
-        ({"n-shot": None}, "`n-shot` is no mapping"),
-        ({"results": {"t": None}}, "`results` of 't' is no mapping"),
+        ({"formats": []}, "`formats` is not a mapping"),
+        ({"n-shot": None}, "`n-shot` is not a mapping"),
+        ({"results": {"t": None}}, "`results` of 't' is not a mapping"),
         ({"formats": {"t": {}}}, "`formats` of 't' does not name the format"),
     ],
 )
@@ -173,7 +173,7 @@ def test_a_metric_that_is_no_number_is_named(tmp_path: Path) -> None:
     samples = tmp_path / f"samples_t_{STAMP}.jsonl"
     text = samples.read_text()
     samples.write_text(text.replace('"acc": 1', '"acc": NaN'))
-    assert "is no number (NaN or none) on 2 of 4 items, the first is doc 1" in refused(path)
+    assert "is not a number (NaN or None) on 2 of 4 items, the first is doc 1" in refused(path)
     samples.write_text(text.replace('"acc": ', '"f1": ').replace('["acc"]', '["f1"]'))
     assert "Metrics that have: f1" in refused(path)
     write_run(tmp_path, results={"t": {"alias": "t"}})
@@ -230,12 +230,12 @@ def test_formats_are_told_from_plain_tasks() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"\xff\xfe\x00", "line 1 is no JSON"),
-        (b"[" * 100_000, "line 1 is no JSON"),
-        (b"[1]", "line 1 is no sample: it holds no object"),
-        (b'{"doc_id": "x"}', "line 1 is no sample: `doc_id` is 'x'"),
-        (b'{"doc_id": 0, "reading": [1]}', "line 1 is no sample: `reading` is '[1]'"),
-        (b'{"doc_id": 0, "resps": "A"}', "line 1 is no sample: `resps` is 'A'"),
+        (b"\xff\xfe\x00", "line 1 is not JSON"),
+        (b"[" * 100_000, "line 1 is not JSON"),
+        (b"[1]", "line 1 is not a sample: it holds no object"),
+        (b'{"doc_id": "x"}', "line 1 is not a sample: `doc_id` is 'x'"),
+        (b'{"doc_id": 0, "reading": [1]}', "line 1 is not a sample: `reading` is '[1]'"),
+        (b'{"doc_id": 0, "resps": "A"}', "line 1 is not a sample: `resps` is 'A'"),
     ],
     ids=["bytes", "depth", "list", "doc_id", "reading", "resps"],
 )
@@ -248,12 +248,12 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: bytes, said: st
 @pytest.mark.parametrize(
     ("section", "value", "said"),
     [
-        ("fingerprints", 3, "is damaged: `fingerprints` is no mapping"),
+        ("fingerprints", 3, "is damaged: `fingerprints` is not a mapping"),
         ("formats", {"t": {"version": 1}}, "is damaged: `formats` of 't' does not name"),
-        ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is no mapping"),
-        ("n-shot", [1], "is damaged: `n-shot` is no mapping"),
-        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is no mapping"),
-        ("configs", {"t": [1]}, "is damaged: `configs` of 't' is no mapping"),
+        ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is not a mapping"),
+        ("n-shot", [1], "is damaged: `n-shot` is not a mapping"),
+        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is not a mapping"),
+        ("configs", {"t": [1]}, "is damaged: `configs` of 't' is not a mapping"),
     ],
 )
 def test_a_results_file_of_another_shape(
@@ -303,7 +303,7 @@ def test_no_number_in_an_items_file_is_named_as_in_samples(tmp_path: Path) -> No
         **{"shots": "", "metrics": {"acc": [0, float("nan")]}, "read": None, "missing": 0},
     }
     (tmp_path / "items.json").write_text(json.dumps({"items": [columns]}))
-    assert "is no number (NaN or none) on 1 of 2 items, the first is doc 1" in refused(path)
+    assert "is not a number (NaN or None) on 1 of 2 items, the first is doc 1" in refused(path)
 
 
 # Runs of other packages
