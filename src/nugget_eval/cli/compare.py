@@ -40,16 +40,16 @@ def compare(args: argparse.Namespace) -> int:
     with (
         output_folder(config.logging.output_path) as folder,
         logging_from(config.logging.verbosity, NAME, "nugget_eval"),
-        trials(config, prompt_types, format_types) as found,
+        trials(config, prompt_types, format_types) as all_trials,
     ):
-        say_notes(found[0].done.loaded.notes)
-        pairs, problem = _contrasts(found)
+        say_notes(all_trials[0].done.loaded.notes)
+        pairs, problem = _contrasts(all_trials)
         if folder is not None:
-            for trial in found:
-                own = check_output(str(trial.done.config.logging.output_path))
-                write_files(own or folder, trial.done, trial.done.scores())
-            write_json(folder / COMPARISON, _as_dict(found, pairs))
-    show(found, pairs, problem)
+            for trial in all_trials:
+                subfolder = check_output(trial.done.config.logging.output_path)
+                write_files(subfolder or folder, trial.done, trial.done.scores())
+            write_json(folder / COMPARISON, _as_dict(all_trials, pairs))
+    show(all_trials, pairs, problem)
     if folder is not None:
         print_written(folder / COMPARISON)
     return 0
@@ -67,30 +67,30 @@ def _names(config: Config, setting: str, given: str) -> list[str]:
     return names
 
 
-def _contrasts(found: Sequence[Trial]) -> tuple[list[Contrast], str]:
+def _contrasts(all_trials: Sequence[Trial]) -> tuple[list[Contrast], str]:
     """The pairs; where two share no label, none and why."""
     try:
-        return contrasts(found, found[0].done.how), ""
+        return contrasts(all_trials, all_trials[0].done.how), ""
     except DataError as error:
         return [], str(error)
 
 
-def _as_dict(found: Sequence[Trial], pairs: Sequence[Contrast]) -> dict[str, object]:
+def _as_dict(all_trials: Sequence[Trial], pairs: Sequence[Contrast]) -> dict[str, object]:
     return {
-        "config": found[0].done.config.to_dict(),
-        "trials": {trial.name: trial.to_dict() for trial in found},
+        "config": all_trials[0].done.config.to_dict(),
+        "trials": {trial.name: trial.to_dict() for trial in all_trials},
         "pairs": [pair.to_dict() for pair in pairs],
     }
 
 
-def show(found: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> None:
+def show(all_trials: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> None:
     """Print the table of trials and the table of pairs."""
     out = console()
-    out.print(trial_table(found))
+    out.print(trial_table(all_trials))
     out.print()
     if pairs:
         out.print(contrast_table(pairs))
-        said = "against gold" if found[0].agreement is not None else "(no gold is given)"
+        said = "against gold" if all_trials[0].agreement is not None else "(no gold is given)"
         out.print(
             Paragraph(
                 "  ",
@@ -103,22 +103,22 @@ def show(found: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> Non
         out.print(Paragraph("  ", visible(problem)))
 
 
-def trial_table(found: Sequence[Trial]) -> FittingTable:
+def trial_table(all_trials: Sequence[Trial]) -> FittingTable:
     """A line for each combination: what could be read, how right it was, what it cost."""
     rows = []
-    for trial in found:
-        counts = [count_replies(judged) for judged in trial.done.judged]
-        total = sum(one.total for one in counts)
+    for trial in all_trials:
+        counts = [count_replies(judge) for judge in trial.done.judged]
+        total = sum(replies.total for replies in counts)
         agreed = trial.agreement
         usage = trial.usage
         rows.append(
             Cells(
                 name=visible(trial.name),
                 read=percent(trial.done.labelled, trial.done.total),
-                complete=percent(sum(one.complete for one in counts), total),
+                complete=percent(sum(replies.complete for replies in counts), total),
                 conforming=""
-                if any(one.conforming is None for one in counts)
-                else percent(sum(one.conforming or 0 for one in counts), total),
+                if any(replies.conforming is None for replies in counts)
+                else percent(sum(replies.conforming or 0 for replies in counts), total),
                 accuracy=number(agreed.measures["accuracy"].value) if agreed else "",
                 interval=interval(agreed.measures["accuracy"].estimate) if agreed else "",
                 kappa=number(agreed.measures["kappa_linear"].value) if agreed else "",

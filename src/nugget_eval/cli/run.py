@@ -23,6 +23,7 @@ from nugget_eval.judge.evaluation import (
     output_folder,
     prices_of,
 )
+from nugget_eval.lab.trials import trial_name
 from nugget_eval.output.files import count_replies, write_files
 from nugget_eval.output.tables import agreement_table, confusion_table, summary_table, topic_table
 from nugget_eval.scores.bootstrap import require_numpy
@@ -59,9 +60,9 @@ def dry_run(configs: Sequence[Config]) -> int:
     notes: dict[str, None] = {}
     for config in configs:
         if len(configs) > 1:
-            out.print(f"{config.model.prompt_type}×{config.model.format_type}")
-        forecasts, own = forecast(config)
-        notes.update(dict.fromkeys(own))
+            out.print(trial_name(config))
+        forecasts, new_notes = forecast(config)
+        notes.update(dict.fromkeys(new_notes))
         prices = prices_of(config, judge_specs(config))
         groups = [[one] for one in forecasts] if prices else [forecasts]
         for group in groups:  # judges may have prices of their own

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +38,13 @@ from nugget_eval.scores.measures import GAIN
 class Trial:
     """One combination, judged."""
 
-    prompt_type: str
-    format_type: str
     done: Evaluation
     agreement: Agreement | None
     """With people; None where there is no gold."""
 
     @property
     def name(self) -> str:
-        return f"{self.prompt_type}×{self.format_type}"
+        return trial_name(self.done.config)
 
     @property
     def usage(self) -> Usage:
@@ -65,8 +63,8 @@ class Trial:
         """Ready for JSON."""
         done = self.done
         return {
-            "prompt_type": self.prompt_type,
-            "format_type": self.format_type,
+            "prompt_type": done.config.model.prompt_type,
+            "format_type": done.config.model.format_type,
             "labelled": done.labelled,
             "total": done.total,
             "replies": plain([count_replies(judged) for judged in done.judged]),
@@ -108,36 +106,33 @@ def trials(
             stack.enter_context(hiding(secrets_in(spec.model_args)))
             model = stack.enter_context(opened_model(spec.backend, spec.model_args))
             specs.append(replace(spec, backend=spec.backend or "gguf", model=model))
-        found = []
-        for one in configs:
-            name = f"{one.model.prompt_type}×{one.model.format_type}"
-            done = stack.enter_context(evaluating(one, specs=specs, loaded=loaded, label=name))
-            found.append(
-                Trial(one.model.prompt_type, one.model.format_type, done, done.agreement())
-            )
-        yield found
+        judged = []
+        for varied_config in configs:
+            label = trial_name(varied_config)
+            trial = evaluating(varied_config, specs=specs, loaded=loaded, label=label)
+            done = stack.enter_context(trial)
+            judged.append(Trial(done, done.agreement()))
+        yield judged
+
+
+def trial_name(config: Config) -> str:
+    """``prompt_type×format_type``."""
+    return f"{config.model.prompt_type}×{config.model.format_type}"
 
 
 def varied(
     config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
 ) -> list[Config]:
     """The config under each combination, each with a folder of its own."""
-    return [
-        _varied(config, prompt_type, format_type)
-        for prompt_type in prompt_types
-        for format_type in format_types
-    ]
-
-
-def _varied(config: Config, prompt_type: str, format_type: str) -> Config:
-    one = copy.deepcopy(config)
-    one.model.prompt_type = prompt_type
-    one.model.format_type = format_type
-    if config.logging.output_path is not None:
-        one.logging.output_path = str(
-            Path(config.logging.output_path) / f"{prompt_type}_{format_type}"
-        )
-    return one
+    configs = []
+    for prompt_type, format_type in product(prompt_types, format_types):
+        copied = copy.deepcopy(config)
+        copied.model.prompt_type, copied.model.format_type = prompt_type, format_type
+        if config.logging.output_path is not None:
+            folder = Path(config.logging.output_path) / f"{prompt_type}_{format_type}"
+            copied.logging.output_path = str(folder)
+        configs.append(copied)
+    return configs
 
 
 def contrasts(found: Sequence[Trial], how: Resampling) -> list[Contrast]:
