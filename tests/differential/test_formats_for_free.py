@@ -14,9 +14,8 @@ from ours import FakeLM, in_folder, manager
 from variants import HERE
 
 from lm_eval.errors import LmEvalError, LmEvalWarning
-from lm_eval.evaluator import RunOptions, prepare_all, run_all
+from lm_eval.evaluator import RunOptions, adapt, prepare_all, run_all
 from lm_eval.requests import PromptOptions
-from lm_eval.run.prepare import adapt
 
 FORMATS = ("mcqa", "cloze", "generate")
 
