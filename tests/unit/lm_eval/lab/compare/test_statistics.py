@@ -213,7 +213,7 @@ def test_a_named_default_is_what_all_are_set_against() -> None:
     assert len(block.pairs) == 3
     assert all("generate" in (pair.first, pair.second) for pair in block.pairs)
     assert block.default == "generate"
-    with pytest.raises(UsageError, match=r"is no format.*Did you mean 'generate'"):
+    with pytest.raises(UsageError, match=r"is not a format.*Did you mean 'generate'"):
         compare(clear(), replace(FAST, default="generat"))
 
 
