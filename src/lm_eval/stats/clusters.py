@@ -2,7 +2,7 @@
 
 Items of a cluster tend to be right or wrong together, so the clusters are the sampled units: the
 standard error comes from their sums (CR1), and the interval from Student's t with one degree of freedom
-fewer than there are clusters.
+fewer than there are clusters. Also checks of score matrices, which all of these statistics share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How much of a score's uncertainty comes from the items and how much from the format.
+"""How much of a score's uncertainty comes from the items, how much from the format, and from which slot.
 
 In: scores by format and item, both taken as random samples. Out: ``Components``, the variance components
-of a two-way analysis of variance and the standard errors that follow from them.
+of a two-way analysis of variance and the standard errors that follow from them. ``slot_effects`` says
+which slots of the formats explain the variance between them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums over resampled items, for all columns and many resamples at once.
+"""Sums over resampled items for many resamples at once, intervals from them, and splits into halves.
 
 A resample is a row of weights (how often each item was drawn), so one matrix product gives the sums of
 many resamples. What is drawn does not depend on the order of the items, except in ``drawn_sums``, where

@@ -1,4 +1,8 @@
-"""The notes below the tables of a comparison: what columns mean, and the numbers behind the words."""
+"""The notes below the tables of a comparison, and everything about a ranking of models.
+
+In: a ``Comparison``; out: what its columns mean, and the numbers behind the sentences. In: a
+``Ranking``; out: its title, sentences, table and notes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A comparison → what is printed: words first, then tables, the same for a terminal and as Markdown."""
+"""A comparison as it is printed and drawn: sentences, tables, notes (terminal or Markdown), plots.
+
+In: a ``ComparisonReport``. Out: ``Section``s for Rich or Markdown, and ``Plot``s.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Formats that ask the same in another form, sampled from a grammar over the fields of a format.
 
-In: a base format, how many, a seed and an axis. Out: ``SampledFormats``, the base first, each with what
-its slots hold, and how many samples each check rejected. Tasks and models have no part in it, so
-the list is the same for all of them.
+In: a base format, how many, a seed and an axis. Out: ``SampledFormats``, the base first, each with the
+values of its slots, and how many samples each check rejected; as a ``FormatList`` they can be saved and
+loaded. Tasks and models have no part in it, so the list is the same for all of them.
 """
 
 from __future__ import annotations

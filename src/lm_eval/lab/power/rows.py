@@ -1,6 +1,7 @@
 """Answers to a question about power: how often n items and replies find a given difference.
 
-In: how much scores vary, and what is asked. Out: rows, one for each difference or number of replies.
+In: how much scores vary (``Assumptions``, from flags or from the pairs of stored runs), and a
+``Question``. Out: ``PowerRow``s, one for each difference or number of replies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows about power → sentences in plain words."""
+"""Rows about power → sentences, and both together as a ``PowerPlan``."""
 
 from __future__ import annotations
 

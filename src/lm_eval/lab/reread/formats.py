@@ -1,7 +1,8 @@
-"""The replies of a task under a format, read again with another reader and scored by the same metric.
+"""The replies of one result, read again with another reader and scored by the same metric.
 
-What a reader needs besides the reply is in the samples (``read_with``); for samples without it, the
-task is loaded by its name.
+In: a ``StoredRun`` and a reader. Out: a ``Rereading``, by ``UnderFormat`` for a task under a format
+and by ``Plain`` for one without. What a reader needs besides the reply is in the samples
+(``read_with``); for samples without it, the task is loaded by its name.
 """
 
 from __future__ import annotations

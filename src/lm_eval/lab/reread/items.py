@@ -1,6 +1,8 @@
-"""A stored reply that is read twice: what is known of it, and the verdict before and after.
+"""A stored reply that is read twice, with both verdicts; and the readers that a command names.
 
-Shared by everything that reads answers again, the runs of other packages included.
+``ReadAgain`` and ``Rereading`` are shared by everything that reads answers again, the runs of other
+packages included. ``given_reader`` turns ``--scorer`` and ``--as`` into a reader, ``reader_words`` a
+reader into words.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A stored run read with another reader: scores before and after, and which verdicts flip.
 
-In: a run and a reader. Out: a ``Reread`` for each result. Samples are read one after the other; of each
-only a few numbers stay, and the first flips with their text.
+In: a run and a reader. Out: a ``Reread`` for each result, and one more over all orders of the choices
+where docs were asked in several. Samples are read one after the other; of each only a few numbers are
+kept, and the first flips with their text.
 """
 
 from __future__ import annotations

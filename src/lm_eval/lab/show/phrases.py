@@ -1,4 +1,7 @@
-"""Pieces of sentences about comparisons. Names are data and go through ``visible``."""
+"""Pieces of sentences: numbers with their nouns, parts of a comparison, and excerpts of replies.
+
+Names and replies are data and go through ``visible``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Selects the measurements to compare from stored runs: the newest of each task, format and model."""
+"""Which stored results to compare: the newest of each task, format and model, and groups as one.
+
+In: ``StoredRun``s and a ``Choice``. Out: ``Measurement``s, with notes on what was left out. Also
+checks the names of results that ``reread`` and ``diff`` are given.
+"""
 
 from __future__ import annotations
 
