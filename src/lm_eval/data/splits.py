@@ -168,20 +168,21 @@ def load_splits(
     if not isinstance(dataset_path, str) or not dataset_path.strip():
         raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
     kwargs = dict(dataset_kwargs or {})
-    places = Places(base_dir)
-    if dataset_path in READERS and not _has_url(kwargs.get("data_files")):
-        found = _from_data_files(dataset_path, _local_options(kwargs), places)
-        return _with_dates(found) if reads_dates else found
-    path = None if dataset_path in READERS else places.find(dataset_path)
-    if path is not None and path.is_file():
-        found = _from_file(path, _local_options(kwargs))
-        return _with_dates(found) if reads_dates else found
-    if path is not None and _is_data_folder(path, dataset_path, dataset_name):
-        found = _from_folder(path, dataset_name, _local_options(kwargs))
-        return _with_dates(found) if reads_dates else found
-    if path is None and places.looks_like_path(dataset_path, SUFFIXES):
+    if is_on_hub(dataset_path, dataset_name, kwargs, base_dir=base_dir):
+        return _from_hub(dataset_path, dataset_name, kwargs)
+    local = _local_splits(dataset_path, dataset_name, _local_options(kwargs), Places(base_dir))
+    return _with_dates(local) if reads_dates else local
+
+
+def _local_splits(
+    dataset_path: str, name: str | None, options: dict[str, Any], places: Places
+) -> Splits:
+    if dataset_path in READERS:
+        return _from_data_files(dataset_path, options, places)
+    path = places.find(dataset_path)
+    if path is None:
         raise DataError(places.missing(dataset_path))
-    return _from_hub(dataset_path, dataset_name, kwargs)
+    return _from_file(path, options) if path.is_file() else _from_folder(path, name, options)
 
 
 def _local_options(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ _LABEL_MACRO = (
     "{% macro _letter(i) %}{% if i >= 26 %}{{ _letter(i // 26 - 1) }}{% endif %}"
     f'{{{{ "{LETTERS}"[i % 26] }}}}{{% endmacro %}}'
 )
+_RESERVED = frozenset("not and or is in if else none true false loop self".split())
 _TRIMS = re.compile(r"\{[{%#]-|-[}%#]\}")
 
 
@@ -292,18 +293,4 @@ def _plain_text(text: str) -> str:
 
 
 def _is_name(word: str) -> bool:
-    reserved = {
-        "not",
-        "and",
-        "or",
-        "is",
-        "in",
-        "if",
-        "else",
-        "none",
-        "true",
-        "false",
-        "loop",
-        "self",
-    }
-    return word.isidentifier() and word.lower() not in reserved and not keyword.iskeyword(word)
+    return word.isidentifier() and word.lower() not in _RESERVED and not keyword.iskeyword(word)
