@@ -21,7 +21,9 @@ _LABEL_MACRO = (
     "{% macro _letter(i) %}{% if i >= 26 %}{{ _letter(i // 26 - 1) }}{% endif %}"
     f'{{{{ "{LETTERS}"[i % 26] }}}}{{% endmacro %}}'
 )
-_RESERVED = frozenset("not and or is in if else none true false loop self".split())
+_RESERVED = frozenset(
+    ["not", "and", "or", "is", "in", "if", "else", "none", "true", "false", "loop", "self"]
+)
 _TRIMS = re.compile(r"\{[{%#]-|-[}%#]\}")
 
 
