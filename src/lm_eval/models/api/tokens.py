@@ -73,7 +73,7 @@ class ServerTokens(TemplateLM, ABC):
 
     @property
     def eot_token_id(self) -> int:
-        return self._token("EOS", self._loader.tokenizer.eos)
+        return self._token("an EOS", self._loader.tokenizer.eos)
 
     @property
     def prefix_token_id(self) -> int:
@@ -82,12 +82,12 @@ class ServerTokens(TemplateLM, ABC):
             return self.custom_prefix_token_id
         tokenizer = self._loader.tokenizer
         token = tokenizer.eos if tokenizer.bos is None else tokenizer.bos
-        return self._token("BOS or EOS", token)
+        return self._token("a BOS or EOS", token)
 
     def _token(self, what: str, token: int | None) -> int:
         if token is None:
             raise ModelError(
-                f"The tokenizer {self.tokenizer_name!r} does not name a {what} token. Give one with "
+                f"The tokenizer {self.tokenizer_name!r} does not name {what} token. Give one with "
                 "custom_prefix_token_id=NUMBER."
             )
         return token
