@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from lm_eval.cli.lab_commands import add_compare, add_diff, add_power, add_reread, add_sweep
 from lm_eval.cli.options import (
     NUM_FEWSHOT,
     TASKS,
@@ -57,7 +56,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     Without a command, options belong to ``run``; nothing at all asks for help.
     """
-    parser = build_parser()
     words = list(arguments) or ["--help"]
     if words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
         words.insert(0, "run")
@@ -66,6 +64,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"Unknown command {words[0]!r}.{did_you_mean(words[0], COMMANDS)} Commands: "
             f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
         )
+    parser = build_parser(words[0] if words[0] in COMMANDS else None)
     args = parsed(parser, words)
     check_repeated(parser, args.command, words)
     path = getattr(args, "config", None)
@@ -81,8 +80,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line, or that of one command alone."""
     import lm_eval
 
     parser = Parser(
@@ -97,16 +96,20 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_run(commands)
-    add_compare(commands)
-    add_sweep(commands)
-    _add_ls(commands)
-    _add_validate(commands)
-    _add_preview(commands)
-    add_power(commands)
-    add_reread(commands)
-    add_diff(commands)
+    for name in COMMANDS if command is None else (command,):
+        _options_of(name)(commands)
     return parser
+
+
+def _options_of(command: str) -> Callable[[Any], None]:
+    """What adds a command and its options; those of the lab are not imported for the others."""
+    own = {"run": _add_run, "ls": _add_ls, "validate": _add_validate, "preview": _add_preview}
+    if command in own:
+        return own[command]
+    from lm_eval.cli import lab_commands
+
+    add: Callable[[Any], None] = getattr(lab_commands, f"add_{command}")
+    return add
 
 
 def _handler(command: str) -> Any:

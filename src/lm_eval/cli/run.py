@@ -208,7 +208,7 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
         multiturn=wants_multiturn if multiturn is not None else True,
         system_instruction=args.system_instruction,
         gen_kwargs=parse_pairs(getattr(args, "gen_kwargs", None), flag="--gen_kwargs"),
-        permute=parse_permutation(args.permute),
+        permute=None if args.permute is None else parse_permutation(args.permute),
     )
 
 
