@@ -82,7 +82,7 @@ def comparable(path: str) -> list[Labelled]:
     return [*best_over_passages(items)]
 
 
-# ------------------------------------------------------------------------------------- agreement
+# Agreement
 
 
 def agree(args: argparse.Namespace) -> int:

@@ -252,6 +252,9 @@ def _examples(path: str | None) -> tuple[Example, ...]:
     return load_examples(None if path == BUILTIN else path)
 
 
+# Canaries
+
+
 Kind = Literal["absent", "verbatim"]
 _PEOPLE = ("Orlena Vastrick", "Tobin Marrowell", "Ysolde Carnaby", "Hale Dunstergrove")
 _DEEDS = ("catalogued", "restored", "auctioned", "surveyed", "repainted", "inherited")

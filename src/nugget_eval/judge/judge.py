@@ -347,6 +347,9 @@ class _ReplySink:
         self.replies[place] = JudgedReply(call, (None,) * len(call.numbers), failed=why)
 
 
+# Snippets
+
+
 Verdict = Literal["found", "not_found", "none"]
 """``none``: the reply quotes nothing for this nugget."""
 

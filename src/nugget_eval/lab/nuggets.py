@@ -256,6 +256,9 @@ def _flaw(row: Mapping[str, Any]) -> str | None:
     return None if span is None or is_span else "span"
 
 
+# Reading the replies again
+
+
 READER_NAME = "nugget_labels"
 
 

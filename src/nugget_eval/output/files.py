@@ -56,7 +56,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# --------------------------------------------------------------------------------------- replies
+# Replies
 
 
 def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
@@ -115,7 +115,7 @@ def reply_row(judge: str, item: NuggetItem, reply: JudgedReply) -> dict[str, Any
     return row
 
 
-# --------------------------------------------------------------------------------------- summary
+# Summary
 
 
 def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:

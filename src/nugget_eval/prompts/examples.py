@@ -105,7 +105,7 @@ def _example_words(example: Example) -> tuple[str, ...]:
     return tuple(_words(text) for text in example.data.texts)
 
 
-# ------------------------------------------------------------------------------------- from files
+# From files
 
 
 def load_examples(path: str | Path | None = None) -> tuple[Example, ...]:

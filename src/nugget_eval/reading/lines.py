@@ -167,7 +167,7 @@ def _field(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------- rows of cells
+# Rows of cells
 
 
 def _row(line: Line, source: str, words: LabelWords) -> bool:

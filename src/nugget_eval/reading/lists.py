@@ -250,7 +250,7 @@ def _style(run: _Run) -> tuple[str, str]:
     return ("yaml" if run.kind == "bullet-" else "markdown"), "bullets"
 
 
-# ------------------------------------------------------------------------------- one line
+# One line
 
 
 def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:

@@ -188,6 +188,9 @@ def _stands_alone(text: str, span: Span) -> bool:
     return is_led and not after.strip(_LEAD_END)
 
 
+# Placing labels on nuggets
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """One label or None per nugget, and why labels are missing."""
@@ -272,6 +275,8 @@ def _missing(
     unknown = min(n for n in order if slots[n].label is None)
     return "unknown_label", f"no known label for number {unknown}"
 
+
+# Deciding
 
 _CONFORMING = {
     "markdown": {"markdown", "yaml"},  # a list with dashes is one in both

@@ -99,7 +99,7 @@ def strip_thinking_reasoning_blocks(text: str) -> str:
     return "".join([*pieces, text[at:]]).strip()
 
 
-# --------------------------------------------------------------------------------------- steps
+# Steps
 
 
 def _checked(
@@ -261,6 +261,8 @@ def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
     )
 
 
+# Statements in prose
+
 _STATEMENT = re.compile(
     r"\bnugget[ \t]{0,2}(?:number[ \t]{0,2}|#)?(?P<index>\d{1,4})[\"')*_`]{0,3}[ \t]{0,2}"
     r"(?:\([^()\n]{0,200}\)[ \t]{0,2})?(?:is|was|as|gets|:|=|→|->|should[ \t]be|would[ \t]be)[ \t]{1,2}"
@@ -294,6 +296,8 @@ def _slots(text: str, words: LabelWords) -> Iterator[Slot]:
         label = None if is_open else words(statement["label"], strict_slot=False)
         yield Slot(label, int(statement["index"]), (statement.start(), statement.end("label")))
 
+
+# The short cut for a bare, correct answer
 
 _ONE = r"(?:partial_|not_)?support"
 _QUOTED = rf'"{_ONE}"'
@@ -344,6 +348,8 @@ def _counts_up(text: str) -> bool:
     numbers = [int(line.partition(".")[0]) for line in text.split("\n")]
     return numbers == list(range(1, len(numbers) + 1))
 
+
+# Reasoning
 
 _EVENT = re.compile(
     r"(?:^|(?<=>))[ \t]*(?:[-*•][ \t]+)?[*_`]{0,2}(?:nugget[ \t]{0,2}#?)?\(?(?P<number>\d{1,4})"

@@ -189,6 +189,8 @@ def _keyed_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | No
     return make("json", "keyed", span, (Slot(label) for label in labels))
 
 
+# Finding brackets in text
+
 _OPENER = re.compile(r"[\[{]")
 _FAILED_TRIES = 64
 _PARSED_PER_CHARACTER = 3

@@ -199,6 +199,9 @@ def _ranks(order: Sequence[int], different: Set[tuple[int, int]]) -> dict[int, i
     return ranks
 
 
+# Agreement of two rankings
+
+
 NO_ORDER = "undefined: one side ties all runs"
 _CELLS_AT_ONCE = 4_000_000
 
