@@ -270,11 +270,11 @@ def test_unsafe_code_has_to_be_confirmed(place: Workplace) -> None:
         (["--trackio_args", "a=b"], ["--trackio_args", "--output_path"]),
         (["--hf_hub_log_args", "a=b"], ["--hf_hub_log_args", "hf upload"]),
         (["--use_cache", " "], ["--use_cache", "Name a file"]),
-        (["--use_cache", "docs.jsonl"], ["docs.jsonl", "no kept answers", "left as it is"]),
+        (["--use_cache", "docs.jsonl"], ["docs.jsonl", "does not hold kept answers", "left as it is"]),
         (["--max_failed", "few"], ["--max_failed few", "such as 1%"]),
         (["--max_failed", "120%"], ["--max_failed 120%", "such as 1%"]),
         (["--max_failed=-1"], ["--max_failed -1", "such as 1%"]),
-        (["--cache_requests"], ["--cache_requests", "built anew"]),
+        (["--cache_requests"], ["--cache_requests", "rebuilt each time"]),
         (["--apply_chat_template", "rag"], ["'rag'", "flag alone"]),
         (["--verbosity", "LOUD"], ["LOUD", "debug"]),
         (["--metadata", "x"], ["--metadata", "'='"]),
@@ -289,7 +289,7 @@ def test_an_option_file_of_the_harness(place: Workplace) -> None:
     place.write("run.yaml", "tasks: t.yaml\nlimit: 2\nuse_cache: null\nwandb_args: {}\n")
     assert place.run("--config", "run.yaml").code == 0
     place.write("bad.yaml", "tasks: t.yaml\ncache_requests: true\n")
-    refused(place.run("--config", "bad.yaml"), "bad.yaml", "cache_requests", "built anew")
+    refused(place.run("--config", "bad.yaml"), "bad.yaml", "cache_requests", "rebuilt each time")
 
 
 def test_flags_that_are_taken(place: Workplace) -> None:
