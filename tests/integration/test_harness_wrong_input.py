@@ -270,7 +270,10 @@ def test_unsafe_code_has_to_be_confirmed(place: Workplace) -> None:
         (["--trackio_args", "a=b"], ["--trackio_args", "--output_path"]),
         (["--hf_hub_log_args", "a=b"], ["--hf_hub_log_args", "hf upload"]),
         (["--use_cache", " "], ["--use_cache", "Name a file"]),
-        (["--use_cache", "docs.jsonl"], ["docs.jsonl", "does not hold kept answers", "left as it is"]),
+        (
+            ["--use_cache", "docs.jsonl"],
+            ["docs.jsonl", "does not hold kept answers", "left as it is"],
+        ),
         (["--max_failed", "few"], ["--max_failed few", "such as 1%"]),
         (["--max_failed", "120%"], ["--max_failed 120%", "such as 1%"]),
         (["--max_failed=-1"], ["--max_failed -1", "such as 1%"]),
