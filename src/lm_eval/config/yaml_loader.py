@@ -1,6 +1,7 @@
 """One YAML text → one dict: PyYAML's safe loader with ``!function``, and errors that say where.
 
-``include`` is a key like any other here; ``yaml.py`` follows it.
+How deep and how large a text may be is limited before anything is built: a few lines of aliases can
+expand without end. ``include`` is a key like any other here; ``yaml.py`` follows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One data file → rows, by file type; and the errors that say which line is broken.
+"""One data file → rows, by file type: JSON, JSONL, CSV, TSV, text, Parquet.
 
-Text goes through unchanged. Each reader takes a path and its own options and returns a ``Table``;
-``READERS`` maps a type name (``json``, ``csv`` …) to its reader, ``file_type`` a file to a type.
+Text goes through unchanged, and an error says which line is broken. Each reader takes a path and its
+own options and returns a ``Table``; ``READERS`` maps a type name (``json``, ``csv`` …) to its reader,
+``file_type`` a file to a type.
 """
 
 from __future__ import annotations

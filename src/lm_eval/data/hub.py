@@ -1,4 +1,8 @@
-"""Datasets of the Hugging Face hub, through the optional ``datasets`` library."""
+"""What the optional ``datasets`` library does: data sets of the Hugging Face hub, and dates in JSON.
+
+``load_from_hub`` fetches a data set; ``with_dates`` reads date strings as that library does, for
+comparisons with the harness alone.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One doc, with its fields extracted: what a format puts into a prompt, and what is right.
+"""One doc as an ``Item``: its question, choices and gold, and the labels that name the choices.
 
 In: the values of ``doc_to_text``, ``doc_to_choice`` and ``doc_to_target``. Out: an ``Item``, or an
-error that says what is wrong with them.
+error that says what is wrong with them. The gold is decided here, the same under every format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every backend that generates needs: seeds, drawing tokens, and the end at a stop string."""
+"""What generating backends share: seeds, drawing tokens, stop strings, and checks of their arguments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The orders in which a doc's choices are shown, and the item under each.
 
-In: how many choices there are and a ``Permutation``, the word of ``--permute``. Out: orders, and items
+In: how many choices there are and a ``Permutation``, the value of ``--permute``. Out: orders, and items
 with choices and gold moved. An order holds, for each position in the prompt, the place in the data of
-the choice shown there; the first of several is the order of the data.
+the choice shown there; the first of several is the order of the data. Choices that name other choices
+(``None of the above``, ``Both A and C``) are recognised here, because they cannot move.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Scored docs → samples, and the lines of their file, as readers of EleutherAI's know them.
 
 Everything needed to see what happened on a doc: the exact prompt, the answers, how they were read.
+``write_out`` prints the prompts of a run before it starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A task's docs → requests. Those of one doc share one context object."""
+"""A task's docs → requests: the context before the answer, and what is scored or generated after it.
+
+The requests of one doc share one context object, a plain prompt or a chat with its shots.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to a model and what comes back, as frozen values."""
+"""What is sent to a model and what comes back, as frozen values; and ``Usage``, what answers cost."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 In: tasks and ``RunOptions``. Out: a ``Prepared`` for each task, from which its requests are read. The
 requests of small tasks are built once and held; those of large ones are checked, dropped and built
-again while they are asked, so that memory does not grow with the number of docs.
+again while they are asked, so that memory does not grow with the number of docs. ``adapt`` then fits
+requests to the model at hand, and refuses a task that it cannot answer.
 """
 
 from __future__ import annotations

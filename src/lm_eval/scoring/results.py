@@ -1,4 +1,8 @@
-"""What scoring hands to the reports: one ``TaskResult`` for each task × format."""
+"""The results of a task: ``TaskResult``, and the columns of values by doc that it is made from.
+
+Columns hold the values of one metric in as little memory as they need. ``Clusters`` collects which docs
+belong together, where a task says so with ``cluster``.
+"""
 
 from __future__ import annotations
 

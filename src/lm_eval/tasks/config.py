@@ -1,4 +1,4 @@
-"""``TaskConfig``: a task's YAML, checked, with its format applied.
+"""``TaskConfig``: a task's YAML, each key checked, with its format applied.
 
 In: the keys of a task file. Out: raw field specs (``raw``), the task's own formats (``own_formats``),
 and the format in use (``prompt_format``), after which ``doc_to_*`` hold what the format made of them.

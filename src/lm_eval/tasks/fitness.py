@@ -1,7 +1,7 @@
-"""Whether a task's fields are raw enough for a format.
+"""Whether a task can be asked as it is: its keys fit together, and its fields are raw enough for a format.
 
-A format lays out question and choices itself. Where ``doc_to_text`` already shows the choices, or the
-choices are bare labels, the prompt would show them twice or not at all: that is refused.
+A format lays out question and choices itself. Where ``doc_to_text`` already shows the choices, or
+the choices are bare labels, the prompt would show them twice or not at all: that is refused.
 """
 
 from __future__ import annotations

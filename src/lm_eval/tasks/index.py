@@ -1,7 +1,8 @@
-"""Which task names a folder holds, remembered between runs.
+"""Every task name and the file that defines it, remembered between runs.
 
-A file is read again only when its size or time, or that of a file it includes, has changed. The memory
-is one JSON file for each folder in the user's cache; deleting it costs one slow listing, nothing else.
+``lm-eval ls`` lists them and ``TaskManager`` loads them. A file is read again only when its size or
+time, or that of a file it includes, has changed. The memory is one JSON file for each folder in the
+user's cache; deleting it costs one slow listing, nothing else.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Strict JSON: a number that is NaN or infinite becomes ``null``, and the outermost object says so
 under ``nonfinite`` (path → ``NaN``, ``Infinity`` or ``-Infinity``). Key order is kept as given.
+``AsDict`` gives dataclasses their ``to_dict``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Readers of free text: what follows a phrase, and what a pattern captures."""
+"""Readers of free text: what follows a phrase, what a pattern captures, a field of a JSON reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""From a model's reply to a ``Reading``: thinking masked, prefix joined, readers tried in order."""
+"""From a model's reply to a ``Reading``: thinking masked, prefix joined, readers tried in order.
+
+A format's ``scorer`` (``choice``, ``{reader: after_last, phrase: …}``, a list of these) is bound to its
+options here. What is read is fitted to the kind of answer asked for: a choice, a text, or an order.
+"""
 
 from __future__ import annotations
 
