@@ -1,4 +1,4 @@
-"""Whether a task can be asked as it is: its keys fit together, and its fields are raw enough for a format.
+"""Whether a task can be asked: its keys fit together, and its fields are raw enough for a format.
 
 A format lays out question and choices itself. Where ``doc_to_text`` already shows the choices, or
 the choices are bare labels, the prompt would show them twice or not at all: that is refused.
