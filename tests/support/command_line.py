@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,19 @@ class Outcome:
     code: int
     out: str
     err: str
+
+
+def run_inside(folder: Path, main: Callable[[list[str]], int], argv: Sequence[str]) -> Outcome:
+    """Run a program in this process, inside a folder."""
+    out, err = io.StringIO(), io.StringIO()
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(list(argv))
+    finally:
+        os.chdir(here)
+    return Outcome(code, out.getvalue(), err.getvalue())
 
 
 @dataclass
@@ -76,15 +90,7 @@ class Workplace:
 
     def cli(self, *argv: str) -> Outcome:
         """Run a command in this process, inside the folder."""
-        out, err = io.StringIO(), io.StringIO()
-        here = os.getcwd()
-        os.chdir(self.folder)
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = main(list(argv))
-        finally:
-            os.chdir(here)
-        return Outcome(code, out.getvalue(), err.getvalue())
+        return run_inside(self.folder, main, argv)
 
     def run(self, *argv: str, model: str = "dummy") -> Outcome:
         """``lm-eval run`` with the dummy model; results go to ``output``."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nugget_eval.cli import main
+from tests.support.command_line import Outcome, run_inside
 
 CHAT = "/v1/chat/completions"
 TOPICS: dict[str, tuple[str, list[str]]] = {
@@ -24,15 +22,6 @@ TOPICS: dict[str, tuple[str, list[str]]] = {
         ["Ice floats on water", "Water freezes at 0 degrees", "Mercury is a metal"],
     ),
 }
-
-
-@dataclass
-class Outcome:
-    """What a command printed and how it ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 @dataclass
@@ -70,15 +59,7 @@ class Workplace:
 
     def cli(self, *argv: str) -> Outcome:
         """Run a command in this process, inside the folder."""
-        out, err = io.StringIO(), io.StringIO()
-        here = os.getcwd()
-        os.chdir(self.folder)
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = main(list(argv))
-        finally:
-            os.chdir(here)
-        return Outcome(code, out.getvalue(), err.getvalue())
+        return run_inside(self.folder, main, argv)
 
     def run(self, url: str, *argv: str, data: Sequence[str] | None = None) -> Outcome:
         """``nugget-eval run`` against a server; files go to ``out``."""
