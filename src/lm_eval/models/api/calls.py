@@ -22,7 +22,14 @@ from lm_eval.text.secrets import shown_address
 
 T = TypeVar("T")
 S = TypeVar("S")
-_SHAPE = (LmEvalError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError)
+_PARSING_ERRORS = (
+    LmEvalError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    NotImplementedError,
+)
 
 
 class ServerCaller(Sender):
@@ -160,7 +167,7 @@ class ServerCaller(Sender):
     def _read(self, outputs: Any, name: str, parse: Callable[..., T], **more: Any) -> T:
         try:
             return parse(outputs=outputs, **more)
-        except _SHAPE as error:
+        except _PARSING_ERRORS as error:
             said = str(error) if isinstance(error, LmEvalError) else repr(error)
             where = shown_address(self._model.base_url)
             raise RequestError(
