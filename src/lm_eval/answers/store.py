@@ -250,7 +250,7 @@ def check_is_store(path: Path) -> None:
 def _not_a_store(path: Path, why: str) -> StoreError:
     return StoreError(
         f"{path} does not hold kept answers: {why}. It is left as it is. Name another file: "
-        "one that does not exist is made."
+        "it is created if it does not exist."
     )
 
 

@@ -261,7 +261,7 @@ def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
 def _open(path: Path) -> list[StoredRun]:
     if not path.exists():
         raise ComparisonError(
-            f"There is no {str(path)!r}. Give the folder that --output_path named, or a results file in "
+            f"There is no {str(path)!r}. Give the folder named by --output_path, or a results file in "
             "it."
         )
     if _may_be_foreign(path):
