@@ -27,8 +27,7 @@ from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES
 from lm_eval.errors import FieldError
-from lm_eval.formats.compile import format_names, get_format
-from lm_eval.formats.fields import FORMAT_FIELDS
+from lm_eval.formats.compile import FORMAT_FIELDS, format_names, get_format
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader, read
