@@ -130,12 +130,8 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
-    """Comparison, choice orders and forecasts are there for runs that ask for them."""
-    unused = (
-        "lm_eval.lab",
-        "lm_eval.orders.report",
-        "lm_eval.run.forecast",
-    )
+    """Comparison and forecasts are there for runs that ask for them."""
+    unused = ("lm_eval.lab", "lm_eval.run.forecast")
     script = (
         "import sys; from lm_eval.cli import main\n"
         "main(['run', '--tasks', 'demo_mcq@mcqa', '--model', 'dummy', '--limit', '2'])\n"

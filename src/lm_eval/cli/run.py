@@ -19,6 +19,7 @@ from lm_eval.cli.arguments import (
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.list_file import add_formats
 from lm_eval.orders.permutation import parse_permutation
+from lm_eval.orders.results import print_orders
 from lm_eval.registry import MODELS
 from lm_eval.reports.costs import cost_table
 from lm_eval.reports.samples import write_out
@@ -95,7 +96,8 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
         print_costs(outcome.results, console(), asked.prices)
     else:
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
-        _print_orders(outcome)
+        if asked.options.prompt.permute is not None:
+            print_orders(outcome.results, console())
         if args.compare == "true":
             _print_comparison(outcome)
     warn_about_prices(outcome)
@@ -103,14 +105,6 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
         console().print(reuse_line(outcome), markup=False, highlight=False, soft_wrap=True)
     if outcome.path is not None:
         console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_orders(outcome: Outcome) -> None:
-    """What the order of the choices does, where docs were asked in several."""
-    if any(result.choice_order is not None for result in outcome.results):
-        from lm_eval.orders.report import print_orders
-
-        print_orders(outcome.results, console())
 
 
 def _print_comparison(outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
 """``--permute``: the choices of a doc in several orders, asked, scored and reported.
 
-Read in this order: permutation, requests, results, report, scoring.
+Read in this order: permutation, requests, results, scoring.
 """

@@ -1,6 +1,6 @@
 """What the order of choices does, as people see it, compared with plain text files.
 
-To regenerate the files: ``python -m tests.unit.lm_eval.orders.test_report``, in the checkout.
+To regenerate the files: ``python -m tests.unit.lm_eval.orders.test_results``, in the checkout.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from lm_eval.orders.report import print_orders
-from lm_eval.orders.results import ChoiceOrder
+from lm_eval.orders.results import ChoiceOrder, print_orders
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import mean_estimate, share_estimate
 from tests.support.paths import GOLDEN
