@@ -243,7 +243,7 @@ def reading_cases(bench: Bench) -> Iterator[Row]:
 def import_cases(bench: Bench) -> Iterator[Row]:
     """Importing, beyond what starting Python takes; ``HEAVY`` modules may not be among it."""
     bare = bench.ours.best(["-c", "pass"], lambda usage: usage.cpu_s).cpu_s
-    for module in ("lm_eval", "lm_eval.cli", "lm_eval.cli.commands", "lm_eval.cli.run"):
+    for module in ("lm_eval", "lm_eval.cli", "lm_eval.cli.run"):
         code = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"
         usage = bench.ours.best(["-c", code], lambda usage: usage.cpu_s)
         heavy = "" if usage.output.strip() == "[]" else f" LOADS {usage.output.strip()}"
@@ -320,7 +320,7 @@ def main() -> int:
         print(line(HEADINGS))
         over = sum(show(case, bench) for case in CASES)
         print()
-        for module in ("lm_eval.cli.commands", "lm_eval.cli.run"):
+        for module in ("lm_eval.cli", "lm_eval.cli.run"):
             with suppress(ProcessFailedError):
                 print("\n  ".join(slowest_imports(bench.ours, module)))
     print(f"\n{over} over their bound." if over else "\nAll within their bounds.")

@@ -22,7 +22,7 @@ import yaml
 
 import lm_eval.scoring.metrics  # noqa: F401  # registers them
 import nugget_eval.reading  # noqa: F401  # registers its reader
-from lm_eval.cli.commands import build_parser
+from lm_eval.cli import build_parser
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES

@@ -70,11 +70,11 @@ FENCE = re.compile(
 )
 DUMMY = """#!{python}
 import sys
-from lm_eval.cli.commands import run_command
+from lm_eval.cli import main
 argv = sys.argv[1:]
 if argv[:1] == ["run"] and not {{"--model", "-M"}} & set(argv):
     argv += ["--model", "dummy"]
-sys.exit(run_command(argv))
+sys.exit(main(argv))
 """
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval.cli.commands import build_parser
+from lm_eval.cli import build_parser
 from tests.support.command_line import Workplace
 from tests.support.paths import SOURCE
 

@@ -112,7 +112,6 @@ def loaded_after(code: str) -> set[str]:
         "lm_eval.errors",
         "lm_eval.tasks",
         "lm_eval.cli",
-        "lm_eval.cli.commands",
         "nugget_eval",
     ],
 )

@@ -1,16 +1,232 @@
-"""The command line: arguments in, the evaluator called, one clear message when something is wrong.
+"""The command line of ``lm-eval``: its commands and options, and which module runs a command.
 
-Read in this order: arguments, diff, ls, program, options, lab_commands, commands, compare, power,
-reread, run, preview, sweep, validate.
+Imports nothing heavy, so that ``--help`` is instant.
+
+Read in this order: arguments, diff, ls, program, options, lab_commands, compare, power, reread, run,
+preview, sweep, validate.
 """
 
 from __future__ import annotations
 
-__all__ = ["main"]
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lm_eval.cli.options import (
+    NUM_FEWSHOT,
+    TASKS,
+    add_asking,
+    add_loading,
+    add_model,
+    add_paths,
+    add_prompting,
+)
+from lm_eval.cli.program import (
+    Parser,
+    add_options,
+    check_repeated,
+    examples,
+    logging_from,
+    one_of,
+    parsed,
+    run_program,
+    whole,
+)
+from lm_eval.errors import UsageError, did_you_mean, listing
+
+NAME = "lm-eval"
+COMMANDS = ("run", "compare", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
+IN_THE_LAB = ("compare", "sweep")
+"""Commands whose modules import numpy; the others can do some of their work without it."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run ``lm-eval``; the exit code."""
-    from lm_eval.cli.commands import run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``lm-eval``; the exit code. Every expected error is printed as one message, with code 1."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return run_program(NAME, lambda: _run(arguments))
 
-    return run_command(argv)
+
+def _run(arguments: Sequence[str]) -> int:
+    args = parse(arguments)
+    with logging_from(getattr(args, "verbosity", None), NAME, "lm_eval"):
+        return int(_handler(args.command)(args))
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line as a namespace, options of a ``--config`` file filled in.
+
+    Without a command, options belong to ``run``; nothing at all asks for help.
+    """
+    words = list(arguments) or ["--help"]
+    if words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
+        words.insert(0, "run")
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
+        raise UsageError(
+            f"Unknown command {words[0]!r}.{did_you_mean(words[0], COMMANDS)} Commands: "
+            f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
+        )
+    parser = build_parser(words[0] if words[0] in COMMANDS else None)
+    args = parsed(parser, words)
+    check_repeated(parser, args.command, words)
+    path = getattr(args, "config", None)
+    if path is not None:
+        from lm_eval.cli.arguments import option_file_tokens
+
+        tokens = option_file_tokens(path, vars(parsed(parser, [args.command])), REFUSED)
+        try:
+            args = parsed(parser, [args.command, *tokens, *words[1:]])
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+    args.command_line = ["lm-eval", *words]
+    return args
+
+
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line, or that of one command alone."""
+    import lm_eval
+
+    parser = Parser(
+        prog="lm-eval",
+        description="Evaluate language models: score = task × format × model.",
+        epilog=examples(
+            ("lm-eval run --tasks 'demo_mcq@*' --limit 20", "one row per format"),
+            ("lm-eval compare DIR", "which differences are real"),
+            ("lm-eval preview demo_mcq@generate", "the exact prompt, no model"),
+            ("lm-eval ls formats", "the formats for @format"),
+        ),
+    )
+    parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name in COMMANDS if command is None else (command,):
+        _options_of(name)(commands)
+    return parser
+
+
+def _options_of(command: str) -> Callable[[Any], None]:
+    """What adds a command and its options; those of the lab are not imported for the others."""
+    own = {"run": _add_run, "ls": _add_ls, "validate": _add_validate, "preview": _add_preview}
+    if command in own:
+        return own[command]
+    from lm_eval.cli import lab_commands
+
+    add: Callable[[Any], None] = getattr(lab_commands, f"add_{command}")
+    return add
+
+
+def _handler(command: str) -> Any:
+    """The function that runs a command, ``lm_eval.cli.<command>.<command>``."""
+    if command in IN_THE_LAB:
+        from lm_eval.stats.numeric import LAB_PACKAGES, require
+
+        require(*LAB_PACKAGES)
+    return getattr(importlib.import_module(f"lm_eval.cli.{command}"), command)
+
+
+# Arguments, command by command
+
+
+REFUSED = {
+    "--wandb_args": "Log to Weights & Biases from the files that --output_path writes.",
+    "--wandb_config_args": "Log to Weights & Biases from the files that --output_path writes.",
+    "--trackio_args": "Log to Trackio from the files that --output_path writes.",
+    "--hf_hub_log_args": "Upload the folder that --output_path writes: `hf upload REPO FOLDER`.",
+    "--cache_requests": "Requests are rebuilt each time, which is faster than reading them from a "
+    "cache.",
+}
+"""Flags of EleutherAI's harness that are not supported, and what to do instead."""
+
+
+class _Refused(argparse.Action):
+    """A flag that is known and not supported: using it is an error that says what to do."""
+
+    def __call__(
+        self, _parser: Any, _namespace: Any, _values: Any, flag: str | None = None
+    ) -> None:
+        name = max(self.option_strings, key=len)
+        raise UsageError(f"{flag or name} is not supported. {REFUSED[name]}")
+
+
+_RUN = {
+    "--log_samples -s": "also write every prompt and answer (needs --output_path, which turns it "
+    "on)",
+    "--predict_only -x": "only save the answers, do not score them (needs --output_path)",
+    "--write_out -w": "print the first prompt of each task",
+}
+_HARNESS = {
+    "--check_integrity": "accepted; every run checks its tasks before the model is loaded",
+    "--show_config": "print the full config of each task",
+}
+_COMPARING = {
+    "--compare [true|false]": "if a task is asked under several formats, end with what their "
+    "differences mean (default: true); see `lm-eval compare`",
+}
+_VALIDATE = {
+    "--all": "check every task and group of the library and --include_path; fetches no docs from a "
+    "hub",
+    "--run_code": "also run the tasks' own Python functions",
+    "--verbose": "with --all, name every task that has a problem",
+    "--output_path -o FILE": "write the findings, one JSON object per line",
+    **NUM_FEWSHOT,
+}
+
+
+def _add_run(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="evaluate a model",
+        description="Evaluate a model on tasks, each under one or more formats.",
+    )
+    add_asking(parser)
+    add_options(parser, _RUN)
+    add_loading(parser)
+    add_options(parser, _HARNESS)
+    refused = {"nargs": "*", "action": _Refused, "default": argparse.SUPPRESS}
+    for flag in REFUSED:
+        parser.add_argument(flag, help=argparse.SUPPRESS, **refused)
+    add_options(parser, _COMPARING, compare={"default": "true"})
+
+
+def _add_ls(commands: Any) -> None:
+    parser = commands.add_parser(
+        "ls",
+        help="list tasks, formats, models, groups or tags",
+        description="List the names that the commands know.",
+    )
+    kinds = ("tasks", "formats", "models", "groups", "subtasks", "tags")
+    parser.add_argument("what", type=one_of(*kinds), metavar="|".join(kinds))
+    add_paths(parser)
+
+
+def _add_validate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "validate",
+        help="check tasks without a model",
+        description="Check every field of tasks and render real docs. Needs no model.",
+    )
+    add_options(parser, TASKS)
+    add_paths(parser)
+    add_options(parser, _VALIDATE, num_fewshot=whole())
+
+
+def _add_preview(commands: Any) -> None:
+    parser = commands.add_parser(
+        "preview",
+        help="show the exact prompt of a doc",
+        description="Show a doc's prompt, what would be scored or read, and where it came from.",
+    )
+    parser.add_argument(
+        "task", metavar="TASK[@FORMAT]", help="a task, group or .yaml file; @* for every format"
+    )
+    which = {
+        "--doc N": "which doc to show (default: 0)",
+        "--chat": "show the prompt as chat messages",
+    }
+    add_options(parser, which, doc=whole(default=0))
+    add_model(
+        parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
+    )
+    add_options(parser, {"--run_code": "run the task's own Python functions"})
+    add_paths(parser)
+    add_prompting(parser)

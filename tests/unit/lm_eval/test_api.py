@@ -26,7 +26,7 @@ from lm_eval.api.registry import (
     register_task,
 )
 from lm_eval.api.task import ConfigurableTask
-from lm_eval.cli.commands import parse
+from lm_eval.cli import parse
 from lm_eval.cli.run import run_of
 from lm_eval.errors import ConfigError, UsageError
 from lm_eval.registry import MODELS, TASK_GROUPS, TASKS, Registry
