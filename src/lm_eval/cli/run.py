@@ -21,9 +21,8 @@ from lm_eval.formats.list_file import add_formats
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.orders.results import print_orders
 from lm_eval.registry import MODELS
-from lm_eval.reports.costs import cost_table
 from lm_eval.reports.samples import write_out
-from lm_eval.reports.table import print_costs, print_results
+from lm_eval.reports.table import cost_table, print_costs, print_forecasts, print_results
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
@@ -83,7 +82,6 @@ def _print_forecasts(
     show: Callable[[Sequence[Prepared]], None],
 ) -> None:
     """What the run would ask and cost."""
-    from lm_eval.reports.costs import print_forecasts
     from lm_eval.run.forecast import forecast
 
     forecasts = forecast(asked, tasks, groups, on_prepared=show)

@@ -128,7 +128,7 @@ def show(result: Sweep, plots: str | None) -> None:
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
-    from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
+    from lm_eval.reports.table import Forecast, print_forecasts, total_estimate
     from lm_eval.text.terminal import console, print_line
 
     forecasts = []

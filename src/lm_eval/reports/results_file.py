@@ -16,7 +16,7 @@ from typing import Any
 
 import lm_eval
 from lm_eval.answers.prices import Prices
-from lm_eval.reports.costs import accounting
+from lm_eval.reports.table import accounting
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import text_hash

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from lm_eval.errors import OutputError
-from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import sample_hashes, to_json
 from lm_eval.text.files import (
@@ -31,8 +30,6 @@ from lm_eval.text.files import (
 )
 from lm_eval.text.secrets import HIDDEN, environment_secrets, redacted_text
 from lm_eval.text.terminal import visible
-
-__all__ = ["ResultWriter", "RunInfo", "results_dict"]
 
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
 

@@ -20,8 +20,9 @@ from lm_eval.errors import LmEvalWarning
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
 from lm_eval.reports.items import RunItems
+from lm_eval.reports.results_file import RunInfo
 from lm_eval.reports.samples import written_sample
-from lm_eval.reports.writer import ResultWriter, RunInfo
+from lm_eval.reports.writer import ResultWriter
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
 from lm_eval.run.scorers import SampleSink
 from lm_eval.tasks.task import ConfigurableTask

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lm_eval.cli.program import logging_from
 from lm_eval.errors import LmEvalWarning
-from lm_eval.reports.costs import print_forecasts
+from lm_eval.reports.table import print_forecasts
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.numbers import amount, cost_digits, count, duration, percent, tokens
 from lm_eval.text.secrets import hidden, secrets_in
