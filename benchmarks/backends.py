@@ -103,8 +103,8 @@ def requests(given: Sequence[Mapping[str, Any]], format_name: str, total: int = 
 
 def agree(model: Path, given: Sequence[Mapping[str, Any]]) -> None:
     """Print how alike the two backends are, for letters, texts and both."""
-    from lm_eval.models.gguf.model import GgufLM
-    from lm_eval.models.hf.model import HFLM
+    from lm_eval.models.gguf import GgufLM
+    from lm_eval.models.huggingface import HFLM
 
     gguf, hf = GgufLM(model), HFLM(model, device="cpu")
     every: list[Pair] = []
@@ -131,8 +131,8 @@ def paired(asked: Sequence[Any], scores: Sequence[Any], others: Sequence[Any]) -
 
 def exact(model: Path, given: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """Print how alike letters are scored from the file as it is, and from one with 32 bits."""
-    from lm_eval.models.gguf.model import GgufLM
-    from lm_eval.models.hf.model import HFLM
+    from lm_eval.models.gguf import GgufLM
+    from lm_eval.models.huggingface import HFLM
 
     asked = requests(given, "mcqa", FEW_DOCS)
     others = HFLM(model, device="cpu").loglikelihood(asked)
@@ -262,7 +262,7 @@ def main() -> None:
     args = parser.parse_args()
     sys.path.insert(0, str(SOURCE))
     from lm_eval.errors import MissingExtraError
-    from lm_eval.models.gguf.model import default_weights
+    from lm_eval.models.gguf import default_weights
 
     with tempfile.TemporaryDirectory() as name:
         given = tasks(args.data, Path(name))

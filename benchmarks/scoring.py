@@ -121,7 +121,7 @@ def run_plain(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, 
 
 def run_peer(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
     from lm_eval.api.instance import Instance
-    from lm_eval.models.hf.model import HFLM
+    from lm_eval.models.huggingface import HFLM
 
     lm = HFLM(pretrained=folder, device="cpu", dtype="float32", batch_size=args.batch)
     tokens = 0
@@ -147,7 +147,7 @@ def _prepare(folder: str, pairs: Pairs) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from lm_eval.models.tree.tokens import Span
+    from lm_eval.models.token_tree import Span
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -197,7 +197,7 @@ def spawn(python: str, options: Sequence[str], *, ours: bool) -> dict[str, float
 def default_model() -> str:
     """The folder of SmolLM2, converted where it is not yet."""
     sys.path.insert(0, str(SOURCE))
-    from lm_eval.models.gguf.model import default_weights
+    from lm_eval.models.gguf import default_weights
     from lm_eval.models.hf.loading import LoadOptions, load
 
     return load(LoadOptions(str(default_weights()), device="cpu")).source.at

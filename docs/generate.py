@@ -36,8 +36,8 @@ from lm_eval.lab.grammar.equivalence import CHECKS
 from lm_eval.lab.grammar.layout import CASINGS, GAPS, NUMBERINGS, SEPARATORS, SPACES, WRAPPERS
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.dummy import DummyLM
-from lm_eval.models.gguf.model import GgufLM
-from lm_eval.models.hf.model import HFLM
+from lm_eval.models.gguf import GgufLM
+from lm_eval.models.huggingface import HFLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
 from nugget_eval.cli.commands import build_parser as build_nugget_parser

@@ -9,7 +9,7 @@ import pytest
 
 from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.formats.assemble import Chat, Message, Prompt
-from lm_eval.models.gguf.model import GgufLM, default_weights
+from lm_eval.models.gguf import GgufLM, default_weights
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
 from tests.support.servers.faulty import FaultyServer

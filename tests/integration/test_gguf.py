@@ -13,10 +13,10 @@ import pytest
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.assemble import Chat, Message, Prompt
-from lm_eval.models.gguf.engine import BatchEntry, Engine
-from lm_eval.models.gguf.generation import Scorer
-from lm_eval.models.gguf.model import GgufLM
-from lm_eval.models.tree.tokens import Span
+from lm_eval.models.gguf import GgufLM
+from lm_eval.models.llama_cpp.engine import BatchEntry, Engine
+from lm_eval.models.llama_cpp.generation import Scorer
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
 
 # Log-probs are equal to the last bits here, because the backend keeps llama.cpp on one summation
@@ -327,7 +327,7 @@ def test_each_beginning_is_evaluated_once(lm: GgufLM) -> None:
 
 def test_nothing_is_printed_and_close_frees(lm: GgufLM) -> None:
     code = (
-        "from lm_eval.models.gguf.model import GgufLM\n"
+        "from lm_eval.models.gguf import GgufLM\n"
         "lm = GgufLM(n_threads=1); lm.engine.reserve(10); lm.close(); lm.close()\n"
         "try: lm.engine\nexcept Exception as e: assert 'closed' in str(e)\n"
     )

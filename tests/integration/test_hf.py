@@ -16,7 +16,7 @@ from tests.support.command_line import Workplace
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 from lm_eval.formats.assemble import Chat, Message, Prompt  # noqa: E402
-from lm_eval.models.hf.model import HFLM  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import (  # noqa: E402
     GenerateRequest,
     LoglikelihoodRequest,
@@ -117,7 +117,7 @@ def test_the_greedy_continuation_is_flagged(load: Load, kind: str) -> None:
 
 
 def _span(ids: list[int], target: int) -> Any:
-    from lm_eval.models.tree.tokens import Span
+    from lm_eval.models.token_tree import Span
 
     return Span(0, ids, [target])
 

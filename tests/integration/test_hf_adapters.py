@@ -12,7 +12,7 @@ peft = pytest.importorskip("peft", reason="needs peft: pip install peft")
 
 from lm_eval.errors import ModelError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
-from lm_eval.models.hf.model import HFLM  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
 from tests.support import tiny_models  # noqa: E402 (after the checks)
 

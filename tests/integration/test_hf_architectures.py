@@ -13,10 +13,10 @@ from lm_eval.formats.assemble import Prompt
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.forward import PlainScorer, find_rope_switch
 from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
-from lm_eval.models.hf.model import HFLM
 from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
-from lm_eval.models.tree.tokens import Span
+from lm_eval.models.huggingface import HFLM
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest
 from tests.support import tiny_models
 from tests.support.scored_spans import assert_scores, spans_of

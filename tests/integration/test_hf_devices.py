@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 from lm_eval.formats.assemble import Prompt  # noqa: E402
-from lm_eval.models.hf.model import HFLM  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
 from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 
@@ -66,7 +66,7 @@ _LIMITED = """
 import json, resource, torch
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Prompt
-from lm_eval.models.hf.model import HFLM
+from lm_eval.models.huggingface import HFLM
 from lm_eval.requests import LoglikelihoodRequest
 
 def pairs(words, count):

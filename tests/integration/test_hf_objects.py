@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 import lm_eval  # noqa: E402
 from lm_eval.errors import LmEvalError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
-from lm_eval.models.hf.model import HFLM  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
 from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 

@@ -20,8 +20,8 @@ pytest.importorskip("gguf", reason="transformers reads GGUF files with it: pip i
 
 from lm_eval.errors import MissingExtraError
 from lm_eval.formats.assemble import Prompt
-from lm_eval.models.gguf.model import GgufLM
-from lm_eval.models.hf.model import HFLM
+from lm_eval.models.gguf import GgufLM
+from lm_eval.models.huggingface import HFLM
 from lm_eval.requests import LoglikelihoodRequest
 
 SHARED_DATA = SHARED / "data"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lm_eval.errors import MissingExtraError
-from lm_eval.models.gguf.model import GgufLM
+from lm_eval.models.gguf import GgufLM
 from nugget_eval.config import Config
 from nugget_eval.judge.evaluation import evaluate
 from nugget_eval.reading import read_labels

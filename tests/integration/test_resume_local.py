@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import MissingExtraError
-from lm_eval.models.gguf.model import default_weights
+from lm_eval.models.gguf import default_weights
 from tests.support import dying_model
 from tests.support.command_line import Workplace
 from tests.support.paths import SOURCE

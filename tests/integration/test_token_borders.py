@@ -12,7 +12,7 @@ import pytest
 from lm_eval.api.model import LM, Score, TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.errors import MissingExtraError
-from lm_eval.models.gguf.model import default_weights
+from lm_eval.models.gguf import default_weights
 from lm_eval.requests import LoglikelihoodRequest
 from tests.support.command_line import Workplace
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lm_eval.cli import main
-from lm_eval.models.gguf.model import GgufLM
-from lm_eval.models.hf.model import HFLM
+from lm_eval.models.gguf import GgufLM
+from lm_eval.models.huggingface import HFLM
 from lm_eval.registry import MODELS
 from lm_eval.requests import Request
 

@@ -22,7 +22,7 @@ def answers(name: str, **arguments: Any) -> dict[str, Any]:
     """What a model scores, and what identifies it; or the message of the error."""
     from lm_eval.errors import LmEvalError
     from lm_eval.formats.assemble import Prompt
-    from lm_eval.models.hf.model import HFLM
+    from lm_eval.models.huggingface import HFLM
     from lm_eval.requests import LoglikelihoodRequest
 
     try:

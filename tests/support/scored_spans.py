@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.models.tree.tokens import Span
+from lm_eval.models.token_tree import Span
 
 CLOSE = 1e-4
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.formats.assemble import Chat, Message
-from lm_eval.models.gguf.model import GgufLM
+from lm_eval.models.gguf import GgufLM
 from lm_eval.requests import GenerateRequest
 
 TASK = """You are NuggetMatchJudge.

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval.models.gguf.engine import BatchEntry
-from lm_eval.models.gguf.model import GgufLM
+from lm_eval.models.gguf import GgufLM
+from lm_eval.models.llama_cpp.engine import BatchEntry
 from tests.support.servers.toy_openai import ToyServer
 
 

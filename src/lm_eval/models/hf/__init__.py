@@ -1,5 +1,5 @@
-"""Models of ``transformers``; the documented address is ``lm_eval.models.huggingface``.
+"""The parts of ``HFLM``, for models of ``transformers``: loading, tokens, forward passes, generation.
 
 Read in this order: auto_batch, forward, options, sources, loading, tokens, tree_forward,
-shared_prefix, generation, encoding, tree_scoring, model.
+shared_prefix, generation, encoding, tree_scoring.
 """

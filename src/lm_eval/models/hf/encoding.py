@@ -18,14 +18,14 @@ from lm_eval.models.hf.options import PENALTIES, check_options, read_backend
 from lm_eval.models.hf.sources import converted, find_source
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.sampling import request_sampler
-from lm_eval.models.tree.spans import (
+from lm_eval.models.spans import (
     check_continuation,
     chunks,
     continuation_span,
     prompt_room,
     rolling_spans,
 )
-from lm_eval.models.tree.tokens import Span
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
 
 _ENCODED_TOGETHER = 256

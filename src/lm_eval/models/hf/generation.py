@@ -18,7 +18,7 @@ from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, virtual_
 from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_gap
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.sampling import Sample, cut_at_stop
-from lm_eval.models.tree.spans import chunks
+from lm_eval.models.spans import chunks
 from lm_eval.requests import Reply
 
 _LOOK_AHEAD = 128

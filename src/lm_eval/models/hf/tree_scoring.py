@@ -1,6 +1,6 @@
 """Log-probs of token spans from a transformers model, each shared beginning evaluated once.
 
-``tree.tokens`` says what to evaluate when; ``tree_forward`` evaluates it. What a model makes of a tree
+``token_tree`` says what to evaluate when; ``tree_forward`` evaluates it. What a model makes of a tree
 is not taken on trust: the first results are compared with ordinary forwards, and texts for which they
 differ, or whose keys and values take too much memory, are scored by those.
 """
@@ -20,7 +20,7 @@ from lm_eval.models.hf.tree_forward import (
     refusal,
     vocabulary_size,
 )
-from lm_eval.models.tree.tokens import (
+from lm_eval.models.token_tree import (
     Chunk,
     Limits,
     Node,

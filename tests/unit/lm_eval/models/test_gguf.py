@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lm_eval.errors import UsageError
-from lm_eval.models.gguf.engine import _byte_alphabet
-from lm_eval.models.gguf.generation import GrowingText
-from lm_eval.models.gguf.model import GgufLM
+from lm_eval.models.gguf import GgufLM
+from lm_eval.models.llama_cpp.engine import _byte_alphabet
+from lm_eval.models.llama_cpp.generation import GrowingText
 
 
 def test_stop_string_over_several_pieces() -> None:

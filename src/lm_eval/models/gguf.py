@@ -1,7 +1,7 @@
 """Any GGUF file as a model: llama.cpp runs in this process, on the CPU unless built otherwise.
 
-Requests become token spans or prompts, which ``generation`` scores and continues on the ``engine``.
-Without a ``path`` the weights of a small default model are used.
+Requests become token spans or prompts, which ``llama_cpp.generation`` scores and continues on one
+``Engine``. Without a ``path`` the weights of a small default model are used.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
-from lm_eval.models.gguf.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
-from lm_eval.models.gguf.generation import Generator, Job, Scorer
+from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
+from lm_eval.models.llama_cpp.generation import Generator, Job, Scorer
 from lm_eval.models.sampling import (
     check_each,
     check_generation,
@@ -27,7 +27,7 @@ from lm_eval.models.sampling import (
     read_seed,
     request_sampler,
 )
-from lm_eval.models.tree.spans import (
+from lm_eval.models.spans import (
     check_continuation,
     continuation_span,
     prompt_room,
@@ -35,7 +35,7 @@ from lm_eval.models.tree.spans import (
     sum_by_place,
     window_notes,
 )
-from lm_eval.models.tree.tokens import Span
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
     Answer,
     GenerateRequest,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Literal
 
-from lm_eval.models.gguf.engine import MAX_SEQUENCES, BatchEntry, Engine
+from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, BatchEntry, Engine
 from lm_eval.models.sampling import Sample
-from lm_eval.models.tree.tokens import (
+from lm_eval.models.token_tree import (
     Chunk,
     Limits,
     Span,

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TypeVar
 
 from lm_eval.errors import ModelError, UsageError
-from lm_eval.models.tree.tokens import Span
+from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lm_eval.errors import MissingExtraError
-from lm_eval.models.gguf import engine as gguf_engine
-from lm_eval.models.gguf import model as embedded
-from lm_eval.models.gguf.model import FILE_NAME, default_weights
+from lm_eval.models import gguf as embedded
+from lm_eval.models.gguf import FILE_NAME, default_weights
+from lm_eval.models.llama_cpp import engine as gguf_engine
 
 
 def test_found_without_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,0 @@
-"""The prefix tree that local backends share: each distinct beginning is evaluated once.
-
-Read in this order: tokens, spans.
-"""
