@@ -152,7 +152,7 @@ def test_empty_context_and_empty_continuation(lm: GgufLM) -> None:
         LoglikelihoodRequest("t", 0, 1, Prompt(("",)), ""),
     ]
     (score, _), nothing = lm.loglikelihood(requests)
-    expected, _ = _naive_score(lm.engine, [lm.prefix_token], lm.engine.tokenize("Paris"))
+    expected, _ = _naive_score(lm.engine, [lm.prefix_token_id], lm.engine.tokenize("Paris"))
     assert score == pytest.approx(expected, abs=CLOSE)
     assert nothing == (0.0, True)
     assert lm.empty_continuations == before + 1
@@ -185,7 +185,7 @@ def test_a_continuation_longer_than_the_window_is_an_error(narrow: GgufLM) -> No
 
 def test_rolling_windows_score_each_token_once(narrow: GgufLM) -> None:
     text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen " * 2
-    tokens = [narrow.prefix_token, *narrow.engine.tokenize(text)]
+    tokens = [narrow.prefix_token_id, *narrow.engine.tokenize(text)]
     expected = 0.0
     for scored in range(0, len(tokens) - 1, 16):
         end = min(scored + 16, len(tokens) - 1)

@@ -10,14 +10,15 @@ import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lm_eval.errors import MissingExtraError, ModelError
-from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM, peek
+from lm_eval.models.base import Capabilities, GenerationOptions
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
-from lm_eval.models.llama_cpp.generation import Generator, Job, Scorer
+from lm_eval.models.llama_cpp.generation import Generator, Scorer
+from lm_eval.models.local import Job, LocalLM
 from lm_eval.models.sampling import (
     check_each,
     check_generation,
@@ -27,24 +28,10 @@ from lm_eval.models.sampling import (
     read_seed,
     request_sampler,
 )
-from lm_eval.models.spans import (
-    check_continuation,
-    continuation_span,
-    prompt_room,
-    rolling_spans,
-    sum_by_place,
-    window_notes,
-)
 from lm_eval.models.token_tree import Span
-from lm_eval.requests import (
-    Answer,
-    GenerateRequest,
-    LoglikelihoodRequest,
-    Request,
-    RollingRequest,
-    Score,
-)
+from lm_eval.requests import GenerateRequest, Reply
 
+T = TypeVar("T")
 _LARGEST_DEFAULT_WINDOW = 8192
 _SMALLEST_BATCH = 32
 _DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
@@ -52,7 +39,7 @@ _SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
 _positive = partial(positive, model="gguf")
 
 
-class GgufLM(StreamingLM):
+class GgufLM(LocalLM):
     """A GGUF model. Arguments, all optional:
 
     ``path``           the file; without it, the small default model
@@ -68,6 +55,8 @@ class GgufLM(StreamingLM):
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
+
+    window_argument = "n_ctx"
 
     def __init__(
         self,
@@ -95,8 +84,6 @@ class GgufLM(StreamingLM):
         self.n_ctx = window or min(trained, _LARGEST_DEFAULT_WINDOW)
         self.n_parallel = min(_positive("n_parallel", n_parallel) or 1, MAX_SEQUENCES)
         self.add_bos_token = self._engine.adds_bos if add_bos_token is None else add_bos_token
-        self.truncated = 0
-        self.empty_continuations = 0
         self._run = 0
         self._digest: str | None = None
         self._template = self._read_template()
@@ -116,6 +103,10 @@ class GgufLM(StreamingLM):
     # -- what the model is -------------------------------------------------------------------
 
     @property
+    def window(self) -> int:
+        return self.n_ctx
+
+    @property
     def chat_template(self) -> str | None:
         """The source of the file's chat template."""
         return self._template.source if self._template else None
@@ -127,14 +118,8 @@ class GgufLM(StreamingLM):
     @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        return window_notes(
-            self.engine.path.name,
-            argument="n_ctx",
-            window=self.n_ctx,
-            trained=self.engine.n_ctx_train or self.n_ctx,
-            truncated=self.truncated,
-            empty=self.empty_continuations,
-        )
+        trained = self.engine.n_ctx_train or self.n_ctx
+        return self._window_notes(self.engine.path.name, trained=trained)
 
     def describe(self) -> dict[str, Any]:
         engine = self.engine
@@ -195,70 +180,37 @@ class GgufLM(StreamingLM):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
-        first, requests = peek(requests)
-        if first is None:
-            return
+    def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
+        return self._alone(Scorer(self.engine).score(spans))
+
+    def _generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        return self._alone(Generator(self.engine, self.n_parallel).generate(jobs))
+
+    def _alone(self, results: Iterator[T]) -> Iterator[T]:
+        """The results of one stream; an error if another has begun, which empties the cache."""
         self._run += 1
         run = self._run
-        answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
-            LoglikelihoodRequest.kind: self._stream_scores,
-            RollingRequest.kind: self._stream_texts,
-            GenerateRequest.kind: self._stream_replies,
-        }
-        for answer in answers[first.kind](requests):
-            yield answer
+        for result in results:
+            yield result
             if self._run != run:
                 raise ModelError(
                     "Two streams of one GgufLM were read in turns, but its cache serves one. Read "
                     "one to its end before starting the next, or make two models."
                 )
 
-    def _stream_scores(
-        self, requests: Iterable[LoglikelihoodRequest]
-    ) -> Iterator[tuple[int, Answer]]:
-        spans = (self._span(place, request) for place, request in enumerate(requests))
-        for span in Scorer(self.engine).score(spans):
-            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
-
-    def _span(self, place: int, request: LoglikelihoodRequest) -> Span:
-        context, continuation = self.encode_pair(self.render(request.context), request.continuation)
-        check_continuation(request, len(continuation), window=self.n_ctx, argument="n_ctx")
-        self.empty_continuations += not continuation
-        span, is_cut = continuation_span(place, context, continuation, window=self.n_ctx)
-        self.truncated += is_cut
-        return span
-
-    def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
-        spans_of = (
-            (place, list(rolling_spans(place, self.prefix_token, tokens, window=self.n_ctx)))
-            for place, tokens in enumerate(self.engine.tokenize(r.text) for r in requests)
-        )
-        yield from sum_by_place(spans_of, Scorer(self.engine).score)
-
-    def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
-        jobs = (self._job(place, request) for place, request in enumerate(requests))
-        for job, reply in Generator(self.engine, self.n_parallel).generate(jobs):
-            yield job.place, reply
-
-    def _job(self, place: int, request: GenerateRequest) -> Job:
-        options = GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=self.max_gen_toks)
+    def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
         check_generation(request, options, model="gguf", valid=_SAMPLING_OPTIONS)
-        room = prompt_room(request, options.max_gen_toks, window=self.n_ctx, argument="n_ctx")
-        prompt = self.encode(self.render(request.context)) or [self.prefix_token]
-        self.truncated += len(prompt) > room
-        return Job(
-            place,
-            prompt[-room:],
-            until=options.until,
-            max_gen_toks=options.max_gen_toks,
-            sample=request_sampler(request, options, self.seed),
-        )
+
+    def _job(
+        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+    ) -> Job:
+        sample = request_sampler(request, options, self.seed)
+        return Job(place, prompt, options.until, options.max_gen_toks, sample)
 
     # -- text to tokens ----------------------------------------------------------------------
 
     @property
-    def prefix_token(self) -> int:
+    def prefix_token_id(self) -> int:
         """The token put before a text that has no context: BOS, else EOS."""
         for token in (self.engine.bos, self.engine.eos):
             if token is not None:
@@ -276,6 +228,17 @@ class GgufLM(StreamingLM):
             return [bos, *tokens]
         return tokens
 
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.engine.tokenize(text) for text in texts]
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def _encode_pairs(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        return (self.encode_pair(*pair) for pair in pairs)
+
     @property
     def encoder(self) -> Callable[[str], list[int]]:
         return self.encode
@@ -290,7 +253,7 @@ class GgufLM(StreamingLM):
         context, continuation = move_blanks(context, continuation)
         if not context:
             tokens = self.engine.tokenize(continuation)
-            prefix = self.prefix_token
+            prefix = self.prefix_token_id
             return [prefix], tokens[1:] if tokens[:1] == [prefix] else tokens
         start = self.encode(context)
         return start, self.encode(context + continuation)[len(start) :]

@@ -1,27 +1,28 @@
 """Models of ``transformers``: hub names, folders and GGUF files, on the CPU or a GPU.
 
-Requests become tokens in ``hf.encoding``; how these go through the model is in ``hf.forward`` (plain
-passes), ``hf.tree_scoring`` (shared beginnings once) and ``hf.generation``.
+How tokens go through the model is in ``hf.forward`` (plain passes), ``hf.tree_scoring`` (shared
+beginnings once) and ``hf.generation``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import UsageError
-from lm_eval.models.base import LM, Capabilities, StreamingLM, peek
-from lm_eval.models.hf.encoding import Encoding
+from lm_eval.models.base import LM, Capabilities, GenerationOptions
 from lm_eval.models.hf.forward import PairScorer, PlainScorer, virtual_tokens
-from lm_eval.models.hf.generation import BatchGenerator, Endings, drop_settings
+from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings, drop_settings
 from lm_eval.models.hf.loading import LoadOptions, load
 from lm_eval.models.hf.options import (
+    PENALTIES,
     auto_batch,
     batch_rows,
     chat_arguments,
+    check_options,
     check_values,
     positive,
     read_seed,
@@ -29,21 +30,15 @@ from lm_eval.models.hf.options import (
     token_id,
 )
 from lm_eval.models.hf.sources import digest_of, is_object
-from lm_eval.models.hf.tokens import Tokens
+from lm_eval.models.hf.tokens import HFVocabulary, Tokens
 from lm_eval.models.hf.tree_scoring import TreeScorer
-from lm_eval.models.spans import sum_by_place, window_notes
+from lm_eval.models.local import LocalLM
+from lm_eval.models.sampling import request_sampler
 from lm_eval.models.token_tree import Span
-from lm_eval.requests import (
-    Answer,
-    GenerateRequest,
-    LoglikelihoodRequest,
-    Request,
-    RollingRequest,
-    Score,
-)
+from lm_eval.requests import GenerateRequest, Reply
 
 
-class HFLM(StreamingLM):
+class HFLM(LocalLM):
     """A model of ``transformers``. Arguments, all but the first optional:
 
     ``pretrained``           a hub name, a folder, or a .gguf file
@@ -72,6 +67,8 @@ class HFLM(StreamingLM):
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
+
+    window_argument = "max_length"
 
     def __init__(
         self,
@@ -129,26 +126,18 @@ class HFLM(StreamingLM):
             read_window(length, loaded.config, loaded.tokenizer, taken=virtual_tokens(loaded.model))
             for length in (None, window)
         )
+        self.reads_apart = loaded.backend == "seq2seq"
         self.tokens = Tokens(
             loaded.tokenizer,
             model_name=loaded.source.given,
             known=loaded.vocabulary,
             add_bos_token=add_bos_token,
             prefix_token_id=token_id("prefix_token_id", prefix_token_id, loaded.vocabulary),
-            encloses=loaded.backend == "seq2seq",
+            encloses=self.reads_apart,
         )
         if isinstance(think_end_token, int):
             token_id("think_end_token", think_end_token, loaded.vocabulary)
         self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
-        self._encoding = Encoding(
-            self.tokens,
-            self._endings,
-            render=self.render,
-            window=self.max_length,
-            is_pair=loaded.backend == "seq2seq",
-            max_gen_toks=self.max_gen_toks,
-            seed=self.seed,
-        )
         if self._chat_arguments and self.chat_template is None:
             raise UsageError(
                 f"The tokenizer of {self.tokenizer_name} has no chat template. Leave "
@@ -172,7 +161,7 @@ class HFLM(StreamingLM):
         For the model's life: what they find out about the model holds for all tasks.
         """
         model, device = self.model, self.loaded.device
-        if self.backend == "seq2seq":
+        if self.reads_apart:
             return [PairScorer(model, device=device, batch_size=self._scoring)]
         plain = PlainScorer(model, device=device, batch_size=self._scoring)
         if not self.prefix_cache:
@@ -181,6 +170,10 @@ class HFLM(StreamingLM):
         return [tree, plain]
 
     # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def window(self) -> int:
+        return self.max_length
 
     @property
     def chat_template(self) -> str | None:
@@ -201,25 +194,9 @@ class HFLM(StreamingLM):
         return None if token is None else int(token)
 
     @property
-    def truncated(self) -> int:
-        """How many requests lost their beginning."""
-        return self._encoding.truncated
-
-    @property
-    def empty_continuations(self) -> int:
-        return self._encoding.empty_continuations
-
-    @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        notes = window_notes(
-            self.loaded.source.given,
-            argument="max_length",
-            window=self.max_length,
-            trained=self._own_length,
-            truncated=self.truncated,
-            empty=self.empty_continuations,
-        )
+        notes = self._window_notes(self.loaded.source.given, trained=self._own_length)
         if self._unused_device is not None:
             notes.append(
                 f"device={self._unused_device} was not used: device_map and parallelize say where a "
@@ -306,8 +283,6 @@ class HFLM(StreamingLM):
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """The tokenizer alone: weights may take long to load, and are not needed to encode."""
-        from lm_eval.models.hf.encoding import HFVocabulary
-
         cls.check_args(model_args, name=name)
         wanted = inspect.signature(HFVocabulary.__init__).parameters
         chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
@@ -318,31 +293,41 @@ class HFLM(StreamingLM):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
-        first, requests = peek(requests)
-        if first is None:
-            return
-        answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
-            LoglikelihoodRequest.kind: self._stream_scores,
-            RollingRequest.kind: self._stream_texts,
-            GenerateRequest.kind: self._stream_replies,
-        }
-        yield from answers[first.kind](requests)
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokens.tokenize(texts)
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokens.encode(texts)
+
+    def _encode_pairs(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        encode = self.tokens.separate if self.reads_apart else self.tokens.borders
+        return ((list(border.context), list(border.scored)) for border in encode(pairs))
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, by the best way this model allows."""
         return self._scorers[0].score(spans)
 
-    def _stream_scores(
-        self, requests: Iterable[LoglikelihoodRequest]
-    ) -> Iterator[tuple[int, Answer]]:
-        for span in self._score(self._encoding.spans(requests)):
-            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
+    def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
+        check_options(request, options)
 
-    def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
-        yield from sum_by_place(self._encoding.texts(requests), self._score)
+    def _job(
+        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+    ) -> BatchJob:
+        return BatchJob(
+            place,
+            prompt,
+            self._endings.stops(options.until),
+            options.max_gen_toks,
+            request_sampler(request, options, self.seed),
+            stop_tokens=self._endings.stop_tokens(options.until),
+            penalties=tuple(
+                (name, options.extra[name]) for name in PENALTIES if name in options.extra
+            ),
+        )
 
-    def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
+    def _generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         self._generator = BatchGenerator(
             self.model,
             self.tokens,
@@ -351,8 +336,7 @@ class HFLM(StreamingLM):
             batch=self._generating,
             prefix_cache=self.prefix_cache,
         )
-        for job, reply in self._generator.generate(self._encoding.jobs(requests)):
-            yield job.place, reply
+        return self._generator.generate(jobs)
 
 
 def _object_or_name(given: Any) -> Any:

@@ -101,6 +101,17 @@ def check_generation(
             )
 
 
+def prompt_room(request: GenerateRequest, max_gen_toks: int, *, window: int, argument: str) -> int:
+    """How many tokens of a prompt fit the window beside the reply; an error if none does."""
+    if window <= max_gen_toks:
+        raise UsageError(
+            f"Task {request.task!r} asks for up to {max_gen_toks} generated tokens, but the window "
+            f"is {window}. Lower max_gen_toks with --gen_kwargs, or raise {argument} in --model_args "
+            "if the model allows it."
+        )
+    return window - max_gen_toks
+
+
 def positive(name: str, value: Any, *, model: str, unit: str = "") -> int | None:
     """A whole number above 0, also if written as 1e9; None stays None."""
     if value is None:

@@ -17,8 +17,7 @@ from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, 
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.estimating import estimated, guess_tokens
-from lm_eval.models.sampling import repeat_number
-from lm_eval.models.spans import prompt_room
+from lm_eval.models.sampling import prompt_room, repeat_number
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from lm_eval.requests.values import Estimated, Usage
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import ModelError
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.spans import chunks
+from lm_eval.models.local import batched
 from lm_eval.models.token_tree import Span
 
 _LOOK_AHEAD = 512
@@ -52,7 +52,7 @@ class PlainScorer:
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
-        for some in chunks(spans, _LOOK_AHEAD):
+        for some in batched(spans, _LOOK_AHEAD):
             groups: dict[tuple[int, ...], list[Span]] = {}
             for span in some:
                 if span.targets:
@@ -140,7 +140,7 @@ class PairScorer:
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
-        for some in chunks(spans, _LOOK_AHEAD):
+        for some in batched(spans, _LOOK_AHEAD):
             yield from (span for span in some if not span.targets)
             asked = [span for span in some if span.targets]
             for _, done in self.batch.passes(asked, _pair_length, self._run):

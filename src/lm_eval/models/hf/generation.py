@@ -11,14 +11,15 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, virtual_tokens
 from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_gap
 from lm_eval.models.hf.tokens import Tokens
-from lm_eval.models.sampling import Sample, cut_at_stop
-from lm_eval.models.spans import chunks
+from lm_eval.models.local import Job, batched
+from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Reply
 
 _LOOK_AHEAD = 128
@@ -29,16 +30,11 @@ _GROWTH = 256
 
 
 @dataclass(frozen=True)
-class BatchJob:
-    """One prompt to continue. ``sample`` picks a token from logits; None means the likeliest."""
+class BatchJob(Job):
+    """One prompt to continue, beside others."""
 
-    place: int
-    prompt: list[int]
-    until: tuple[str, ...]
-    max_gen_toks: int
     stop_tokens: frozenset[int] = frozenset()
     """Special tokens among the stop strings; text never shows them."""
-    sample: Sample | None = None
     penalties: tuple[tuple[str, Any], ...] = ()
     """Arguments of ``transformers`` that count the tokens before, such as ``repetition_penalty``."""
 
@@ -191,7 +187,7 @@ class BatchGenerator:
 
     def generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         """``(job, reply)`` as batches are complete."""
-        for some in chunks(jobs, _LOOK_AHEAD):
+        for some in batched(jobs, _LOOK_AHEAD):
             alone = [job for job in some if self._goes_alone(job)]
             together = [job for job in some if not self._goes_alone(job)]
             for places in self._prefix.groups([job.prompt for job in together]):
@@ -201,7 +197,7 @@ class BatchGenerator:
 
     def _answered(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         for part in self._unpadded(jobs):
-            for _, done in self._batch.passes(part, _cells, self._run):
+            for _, done in self._batch.passes(part, attrgetter("cells"), self._run):
                 yield from done
 
     def _unpadded(self, jobs: Sequence[BatchJob]) -> Iterator[Sequence[BatchJob]]:
@@ -228,7 +224,7 @@ class BatchGenerator:
         Penalties count padding as well, an adapter puts its own tokens before the padding, and models
         that carry a state mix up those of a batch (RWKV does).
         """
-        is_beyond = self._switch is not None and _cells(job) > self._switch.length
+        is_beyond = self._switch is not None and job.cells > self._switch.length
         has_state = getattr(self._model, "_is_stateful", False)
         return bool(job.penalties) or is_beyond or has_state or virtual_tokens(self._model) > 0
 
@@ -293,10 +289,6 @@ class _Choose(_OfRows):
             scores[place] = float("-inf")
             scores[place, token] = 0.0
         return scores
-
-
-def _cells(job: BatchJob) -> int:
-    return len(job.prompt) + job.max_gen_toks
 
 
 def _tried_length(job: BatchJob) -> int:

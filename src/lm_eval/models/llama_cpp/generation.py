@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import Literal
 
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, BatchEntry, Engine
-from lm_eval.models.sampling import Sample
+from lm_eval.models.local import Job
 from lm_eval.models.token_tree import (
     Chunk,
     Limits,
@@ -32,22 +32,6 @@ _WORTH_SHARING = 8
 _WORTH_WAITING = 64
 _LOOK_AHEAD = 64
 _FEWEST_CELLS = 4096
-
-
-@dataclass(frozen=True)
-class Job:
-    """One prompt to continue. ``sample`` picks a token from logits; None means the likeliest."""
-
-    place: int
-    prompt: list[int]
-    until: tuple[str, ...]
-    max_gen_toks: int
-    sample: Sample | None = None
-
-    @property
-    def cells(self) -> int:
-        """How many tokens the cache must hold for it at most."""
-        return len(self.prompt) + self.max_gen_toks
 
 
 class GrowingText:

@@ -1,0 +1,258 @@
+"""What models in this process share: requests become spans of tokens to score and prompts to continue.
+
+A span holds the tokens the model reads and the last of them it is asked about. What does not fit the
+model's window loses its beginning, and is counted.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar, TypeVar
+
+from lm_eval.errors import ModelError
+from lm_eval.models.base import GenerationOptions, StreamingLM, peek
+from lm_eval.models.sampling import Sample, prompt_room
+from lm_eval.models.token_tree import Span
+from lm_eval.requests import (
+    Answer,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Reply,
+    Request,
+    RollingRequest,
+    Score,
+)
+
+T = TypeVar("T")
+_ENCODED_TOGETHER = 256
+
+
+@dataclass(frozen=True)
+class Job:
+    """One prompt to continue. ``sample`` picks a token from logits; None means the likeliest."""
+
+    place: int
+    prompt: list[int]
+    until: tuple[str, ...]
+    max_gen_toks: int
+    sample: Sample | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many tokens the prompt and its reply have at most."""
+        return len(self.prompt) + self.max_gen_toks
+
+
+class LocalLM(StreamingLM):
+    """Base of models in this process. A subclass encodes texts, and answers spans and jobs.
+
+    ``truncated`` counts the requests that lost their beginning, ``empty_continuations`` the
+    continuations without a token of their own.
+    """
+
+    window_argument: ClassVar[str]
+    """The argument that sets the window, for messages."""
+    reads_apart = False
+    """Whether an encoder reads the context, so that what follows has a window of its own."""
+    max_gen_toks: int
+    truncated = 0
+    empty_continuations = 0
+
+    # -- what a subclass does --------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """How many tokens the model reads at most."""
+
+    @property
+    @abstractmethod
+    def prefix_token_id(self) -> int:
+        """The token put before a text that has no context."""
+
+    @abstractmethod
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text, nothing added."""
+
+    @abstractmethod
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text as the model reads it at the start of a prompt."""
+
+    @abstractmethod
+    def _encode_pairs(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> Iterable[tuple[list[int], list[int]]]:
+        """The tokens of each context, and those of its continuation."""
+
+    @abstractmethod
+    def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
+        """Refuse generation arguments that the model does not know."""
+
+    @abstractmethod
+    def _job(
+        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+    ) -> Job:
+        """What continues the prompt of one request."""
+
+    @abstractmethod
+    def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """The spans with their scores, as they are ready."""
+
+    @abstractmethod
+    def _generate(self, jobs: Iterable[Any]) -> Iterator[tuple[Any, Reply]]:
+        """``(job, reply)`` as replies are complete."""
+
+    def _window_notes(self, name: str, *, trained: int) -> list[str]:
+        """What a reader of the results should know about texts and the window they had to fit."""
+        notes = []
+        if self.truncated:
+            notes.append(
+                f"{self.truncated} requests were longer than the window of {self.window} tokens and "
+                f"lost their beginning. Raise {self.window_argument} in --model_args if the model "
+                "allows it."
+            )
+        if self.window > trained:
+            notes.append(
+                f"{self.window_argument}={self.window} is more than the {trained} tokens that {name} "
+                "was made for. Longer texts may get poor scores."
+            )
+        if self.empty_continuations:
+            notes.append(
+                f"{self.empty_continuations} continuations have no token of their own and scored 0."
+            )
+        return notes
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+        first, requests = peek(requests)
+        if first is None:
+            return
+        answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
+            LoglikelihoodRequest.kind: self._stream_scores,
+            RollingRequest.kind: self._stream_texts,
+            GenerateRequest.kind: self._stream_replies,
+        }
+        yield from answers[first.kind](requests)
+
+    def _stream_scores(
+        self, requests: Iterable[LoglikelihoodRequest]
+    ) -> Iterator[tuple[int, Answer]]:
+        for span in self._score(self._spans(requests)):
+            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
+
+    def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
+        for some in batched(enumerate(requests), _ENCODED_TOGETHER):
+            pairs = [(self.render(request.context), request.continuation) for _, request in some]
+            for (place, request), encoded in zip(some, self._encode_pairs(pairs), strict=True):
+                yield self._span(place, request, *encoded)
+
+    def _span(
+        self,
+        place: int,
+        request: LoglikelihoodRequest,
+        context: list[int],
+        continuation: list[int],
+    ) -> Span:
+        self._check_continuation(request, len(continuation))
+        self.empty_continuations += not continuation
+        if self.reads_apart:
+            self.truncated += len(context) > self.window
+            return Span(place, (context[-self.window :] + continuation)[:-1], continuation)
+        span, is_cut = continuation_span(place, context, continuation, window=self.window)
+        self.truncated += is_cut
+        return span
+
+    def _check_continuation(self, request: LoglikelihoodRequest, length: int) -> None:
+        """Refuse a continuation that does not fit the window even without its context."""
+        if length > self.window:
+            raise ModelError(
+                f"Task {request.task!r}, doc {request.doc_id}: a continuation of {length} tokens "
+                f"does not fit the window of {self.window}. Raise {self.window_argument} in "
+                "--model_args, or leave the doc out with --samples."
+            )
+
+    def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
+        """``(place, sum of its spans)`` as sums are complete."""
+        sums: dict[int, float] = {}
+        left: dict[int, int] = {}
+
+        def spans() -> Iterator[Span]:
+            for place, parts in self._windows(requests):
+                sums[place], left[place] = 0.0, len(parts)
+                yield from parts
+
+        for span in self._score(spans()):
+            sums[span.place] += span.logprob
+            left[span.place] -= 1
+            if not left[span.place]:
+                yield span.place, sums.pop(span.place)
+
+    def _windows(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, list[Span]]]:
+        """Each text's place and its spans, as many as it needs windows."""
+        for some in batched(enumerate(requests), _ENCODED_TOGETHER):
+            texts = self._tokenize([request.text for _, request in some])
+            for (place, _), text in zip(some, texts, strict=True):
+                spans = rolling_spans(place, self.prefix_token_id, text, window=self.window)
+                yield place, list(spans)
+
+    def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
+        for job, reply in self._generate(self._jobs(requests)):
+            yield job.place, reply
+
+    def _jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[Job]:
+        for some in batched(enumerate(requests), _ENCODED_TOGETHER):
+            prompts = self._encode([self.render(request.context) for _, request in some])
+            for (place, request), prompt in zip(some, prompts, strict=True):
+                options = GenerationOptions.from_kwargs(
+                    request.gen_kwargs, max_gen_toks=self.max_gen_toks
+                )
+                self._check_options(request, options)
+                room = prompt_room(
+                    request,
+                    0 if self.reads_apart else options.max_gen_toks,
+                    window=self.window,
+                    argument=self.window_argument,
+                )
+                self.truncated += len(prompt) > room
+                yield self._job(place, request, options, prompt[-room:] or [self.prefix_token_id])
+
+
+def continuation_span(
+    place: int, context: list[int], continuation: list[int], *, window: int
+) -> tuple[Span, bool]:
+    """The span that scores a continuation, and whether its beginning was cut to fit the window.
+
+    The last token is only predicted, never read, so ``window + 1`` tokens fit.
+    """
+    tokens = (context + continuation)[:-1]
+    return Span(place, tokens[-window:], continuation), len(tokens) > window
+
+
+def rolling_spans(place: int, prefix: int, text: list[int], *, window: int) -> Iterator[Span]:
+    """Spans that score each token of a text once.
+
+    The first begins with the prefix token. Each later one gives as much context as fits and scores
+    only tokens that none before it scored.
+    """
+    tokens = [prefix, *text]
+    last = len(tokens) - 1
+    if last == 0:
+        yield Span(place, [], [])
+    for scored in range(0, last, window):
+        end = min(scored + window, last)
+        yield Span(
+            place,
+            inputs=tokens[max(0, end - window) : end],
+            targets=tokens[scored + 1 : end + 1],
+        )
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most ``size``, read as they are asked for."""
+    iterator = iter(items)
+    while part := list(islice(iterator, size)):
+        yield part
