@@ -171,7 +171,7 @@ def engine(url: str, sent: Sequence[bytes], connections: int) -> int:
         return orjson.loads(body)["choices"][0]["message"]
 
     async def work(body: bytes) -> Any:
-        return (await transport.post(url, body, HEADERS, decode)).value
+        return (await transport.request(url, body, HEADERS, decode)).value
 
     answers = [answer for _, answer in transport.window(sent, work) if isinstance(answer, dict)]
     transport.close()

@@ -88,7 +88,7 @@ def memory() -> Iterator[list[int]]:
 
 
 async def send(transport: Transport, url: str, n: int) -> Received[Any]:
-    return await transport.post(f"{url}/v1/x", json.dumps({"n": n}).encode(), HEADERS, twice)
+    return await transport.request(f"{url}/v1/x", json.dumps({"n": n}).encode(), HEADERS, twice)
 
 
 def ask(transport: Transport, url: str, n: int = 21) -> Received[Any]:
@@ -132,7 +132,7 @@ def test_a_request_and_its_reply(transport: Callable[..., Transport]) -> None:
 def test_get(transport: Callable[..., Transport]) -> None:
     with FaultyServer(double) as server:
         engine = transport()
-        received = engine.run(engine.get(f"{server.url}/v1/models", HEADERS, twice))
+        received = engine.run(engine.request(f"{server.url}/v1/models", None, HEADERS, twice))
         assert received.value == "/v1/models"
         assert server.requests[0].method == "GET"
 
@@ -206,7 +206,7 @@ def test_a_reply_that_decodes_to_nonsense_is_asked_for_again(
 
     with FaultyServer(lambda path, body: (200, next(replies))) as server:
         engine = transport()
-        received = engine.run(engine.post(server.url, b"{}", HEADERS, decode))
+        received = engine.run(engine.request(server.url, b"{}", HEADERS, decode))
         assert (received.value, received.attempts) == (42, 3)
 
 
@@ -217,7 +217,7 @@ def test_decode_has_the_last_word(transport: Callable[..., Transport]) -> None:
     with FaultyServer(double) as server:
         engine = transport()
         with pytest.raises(RequestError, match="unloaded"):
-            engine.run(engine.post(server.url, b'{"n": 1}', HEADERS, decode))
+            engine.run(engine.request(server.url, b'{"n": 1}', HEADERS, decode))
         assert len(server.requests) == 1
 
 
@@ -323,7 +323,7 @@ def test_a_server_that_vanishes_stops_the_run(transport: Callable[..., Transport
 def test_what_is_no_address(transport: Callable[..., Transport], address: str) -> None:
     engine = transport()
     with pytest.raises(RequestError, match="is not the address of a server") as caught:
-        engine.run(engine.get(address, {}, twice))
+        engine.run(engine.request(address, None, {}, twice))
     assert caught.value.stops_run
 
 
@@ -331,7 +331,9 @@ def test_a_header_that_cannot_be_sent(transport: Callable[..., Transport]) -> No
     engine = transport()
     with FaultyServer(double) as server:
         with pytest.raises(RequestError, match="cannot be sent") as caught:
-            engine.run(engine.get(server.url, {"Authorization": f"Bearer {KEY}\n"}, twice))
+            engine.run(
+                engine.request(server.url, None, {"Authorization": f"Bearer {KEY}\n"}, twice)
+            )
         assert KEY not in str(caught.value)
         assert not server.requests
 
@@ -341,7 +343,9 @@ def test_credentials_in_an_address_are_not_shown(
 ) -> None:
     engine = transport(max_retries=0)
     with pytest.raises(UnreachableError) as caught:
-        engine.run(engine.get(f"http://me:pass-word@127.0.0.1:{port}/x?key=hidden", {}, twice))
+        engine.run(
+            engine.request(f"http://me:pass-word@127.0.0.1:{port}/x?key=hidden", None, {}, twice)
+        )
     assert "pass-word" not in str(caught.value)
     assert "hidden" not in str(caught.value)
 
@@ -649,7 +653,7 @@ def test_memory_does_not_grow_with_the_number_of_jobs(transport: Callable[..., T
 
         async def work(n: int) -> Any:
             body = json.dumps({"n": n, "padding": padding}).encode()
-            return (await engine.post(server.url, body, HEADERS, twice)).value
+            return (await engine.request(server.url, body, HEADERS, twice)).value
 
         def peak(count: int) -> int:
             with memory() as used:
@@ -728,7 +732,7 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing(tmp_path: Path, in_loop: bool) -
 
         async def work(n):
             body = json.dumps({"n": n}).encode()
-            return (await transport.post(sys.argv[1], body, {}, json.loads)).value
+            return (await transport.request(sys.argv[1], body, {}, json.loads)).value
 
         def main():
             try:

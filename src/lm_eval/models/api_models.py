@@ -277,7 +277,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
             eos=kwargs.pop("eos", self.eos_string),
             **kwargs,
         )
-        received = await self.transport.post(
+        received = await self.transport.request(
             self.base_url, encoded(payload), self._calls.header(), decoded
         )
         self._calls.count(received)

@@ -241,10 +241,11 @@ class RemoteTokenizer(ServerTokenizer):
 
     async def _request(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The reply of an endpoint beside the API: to a GET without a body, else to a POST."""
-        url, header, transport = self._root + path, self._sender.header(), self._sender.transport
-        if body is None:
-            return (await transport.get(url, header, decoded)).value
-        return (await transport.post(url, encoded(body), header, decoded)).value
+        content = None if body is None else encoded(body)
+        received = await self._sender.transport.request(
+            self._root + path, content, self._sender.header(), decoded
+        )
+        return received.value
 
     def only_text(self, token: int) -> str | None:
         if token not in self._texts:

@@ -83,14 +83,14 @@ class Pool:
         return target
 
     async def exchange(
-        self, method: str, target: Target, body: bytes | None, headers: Mapping[str, str]
+        self, target: Target, body: bytes | None, headers: Mapping[str, str]
     ) -> HttpReply | Failure:
-        """Send once. Everything that can happen on the way is a ``Failure``."""
+        """Send once, without a body as a GET. Everything that can happen on the way is a ``Failure``."""
         session = self.sessions[0] if self.sessions else self._open()
         timeout = session.timeout if self.was_answered else self._first_timeout
         try:
             async with session.request(
-                method,
+                "GET" if body is None else "POST",
                 target.url,
                 data=body,
                 headers=headers,

@@ -2,25 +2,28 @@
 
 Plain code drives it: ``Transport.window`` takes jobs from an iterator as slots become free and yields
 each result as it comes. Behind it ``pool`` sends, ``failures`` says when to send again, ``pacing`` holds
-back and ``stepping`` moves the event loop. Nothing here knows what the requests are about.
+back and a ``Stepper`` moves the event loop. Nothing here knows what the requests are about.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import signal
+import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final, Generic, Literal, TypeGuard, TypeVar, cast
 
-from lm_eval.errors import RequestError, UsageError
+from lm_eval.errors import RequestError
 from lm_eval.models.http.failures import BrokenBody, Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Pace
 from lm_eval.models.http.pool import CONNECT_S, Pool, Target, close_all
-from lm_eval.models.http.stepping import Stepper
 
 __all__ = ["BrokenBody", "Received", "Transport", "TransportOptions"]
 
@@ -29,6 +32,8 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _END: Final = object()
+_SETTLE_S = 5.0
+_PATIENCE_S = 0.002
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -43,24 +48,13 @@ class TransportOptions:
     ca_cert_path: str | None = None
     max_response_bytes: int = 64 * 2**20
 
-    def __post_init__(self) -> None:
-        if self.num_concurrent != "auto":
-            _at_least("num_concurrent", self.num_concurrent, 1, " or 'auto'")
-        _at_least("max_retries", self.max_retries, 0)
-        _at_least("max_response_bytes", self.max_response_bytes, 1)
-        if not isinstance(self.timeout_s, int | float) or not self.timeout_s > 0:
-            raise UsageError(
-                f"timeout_s must be a number of seconds above 0, not {self.timeout_s!r}."
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class Received(Generic[T]):
-    """A decoded reply. ``elapsed_s`` runs from the first sending, waits between attempts included."""
+    """A decoded reply, and how many times the request was sent."""
 
     value: T
     attempts: int
-    elapsed_s: float
 
 
 class Transport:
@@ -94,40 +88,25 @@ class Transport:
 
     # -- one request ---------------------------------------------------------------------------
 
-    async def post(
+    async def request(
         self,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        decode: Callable[[bytes], T],
-    ) -> Received[T]:
-        """The decoded reply to ``body``; ``RequestError`` when it fails for good.
-
-        ``decode`` may raise ``BrokenBody``, or ValueError, KeyError and their like: the reply then
-        counts as broken and the request is sent again. Errors of this package pass through.
-        """
-        return await self._request("POST", url, body, headers, decode)
-
-    async def get(
-        self, url: str, headers: Mapping[str, str], decode: Callable[[bytes], T]
-    ) -> Received[T]:
-        """As ``post``, without a body."""
-        return await self._request("GET", url, None, headers, decode)
-
-    async def _request(
-        self,
-        method: str,
         url: str,
         body: bytes | None,
         headers: Mapping[str, str],
         decode: Callable[[bytes], T],
     ) -> Received[T]:
+        """The decoded reply to a POST of ``body``, or without one to a GET.
+
+        ``decode`` may raise ``BrokenBody``, or ValueError, KeyError and their like: the reply then
+        counts as broken and the request is sent again. Errors of this package pass through. A
+        request that fails for good is a ``RequestError``.
+        """
         target = self._pool.target(url)
         if isinstance(target, Failure):
             raise target.error(0, never_answered=False)
         begun_at, attempts = time.monotonic(), 1
         schedule: Schedule | None = None
-        outcome = await self._send(method, target, body, headers, decode)
+        outcome = await self._send(target, body, headers, decode)
         while isinstance(outcome, Failure):
             schedule = schedule or self._schedule(begun_at)
             wait_s = schedule.next_wait(outcome)
@@ -136,8 +115,8 @@ class Transport:
             await asyncio.sleep(wait_s)
             attempts += 1
             self.retries += 1
-            outcome = await self._send(method, target, body, headers, decode)
-        return Received(outcome, attempts, time.monotonic() - begun_at)
+            outcome = await self._send(target, body, headers, decode)
+        return Received(outcome, attempts)
 
     def _schedule(self, begun_at: float) -> Schedule:
         return Schedule(
@@ -150,7 +129,6 @@ class Transport:
 
     async def _send(
         self,
-        method: str,
         target: Target,
         body: bytes | None,
         headers: Mapping[str, str],
@@ -160,7 +138,7 @@ class Transport:
             await self._pace.clear()
         self.sent += 1
         begun_at = time.monotonic()
-        reply = await self._pool.exchange(method, target, body, headers)
+        reply = await self._pool.exchange(target, body, headers)
         if isinstance(reply, Failure):
             return reply
         status, replied, content = reply
@@ -307,6 +285,160 @@ def _close(sessions: list[Any], stepper: Stepper) -> None:
     stepper.close()
 
 
-def _at_least(name: str, value: Any, least: int, more: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(f"{name} must be a whole number of at least {least}{more}, not {value!r}.")
+# The event loop
+
+
+class Stepper:
+    """An event loop, made on first use, that plain code moves on piece by piece.
+
+    ``step`` runs the loop in the calling thread until something calls ``stop``. Where that thread is
+    already inside a loop (a notebook), the same step runs in a helper thread while the caller waits:
+    either way only one thread is ever at work, so nothing here needs a lock.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._helper: ThreadPoolExecutor | None = None
+        self._left_at = 0.0
+        self._is_interrupted = False
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a step is under way; then no other can begin."""
+        return self._loop is not None and self._loop.is_running()
+
+    def stop(self) -> None:
+        """End the step after everything that is ready now has run. Called from inside the loop."""
+        self.loop.stop()
+
+    def step(self) -> None:
+        """Run the loop until ``stop``. Ctrl-C leaves the loop whole and is raised afterwards."""
+        if self.is_running:
+            raise RuntimeError("this loop is at work: await the coroutine instead of running it")
+        try:
+            if _is_inside_a_loop():
+                self._step_in_helper()
+            elif _catches_ctrl_c():
+                self._step_with_ctrl_c()
+            else:
+                self.loop.run_forever()
+        finally:
+            self._left_at = time.monotonic()
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
+
+    def pump(self) -> None:
+        """Let what is ready run, without waiting for anything."""
+        # Three turns of the loop: jobs become tasks, tasks begin, what they write is sent.
+        self.loop.call_soon(self.loop.call_soon, self.loop.call_soon, self.loop.stop)
+        self.step()
+
+    def pump_if_due(self) -> None:
+        """``pump``, if the caller has kept the loop waiting for more than two milliseconds."""
+        if time.monotonic() - self._left_at > _PATIENCE_S:
+            self.pump()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine returns; everything else in the loop moves on meanwhile."""
+        if self.is_running:
+            coroutine.close()
+            raise RuntimeError("this loop is at work: await the coroutine instead of running it")
+        tasks: list[asyncio.Task[T]] = []
+
+        def start() -> None:
+            tasks.append(self.loop.create_task(coroutine))
+            tasks[0].add_done_callback(lambda _: self.stop())
+
+        # Inside the loop, where Ctrl-C cannot come between the coroutine and its task.
+        handle = self.loop.call_soon(start)
+        try:
+            while not (tasks and tasks[0].done()):
+                self.step()
+        finally:
+            handle.cancel()
+            self.cancel(tasks)
+            if not tasks:
+                coroutine.close()
+        if tasks[0].exception() is not None:
+            self.pump()  # sockets that were given up are closed one turn of the loop later
+        return tasks[0].result()
+
+    def cancel(self, tasks: Collection[asyncio.Task[Any]]) -> None:
+        """Cancel the tasks and wait, a few seconds at most, until they and their sockets are gone."""
+        left = [task for task in tasks if not task.done()]
+        for task in left:
+            task.cancel()
+        if not left or self.is_running:  # the garbage collector may call from inside the loop
+            return
+        waiting = self.loop.create_task(_settle(left))
+        waiting.add_done_callback(lambda _: self.stop())
+        while not waiting.done():
+            self.step()
+
+    def close(self) -> None:
+        """End the loop and the helper thread; whatever still runs is cancelled."""
+        if self._loop is not None:
+            self.cancel(asyncio.all_tasks(self._loop))
+            self._loop.close()
+            self._loop = None
+        if self._helper is not None:
+            self._helper.shutdown()
+            self._helper = None
+
+    def _step_with_ctrl_c(self) -> None:
+        # A KeyboardInterrupt inside the loop would lose the callback it hits, and a task waiting for
+        # that callback would never end. So the signal stops the loop, and is raised outside it.
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            self.loop.run_forever()
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self, signum: int, frame: FrameType | None) -> None:
+        del signum, frame
+        if self._is_interrupted:  # the second Ctrl-C does not wait for anything
+            raise KeyboardInterrupt
+        self._is_interrupted = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def _step_in_helper(self) -> None:
+        if self._helper is None:
+            self._helper = ThreadPoolExecutor(1, thread_name_prefix="lm-eval-http")
+        done: Future[None] = self._helper.submit(self.loop.run_forever)
+        try:
+            done.result()
+        except BaseException:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            done.result()
+            raise
+
+
+async def _settle(tasks: Collection[asyncio.Task[Any]]) -> None:
+    done, _ = await asyncio.wait(tasks, timeout=_SETTLE_S)
+    for task in done:
+        if not task.cancelled():
+            task.exception()  # looked at, so that nothing is said about it later
+    await asyncio.sleep(0)  # sockets are closed one turn of the loop after their task
+
+
+def _is_inside_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _catches_ctrl_c() -> bool:
+    """Whether Ctrl-C raises KeyboardInterrupt in this thread: a program's own handler is left alone."""
+    return (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
