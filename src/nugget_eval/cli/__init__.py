@@ -1,6 +1,6 @@
 """The command line ``nugget-eval``: arguments in, an evaluation called, one clear message if wrong.
 
-Read in this order: options, commands, preview, run, score, compare.
+Read in this order: commands, preview, run, score, compare.
 """
 
 from __future__ import annotations

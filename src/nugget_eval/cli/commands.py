@@ -1,18 +1,30 @@
-"""Which subcommand, with which arguments. Imports no judge, so that ``--help`` is instant."""
+"""The command line of ``nugget-eval``: its commands, a flag for each value of the config, and the config
+that the flags give. Imports no judge, so that ``--help`` is instant.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, Field, fields
 from importlib import import_module
 from typing import Any
 
-from lm_eval.cli.program import Parser, check_repeated, parsed, run_program, whole_number
+from lm_eval.cli.program import (
+    Parser,
+    add_options,
+    check_repeated,
+    parsed,
+    run_program,
+    whole,
+)
+from lm_eval.config.pairs import parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
-from nugget_eval.cli.options import NAME, add_config
-from nugget_eval.config import SECTIONS
+from nugget_eval.config import SECTIONS, Config
+from nugget_eval.errors import ConfigurationError
 
+NAME = "nugget-eval"
 COMMANDS = {
     "run": "run",
     "score": "score",
@@ -32,27 +44,26 @@ def run_command(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     args = parse(arguments)
-    return int(_handler(args.command)(args))
+    module = import_module(f"nugget_eval.cli.{COMMANDS[args.command]}")
+    return int(getattr(module, args.command)(args))  # the function has the command's name
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line as a namespace; nothing at all asks for help."""
-    given = list(arguments) or ["--help"]
-    if not given[0].startswith("-") and given[0] not in COMMANDS:
+    words = list(arguments) or ["--help"]
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
         raise UsageError(
-            f"Unknown command {given[0]!r}.{did_you_mean(given[0], COMMANDS)} Commands: "
+            f"Unknown command {words[0]!r}.{did_you_mean(words[0], COMMANDS)} Commands: "
             f"{listing(COMMANDS)}."
         )
     parser = build_parser()
-    args = parsed(parser, given)
-    check_repeated(parser, args.command, given)
-    args.command_line = [NAME, *given]
+    args = parsed(parser, words)
+    check_repeated(parser, args.command, words)
+    args.command_line = [NAME, *words]
     return args
 
 
-def _handler(command: str) -> Any:
-    """The function that runs a command; it has the command's name."""
-    return getattr(import_module(f"nugget_eval.cli.{COMMANDS[command]}"), command)
+# Commands and their options
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -71,107 +82,173 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"{NAME} {lm_eval.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_run(commands)
-    _add_score(commands)
-    _add_agree(commands)
-    _add_compare(commands)
-    _add_preview(commands)
-    commands.add_parser(
-        "formats",
-        help="list prompt types, output formats, domains and languages",
-        description="List what a prompt can be made of, with versions and changes.",
-    )
+    for name, (about, description, add) in _PARSERS.items():
+        add(commands.add_parser(name, help=about, description=description))
     return parser
 
 
-# Arguments, command by command
-
-_SEED = "seed of the intervals (default: 1234)"
-
-
-def _add_config_file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", "-C", metavar="FILE", help="a YAML file with these values under their sections"
-    )
+_CONFIG = {"--config -C FILE": "a YAML file with these values under their sections"}
+_DRY_RUN = {"--dry_run": "print calls, tokens and costs; nothing is sent, no file is written"}
+_PER_TOPIC = {"--per_topic": "also print a table of topics"}
+_SEED = {"--seed N": "seed of the intervals (default: 1234)"}
 
 
-def _add_dry_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dry_run",
-        action="store_true",
-        help="print calls, tokens and costs; nothing is sent, no file is written",
-    )
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    _add_config(parser, SECTIONS)
+    add_options(parser, {**_CONFIG, **_DRY_RUN, **_PER_TOPIC})
 
 
-def _add_run(commands: Any) -> None:
-    parser = commands.add_parser(
-        "run",
-        help="judge answers or passages",
-        description="Judge which nuggets each text supports, and score the runs.",
-    )
-    add_config(parser, SECTIONS)
-    _add_config_file(parser)
-    _add_dry_run(parser)
-    parser.add_argument("--per_topic", action="store_true", help="also print a table of topics")
-
-
-def _add_score(commands: Any) -> None:
-    parser = commands.add_parser(
-        "score",
-        help="score files of labels",
-        description="Score assignments: strict and lenient, vital and all, weighted; with coverage.",
-    )
+def _add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="assignments, one file or more")
-    parser.add_argument("--nuggets", metavar="FILE", help="score every topic of this file")
-    parser.add_argument("--per_topic", action="store_true", help="also print a table of topics")
-    parser.add_argument("--rank", metavar="MEASURE", help="rank the runs by a measure, with tests")
-    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help=_SEED)
-    parser.add_argument("--output_path", "-o", metavar="DIR", help="write metrics and a summary")
-    add_config(parser, ["metrics"])
+    options = {
+        "--nuggets FILE": "score every topic of this file",
+        **_PER_TOPIC,
+        "--rank MEASURE": "rank the runs by a measure, with tests",
+        **_SEED,
+        "--output_path -o DIR": "write metrics and a summary",
+    }
+    add_options(parser, options, seed=whole(default=1234))
+    _add_config(parser, ["metrics"])
 
 
-def _add_agree(commands: Any) -> None:
-    parser = commands.add_parser(
-        "agree",
-        help="compare labels with gold, or judges with each other",
-        description="Agreement of labels, with intervals: the first file is gold.",
-    )
+def _add_agree(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("gold", metavar="GOLD", help="labels by people, or by the first judge")
     parser.add_argument("files", nargs="+", metavar="FILE", help="labels to compare with them")
-    parser.add_argument(
-        "--measure", metavar="NAME", help="also compare the rankings of runs by this measure"
-    )
-    parser.add_argument("--seed", type=whole_number, default=1234, metavar="N", help=_SEED)
-    parser.add_argument("--json", metavar="FILE", help="write the statistics to this file")
-    add_config(parser, ["metrics"], without=["trec_compat"])
+    options = {
+        "--measure NAME": "also compare the rankings of runs by this measure",
+        **_SEED,
+        "--json FILE": "write the statistics to this file",
+    }
+    add_options(parser, options, seed=whole(default=1234))
+    _add_config(parser, ["metrics"], without=["trec_compat"])
 
 
-def _add_compare(commands: Any) -> None:
-    parser = commands.add_parser(
-        "compare",
-        help="A/B test of prompt types and output formats",
-        description="Judge the same items under several prompts, and compare what comes out.",
-    )
-    parser.add_argument(
-        "--prompt_types", required=True, metavar="A,B", help="prompt types, separated by commas"
-    )
-    parser.add_argument(
-        "--format_types", default="json", metavar="A,B", help="output formats (default: json)"
-    )
-    add_config(parser, SECTIONS, without=["prompt_type", "format_type"])
-    _add_config_file(parser)
-    _add_dry_run(parser)
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    options = {
+        "--prompt_types A,B": "prompt types, separated by commas",
+        "--format_types A,B": "output formats (default: json)",
+    }
+    add_options(parser, options, prompt_types={"required": True}, format_types={"default": "json"})
+    _add_config(parser, SECTIONS, without=["prompt_type", "format_type"])
+    add_options(parser, {**_CONFIG, **_DRY_RUN})
 
 
-def _add_preview(commands: Any) -> None:
-    parser = commands.add_parser(
-        "preview",
-        help="show a prompt",
-        description="Show the exact prompt of an item, or of an example where no file is given. Needs "
-        "no model.",
-    )
-    add_config(parser, ["model", "data", "evaluation"])
-    _add_config_file(parser)
-    parser.add_argument(
-        "--item", type=whole_number, default=0, metavar="N", help="which item (default: 0)"
-    )
+def _add_preview(parser: argparse.ArgumentParser) -> None:
+    _add_config(parser, ["model", "data", "evaluation"])
+    add_options(parser, {**_CONFIG, "--item N": "which item (default: 0)"}, item=whole(default=0))
+
+
+_PARSERS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]] = {
+    "run": (
+        "judge answers or passages",
+        "Judge which nuggets each text supports, and score the runs.",
+        _add_run,
+    ),
+    "score": (
+        "score files of labels",
+        "Score assignments: strict and lenient, vital and all, weighted; with coverage.",
+        _add_score,
+    ),
+    "agree": (
+        "compare labels with gold, or judges with each other",
+        "Agreement of labels, with intervals: the first file is gold.",
+        _add_agree,
+    ),
+    "compare": (
+        "A/B test of prompt types and output formats",
+        "Judge the same items under several prompts, and compare what comes out.",
+        _add_compare,
+    ),
+    "preview": (
+        "show a prompt",
+        "Show the exact prompt of an item, or of an example where no file is given. Needs no model.",
+        _add_preview,
+    ),
+    "formats": (
+        "list prompt types, output formats, domains and languages",
+        "List what a prompt can be made of, with versions and changes.",
+        lambda _: None,
+    ),
+}
+"""Command → its line in ``--help``, its description, and what adds its options."""
+
+
+# Values of the config as flags
+
+
+def _add_config(
+    parser: argparse.ArgumentParser, sections: Iterable[str], without: Iterable[str] = ()
+) -> None:
+    """A flag for each value of these sections of the config."""
+    left_out = set(without)
+    for section in sections:
+        group = parser.add_argument_group(section)
+        for name, setting in _settings(section).items():
+            if name not in left_out:
+                _add_flag(group, name, setting)
+
+
+def _settings(section: str) -> dict[str, Field[Any]]:
+    """The values of a section of the config by the names of their flags."""
+    return {one.metadata["flag"] or one.name: one for one in fields(getattr(Config(), section))}
+
+
+def _add_flag(group: Any, name: str, setting: Field[Any]) -> None:
+    how = setting.metadata
+    options: dict[str, Any] = {"metavar": how["metavar"] or _metavar(str(setting.type))}
+    if setting.type == "bool":
+        options = {"nargs": "?", "const": "true", "metavar": "true|false"}
+    elif setting.default is MISSING:  # a list or a mapping
+        options["nargs"] = "+"
+    flags = filter(None, (f"--{name}", how["short"]))
+    group.add_argument(*flags, help=how["about"] + _default(setting), **options)
+
+
+def _default(setting: Field[Any]) -> str:
+    """The default as ``--help`` shows it; nothing for what is off or empty."""
+    value = setting.default
+    if value is MISSING or value is None:
+        return ""
+    shown = str(value).lower() if isinstance(value, bool) else value
+    return f" (default: {shown:g})" if isinstance(value, float) else f" (default: {shown})"
+
+
+def _metavar(kind: str) -> str:
+    if kind.startswith("dict"):
+        return "K=V"
+    return "N" if "int" in kind or "float" in kind else "NAME"
+
+
+def config_of(args: argparse.Namespace, sections: Sequence[str] = SECTIONS) -> Config:
+    """The config that ``--config`` and the flags make, flags last."""
+    path = getattr(args, "config", None)
+    config = Config.from_yaml(path) if path is not None else Config()
+    for section in sections:
+        for name, setting in _settings(section).items():
+            value = getattr(args, name, None)
+            if value is not None:
+                _set(getattr(config, section), setting, name, value)
+    return config
+
+
+def _set(part: Any, setting: Field[Any], flag: str, value: Any) -> None:
+    try:
+        setattr(part, setting.name, _value(str(setting.type), flag, value))
+    except ConfigurationError as error:
+        problem = str(error).partition(f".{setting.name} ")[2] or str(error)
+        raise UsageError(f"--{flag} {problem}") from None
+
+
+def _value(kind: str, flag: str, text: Any) -> Any:
+    """The value that a flag's text means; text that cannot be read is left for the check."""
+    if kind.startswith("dict"):
+        return parse_pairs(text, flag=f"--{flag}")
+    if kind == "bool":
+        return {"true": True, "false": False}.get(str(text).lower(), text)
+    if "int" in kind or "float" in kind:
+        for convert in (int, float):
+            try:
+                return convert(text)
+            except ValueError:
+                continue
+    return text

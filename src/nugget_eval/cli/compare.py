@@ -12,7 +12,7 @@ from lm_eval.errors import DataError, UsageError
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.numbers import count, duration, interval, number, p_value, percent, tokens
 from lm_eval.text.terminal import console, print_written, visible
-from nugget_eval.cli.options import NAME, config_of
+from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
 from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config

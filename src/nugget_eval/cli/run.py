@@ -13,7 +13,7 @@ from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.numbers import amount, cost_digits, count, duration, percent, tokens
 from lm_eval.text.secrets import hidden, secrets_in
 from lm_eval.text.terminal import console, print_written, visible
-from nugget_eval.cli.options import NAME, config_of
+from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.judge.evaluation import (
     Evaluation,

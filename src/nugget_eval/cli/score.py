@@ -12,7 +12,7 @@ from lm_eval.errors import DataError, OutputError
 from lm_eval.text.columns import Paragraph
 from lm_eval.text.files import write_whole
 from lm_eval.text.terminal import console, print_written, visible
-from nugget_eval.cli.options import config_of
+from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
 from nugget_eval.data.files import best_over_passages, read_labelled, read_topics, write_records
 from nugget_eval.data.records import Assignment, Labelled

@@ -75,8 +75,7 @@ def test_secrets_are_not_written() -> None:
 
 
 def test_flags_and_yaml_have_the_same_names() -> None:
-    from nugget_eval.cli.commands import parse
-    from nugget_eval.cli.options import config_of
+    from nugget_eval.cli.commands import config_of, parse
 
     args = parse(["run", "--prompt_type", "legacy", "--batch_size", "3", "--singles", "false"])
     config = config_of(args)
