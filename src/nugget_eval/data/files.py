@@ -18,7 +18,6 @@ from nugget_eval.data.records import (
     Assignment,
     Block,
     Gold,
-    Judgement,
     Labelled,
     Metrics,
     Nugget,
@@ -27,7 +26,7 @@ from nugget_eval.data.records import (
     nugget_ids,
     with_labels,
 )
-from nugget_eval.data.rows import Record, Row, read_lines, read_rows, shown, to_line
+from nugget_eval.data.rows import Record, Row, read_rows, to_line
 from nugget_eval.reading import RANK, Label
 
 T = TypeVar("T")
@@ -53,33 +52,9 @@ def read_metrics(path: str | Path) -> Iterator[Metrics]:
     return _read(path, Metrics.of, lambda metrics: (metrics.qid,))
 
 
-def read_blocks(path: str | Path) -> Iterator[Block]:
-    """The items of the original package, several of each topic."""
-    return _read(path, Block.of, None)
-
-
-def read_gold(path: str | Path) -> Iterator[Gold]:
-    """The gold items of the original package. A qid that occurs twice is an error."""
-    return _read(path, Gold.of, lambda gold: (gold.qid,))
-
-
 def read_labelled(path: str | Path) -> Iterator[Labelled]:
     """The lines of any file with labels, each by the key that holds its nuggets."""
     return _read(path, _labelled, None)
-
-
-def read_qrels(path: str | Path) -> Iterator[Judgement]:
-    """The lines of a qrels file: topic, iteration, passage, grade."""
-    for number, line in read_lines(path):
-        columns = line.split()
-        if len(columns) != 4:
-            raise DataError(
-                f"{path}, line {number}: a line needs four columns (qid 0 docid grade), but this one "
-                f"has {len(columns)}: {shown(line)}."
-            )
-        yield Judgement(
-            columns[0], columns[2], _grade(columns[3], f"{path}, line {number}"), columns[1], line
-        )
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> int:
@@ -93,11 +68,6 @@ def write_records(path: str | Path, records: Iterable[Record]) -> int:
 def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write objects as JSONL and return how many."""
     return _write(path, (to_line(row, None) for row in rows))
-
-
-def write_qrels(path: str | Path, judgements: Iterable[Judgement]) -> int:
-    """Write a qrels file and return the number of lines."""
-    return _write(path, (_qrels_line(judgement) for judgement in judgements))
 
 
 def match_topics(
@@ -178,18 +148,6 @@ def _read(
                 raise row.error(f"{what!r} is already there ({first_line[name]}). Remove one.")
             first_line[name] = row.place
         yield record
-
-
-def _grade(text: str, place: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise DataError(f"{place}: the grade must be a whole number, not {shown(text)}.") from None
-
-
-def _qrels_line(judgement: Judgement) -> str:
-    columns = [judgement.qid, judgement.iteration, judgement.docid, str(judgement.grade)]
-    return judgement.line if judgement.line.split() == columns else " ".join(columns)
 
 
 def _write(path: str | Path, lines: Iterable[str]) -> int:

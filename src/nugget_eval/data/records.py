@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, Union, cast, get_args
 
 from nugget_eval.data.rows import (
@@ -216,17 +216,6 @@ class Metrics(Record):
         row = merged(self.source, {"qid": self.qid})
         changed = {key: score for key, score in self.scores.items() if row.get(key, "") != score}
         return {**row, **changed}
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A line of a qrels file: the grade of a passage for a topic."""
-
-    qid: str
-    docid: str
-    grade: int
-    iteration: str = "0"
-    line: str = field(default="", compare=False, repr=False)
 
 
 def nugget_ids(qid: str, nuggets: Iterable[Nugget]) -> list[str]:

@@ -149,12 +149,12 @@ def read_rows(path: str | Path) -> Iterator[Row]:
     Raises ``DataError`` with file and line number for a file that is not there, is not UTF-8, or
     has a line that is not a JSON object.
     """
-    for number, line in read_lines(path):
+    for number, line in _lines(path):
         place = f"{path}, line {number}"
         yield Row(_decoded(line, place), place, line)
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines that hold anything, with their numbers, without their line ends."""
     number = 0
     try:

@@ -21,7 +21,6 @@ from nugget_eval.data.records import (
     Assignment,
     Block,
     Gold,
-    Judgement,
     Nugget,
     PassageAssignment,
     Sentence,
@@ -75,14 +74,14 @@ LINES: dict[str, tuple[Read, list[str]]] = {
         ],
     ),
     "blocks": (
-        runs.read_blocks,
+        runs.read_labelled,
         [
             '{"qid": "7", "query": "q", "block": ["passage", "title"], "block_nuggets_assignment": '
             '[{"text": "n", "assignment": "error"}]}',
         ],
     ),
     "gold": (
-        runs.read_gold,
+        runs.read_labelled,
         ['{"qid": "7", "global_nuggets_assignment": [{"text": "n", "assignment": "support"}]}'],
     ),
 }
@@ -201,14 +200,14 @@ def test_a_failed_write_leaves_what_stood_there(tmp_path: Path) -> None:
     path = written(tmp_path / "out.jsonl", "before")
     broken = written(tmp_path / "in.jsonl", LINES["gold"][1][0], "{")
     with pytest.raises(DataError, match=r"in\.jsonl, line 2"):
-        runs.write_records(path, runs.read_gold(broken))
+        runs.write_records(path, runs.read_labelled(broken))
     assert path.read_text(encoding="utf-8") == "before\n"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
     with pytest.raises(OutputError, match="cannot be written"):
         runs.write_records(path / "below" / "a-file.jsonl", [])
 
 
-GOOD = '{"qid": "1", "global_nuggets_assignment": []}'
+GOOD = '{"qid": "1", "nuggets": []}'
 
 
 @pytest.mark.parametrize(
@@ -221,23 +220,23 @@ GOOD = '{"qid": "1", "global_nuggets_assignment": []}'
         ('{"qd": "2"}', "line 3: the key 'qid' is missing. Did you mean 'qd'"),
         ('{"qid": " "}', "line 3: 'qid' must be an id"),
         ('{"qid": true}', "line 3: 'qid' must be an id"),
-        ('{"qid": "2"}', "line 3: the key 'global_nuggets_assignment' is missing"),
-        ('{"qid": "2", "global_nuggets_assignment": 3}', "must be a list of objects, not 3"),
+        ('{"qid": "2"}', "line 3: the key 'nuggets' is missing"),
+        ('{"qid": "2", "nuggets": 3}', "must be a list of objects, not 3"),
         (
-            '{"qid": "2", "global_nuggets_assignment": ["a"]}',
-            r"assignment\[1\]: must be an object",
+            '{"qid": "2", "nuggets": ["a"]}',
+            r"nuggets\[1\]: must be an object",
         ),
         (
-            '{"qid": "2", "global_nuggets_assignment": [{"text": 1}]}',
+            '{"qid": "2", "nuggets": [{"text": 1}]}',
             "'text' must be a text, not 1",
         ),
         (GOOD, r"line 3: '1' is already there \(.*line 1\)"),
     ],
 )
 def test_a_wrong_line_is_named(line: str, message: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "gold.jsonl", GOOD, "", line)
-    found = runs.read_gold(path)
-    assert next(found).qid == "1"  # what stands before is there: files are read line by line
+    path = written(tmp_path / "nuggets.jsonl", GOOD, "", line)
+    found = runs.read_topics(path)
+    assert next(found).qid == "1"  # what comes before is there: files are read line by line
     with pytest.raises(DataError, match=message):
         next(found)
 
@@ -260,7 +259,7 @@ def test_an_unknown_label_is_refused_with_the_nearest(
     row = {"qid": "1", "global_nuggets_assignment": nuggets}
     path = written(tmp_path / "gold.jsonl", json.dumps(row))
     with pytest.raises(DataError) as caught:
-        list(runs.read_gold(path))
+        list(runs.read_labelled(path))
     assert f"line 1, global_nuggets_assignment[2]: unknown assignment {label!r}".replace(
         "'", '"'
     ) in str(caught.value)
@@ -278,7 +277,7 @@ def test_an_unknown_importance_is_refused(value: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [None, "", "failed", "error"])
 def test_a_failed_judgement_is_a_missing_label(value: Any, tmp_path: Path) -> None:
     row = {"qid": "1", "global_nuggets_assignment": [{"text": "a", "assignment": value}]}
-    (gold,) = runs.read_gold(written(tmp_path / "gold.jsonl", json.dumps(row)))
+    (gold,) = runs.read_labelled(written(tmp_path / "gold.jsonl", json.dumps(row)))
     assert gold.nuggets == (Nugget("a", None, None),)
     assert gold.to_row() == row
     labelled = replace(gold, nuggets=with_labels(gold.nuggets, ["support"]))
@@ -373,28 +372,12 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         path.write_bytes(content)
         with contextlib.suppress(DataError):
             list(runs.read_labelled(path))
-        with contextlib.suppress(DataError):
-            list(runs.read_qrels(path))
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode() + b"\r\n\r\n")
-    assert [gold.qid for gold in runs.read_gold(path)] == ["1"]
-
-
-def test_qrels(tmp_path: Path) -> None:
-    path = written(tmp_path / "qrels", "1 0 d#1 2", "1\tQ0\td2\t-1")
-    found = list(runs.read_qrels(path))
-    assert found == [Judgement("1", "d#1", 2), Judgement("1", "d2", -1, "Q0")]
-    runs.write_qrels(tmp_path / "out", found)
-    assert (tmp_path / "out").read_bytes() == path.read_bytes()
-    runs.write_qrels(tmp_path / "out", [replace(found[1], grade=3)])
-    assert (tmp_path / "out").read_text(encoding="utf-8") == "1 Q0 d2 3\n"
-    with pytest.raises(DataError, match="line 1: a line needs four columns"):
-        list(runs.read_qrels(written(path, "1 0 d")))
-    with pytest.raises(DataError, match="line 1: the grade must be a whole number"):
-        list(runs.read_qrels(written(path, "1 0 d high")))
+    assert [gold.qid for gold in runs.read_labelled(path)] == ["1"]
 
 
 def test_any_file_with_labels_is_recognised(tmp_path: Path) -> None:
