@@ -20,7 +20,6 @@ from nugget_eval.reading import LABELS, RANK, Label
 from nugget_eval.scores import confusion as stats
 from nugget_eval.scores.bootstrap import (
     Resampling,
-    from_draws,
     measured,
     np,
     resampled_sums,
@@ -158,36 +157,6 @@ def rater_agreement(
         len(paired),
         len(complete),
     )
-
-
-def corrected_share(
-    gold: Labels,
-    judged: Labels,
-    whole: Labels,
-    *,
-    positive: Sequence[Label] = ("support",),
-    how: Resampling | None = None,
-) -> Measured:
-    """The share of ``positive`` labels in ``whole``, corrected for the judge's errors (Rogan–Gladen).
-
-    ``gold`` and ``judged`` are of the sample that people labelled; ``whole`` is all that the judge
-    labelled. Items of the sample and of the whole are resampled apart.
-    """
-    how = replace(how or Resampling(), of="items")
-    _same_length(gold, judged)
-    pairs = [(g, j) for g, j in zip(gold, judged, strict=True) if g is not None and j is not None]
-    labels = [label for label in whole if label is not None]
-    sample = _cells(pairs)
-    rest = np.array([[float(label in positive), 1.0] for label in labels]).reshape(-1, 2)
-    statistic = stats.corrected_share(tuple(_code(label) for label in positive))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = float(statistic(np.concatenate([sample.sum(axis=0), rest.sum(axis=0)])[None])[0])
-        if np.isnan(value):
-            return Measured(None, "undefined: the sample does not show a judge better than chance")
-        other = replace(how, seed=how.seed + 1)
-        draws = np.concatenate([resampled_sums(sample, how), resampled_sums(rest, other)], axis=1)
-        drawn = statistic(draws)
-    return from_draws(value, drawn, how, n=len(labels), num_units=len(pairs))
 
 
 def _labels(items: Iterable[Labelled], what: str) -> dict[tuple[str, str, str], Label | None]:

@@ -76,30 +76,6 @@ def mean_absolute_error(sums: Floats) -> Floats:
     return _mean_of(sums, np.abs(_gains()[None, :] - _gains()[:, None]))
 
 
-def corrected_share(positive: tuple[int, ...]) -> Callable[[Floats], Floats]:
-    """The share of ``positive`` labels by Rogan and Gladen: what a judge finds, less its known errors.
-
-    Sums are 9 of the sample that people labelled, then 2 of the whole: positive, and all with a label.
-    Undefined where the judge is no better than chance; kept within 0 and 1.
-    """
-    chosen = list(positive)
-    others = [place for place in range(SIZE) if place not in chosen]
-
-    def statistic(sums: Floats) -> Floats:
-        found = tables(sums[:, : SIZE * SIZE])
-        hits = found[:, chosen][:, :, chosen].sum(axis=(1, 2))
-        sensitivity = hits / found[:, chosen].sum(axis=(1, 2))
-        specificity = found[:, others][:, :, others].sum(axis=(1, 2)) / found[:, others].sum(
-            axis=(1, 2)
-        )
-        power = sensitivity + specificity - 1.0
-        share = sums[:, -2] / sums[:, -1]
-        corrected = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
-        return np.where(power > 1e-9, corrected, np.nan)
-
-    return statistic
-
-
 def coincidences(counts: Floats) -> Floats:
     """Items × 3 counts of labels → items × 9 pairs of labels within an item; 0 for fewer than two."""
     num_raters = counts.sum(axis=1)

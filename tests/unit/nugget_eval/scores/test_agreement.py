@@ -30,7 +30,6 @@ from nugget_eval.scores.agreement import (
     Agreement,
     agreement,
     align_labels,
-    corrected_share,
     rater_agreement,
 )
 from nugget_eval.scores.bootstrap import Resampling
@@ -408,27 +407,6 @@ def test_rankings_that_say_nothing() -> None:
         run_agreement(tied, judges("SS"), "all_score")
     with pytest.raises(DataError, match="No topic has all_score for every run"):
         run_agreement(judges("S.", "S."), judges(".S", ".S"), "all_score")
-
-
-def test_known_errors_of_a_judge_are_taken_out() -> None:
-    # Finds 80 % of what is supported, and 10 % of the rest: of 60 % true it finds 0.52.
-    gold = "S" * 100 + "N" * 100
-    judged = "S" * 80 + "N" * 20 + "S" * 10 + "N" * 90
-    whole = labels("S" * 520 + "N" * 480 + "." * 50)
-    found = corrected_share(labels(gold), labels(judged), whole)
-    assert found.value == pytest.approx(0.6)
-    assert found.estimate is not None
-    assert found.estimate.low is not None
-    assert found.estimate.high is not None
-    assert found.estimate.low < 0.6 < found.estimate.high
-    blind = corrected_share(labels("SSNN"), labels("SNSN"), whole)
-    assert blind.value is None
-    assert "better than chance" in blind.reason
-    either = corrected_share(
-        labels("PN"), labels("SN"), whole, positive=("support", "partial_support")
-    )
-    assert either.value == pytest.approx(0.52)
-    assert corrected_share([], [], whole).value is None
 
 
 def test_many_items_are_resampled_by_their_kinds() -> None:
