@@ -19,7 +19,7 @@ from lm_eval.stats.ranks import tau_b
 from lm_eval.stats.resampling import Measured
 from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.reading import LABELS
-from nugget_eval.scores import confusion
+from nugget_eval.scores import agreement as of_sums
 from nugget_eval.scores.agreement import agreement, rater_agreement
 from nugget_eval.scores.compare import compare_runs, run_agreement, tau_ap
 from nugget_eval.scores.scores import RunScores, TopicScore, TopicScores, score_run
@@ -124,18 +124,18 @@ def agreement_case(num_topics: int, skill: float) -> Callable:
     sums = table.reshape(1, -1)
     mirrored = (table + table.T).reshape(1, -1) * 1e9  # so many items that none is a few
     statistics = {
-        "accuracy": confusion.accuracy(sums),
-        "macro_f1": confusion.macro_f1(sums),
-        "kappa": confusion.kappa(0)(sums),
-        "kappa_linear": confusion.kappa(1)(sums),
-        "kappa_quadratic": confusion.kappa(2)(sums),
-        "mae": confusion.mean_absolute_error(sums),
-        "bias": confusion.bias(sums),
-        "alpha_nominal": confusion.krippendorff(is_ordinal=False)(mirrored),
-        "alpha_ordinal": confusion.krippendorff(is_ordinal=True)(mirrored),
-        "precision[partial_support]": confusion.precision(1)(sums),
-        "recall[support]": confusion.recall(2)(sums),
-        "f1[partial_support]": confusion.f1(1)(sums),
+        "accuracy": of_sums.accuracy(sums),
+        "macro_f1": of_sums.macro_f1(sums),
+        "kappa": of_sums.kappa(0)(sums),
+        "kappa_linear": of_sums.kappa(1)(sums),
+        "kappa_quadratic": of_sums.kappa(2)(sums),
+        "mae": of_sums.mean_absolute_error(sums),
+        "bias": of_sums.bias(sums),
+        "alpha_nominal": of_sums.krippendorff(is_ordinal=False)(mirrored),
+        "alpha_ordinal": of_sums.krippendorff(is_ordinal=True)(mirrored),
+        "precision[partial_support]": of_sums.precision(1)(sums),
+        "recall[support]": of_sums.recall(2)(sums),
+        "f1[partial_support]": of_sums.f1(1)(sums),
     }
 
     def run(rng: np.random.Generator) -> Found:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nugget_eval.common import LABELS
-from nugget_eval.data.files import read_assignments, write_records
+from nugget_eval.data.files import align_labels, read_assignments, write_records
 from nugget_eval.data.records import IMPORTANCES, Assignment, Nugget
-from nugget_eval.scores.agreement import agreement, align_labels
+from nugget_eval.scores.agreement import agreement
 from nugget_eval.scores.compare import rank_runs
 from nugget_eval.scores.scores import score_run
 

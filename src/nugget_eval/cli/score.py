@@ -14,7 +14,14 @@ from lm_eval.text.files import write_whole
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
-from nugget_eval.data.files import best_over_passages, read_labelled, read_topics, write_records
+from nugget_eval.data.files import (
+    AlignedLabels,
+    align_labels,
+    best_over_passages,
+    read_labelled,
+    read_topics,
+    write_records,
+)
 from nugget_eval.data.records import Assignment, Labelled
 from nugget_eval.judge.evaluation import check_output
 from nugget_eval.output.files import metrics_names
@@ -26,7 +33,7 @@ from nugget_eval.output.tables import (
     summary_table,
     topic_table,
 )
-from nugget_eval.scores.agreement import AlignedLabels, agreement, align_labels, rater_agreement
+from nugget_eval.scores.agreement import agreement, rater_agreement
 from nugget_eval.scores.bootstrap import Resampling
 from nugget_eval.scores.compare import rank_runs, run_agreement
 from nugget_eval.scores.scores import RunScores, score_runs

@@ -1,4 +1,4 @@
-"""Files of a nugget evaluation in and out, a record at a time, and which topics two files share.
+"""Files of a nugget evaluation in and out, a record at a time, and what two files have in common.
 
 Files of castorini's nuggetizer come back byte for byte: unknown keys, their order and the spelling of a
 line that was not changed are kept.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -93,6 +94,62 @@ def match_topics(
             topics = "topic" if len(qids) == 1 else "topics"
             notes.append(f"{len(qids)} {topics} of {has} not in {lacks}: {listing(qids, 5)}.")
     return notes
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedLabels:
+    """The labels of two files side by side, a nugget of a topic and run at a time."""
+
+    gold: tuple[Label | None, ...]
+    judged: tuple[Label | None, ...]
+    topics: tuple[str, ...]
+    not_judged: int
+    """Nuggets of gold that the other file does not have; they are in the lists, without a label."""
+    not_in_gold: int
+    """Nuggets that gold does not have; they cannot be compared and are in no list."""
+
+
+def align_labels(gold: Iterable[Labelled], judged: Iterable[Labelled]) -> AlignedLabels:
+    """Put labels side by side by run or passage, topic and nugget; an error if nothing fits.
+
+    A nugget of gold that was never judged stays in, without a label: it counts against coverage.
+    """
+    people, judge = _by_nugget(gold, "gold"), _by_nugget(judged, "the judged labels")
+    common = people.keys() & judge.keys()
+    if not common:
+        raise DataError(
+            "Gold and the judged labels have no nugget in common. Gold has "
+            f"{_examples(people)}; the other has {_examples(judge)}. Check run ids, topic ids and that "
+            "the texts of the nuggets are the same."
+        )
+    return AlignedLabels(
+        tuple(people.values()),
+        tuple(judge.get(key) for key in people),
+        tuple(qid for _, qid, _ in people),
+        len(people) - len(common),
+        len(judge) - len(common),
+    )
+
+
+def _by_nugget(items: Iterable[Labelled], what: str) -> dict[tuple[str, str, str], Label | None]:
+    labels: dict[tuple[str, str, str], Label | None] = {}
+    seen: set[tuple[str, str]] = set()
+    for item in items:
+        if (item.unit, item.qid) in seen:
+            where = f"topic {item.qid!r}" + (f" of {item.unit!r}" if item.unit else "")
+            raise DataError(
+                f"{where} occurs twice in {what}. Combine passages of one topic with "
+                "best_over_passages, or remove one of the two."
+            )
+        seen.add((item.unit, item.qid))
+        for key, nugget in zip(nugget_ids(item.qid, item.nuggets), item.nuggets, strict=True):
+            labels[item.unit, item.qid, key] = nugget.assignment
+    return labels
+
+
+def _examples(keys: Iterable[tuple[str, str, str]]) -> str:
+    names = dict.fromkeys(f"{unit}/{qid}" if unit else qid for unit, qid, _ in keys)
+    return listing(names, 3)
 
 
 def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = False) -> list[Gold]:

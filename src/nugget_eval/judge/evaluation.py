@@ -24,7 +24,7 @@ from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.table import Forecast
 from lm_eval.text.secrets import hiding, secrets_in
 from nugget_eval.config import Config
-from nugget_eval.data.files import best_over_passages
+from nugget_eval.data.files import align_labels, best_over_passages
 from nugget_eval.data.items import Loaded, NuggetItem, load_items
 from nugget_eval.data.records import Assignment, Gold, TextRecord
 from nugget_eval.judge.judge import Judge, Judged
@@ -35,7 +35,6 @@ from nugget_eval.scores.agreement import (
     Agreement,
     RaterAgreement,
     agreement,
-    align_labels,
     rater_agreement,
 )
 from nugget_eval.scores.bootstrap import Resampling

@@ -1,4 +1,4 @@
 """Labels → scores of topics and runs, agreement, comparisons.
 
-Read in this order: bootstrap, measures, confusion, agreement, scores, compare.
+Read in this order: bootstrap, measures, agreement, scores, compare.
 """

@@ -1,4 +1,4 @@
-"""How well labels agree: a judge with people, judges with each other, and rankings of runs.
+"""How well labels agree: a judge with people, and judges with each other.
 
 Every statistic has an interval from resampled topics (or items, where topics are not known), or a reason
 why it has none; nothing is NaN. Only items with a label on both sides are compared; coverage tells.
@@ -7,7 +7,7 @@ why it has none; nothing is NaN. Only items with a label on both sides are compa
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval.errors import DataError, listing
@@ -15,33 +15,15 @@ from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.resampling import Measured
 from lm_eval.text.encode import AsDict
-from nugget_eval.data.records import Labelled, nugget_ids
-from nugget_eval.reading import LABELS, RANK, Label
-from nugget_eval.scores import confusion as stats
-from nugget_eval.scores.bootstrap import (
-    Resampling,
-    measured,
-    np,
-    resampled_sums,
-)
+from nugget_eval.reading import LABELS, ORDER, RANK, Label
+from nugget_eval.scores.bootstrap import Resampling, measured, np, resampled_sums
+from nugget_eval.scores.measures import GAIN
 
 Labels = Sequence[Label | None]
+SIZE = len(ORDER)
 
 ONE_LABEL = "undefined: only one label occurs"
 NO_ITEMS = "undefined: no item has two labels"
-
-
-@dataclass(frozen=True, slots=True)
-class AlignedLabels:
-    """The labels of two files side by side, a nugget of a topic and run at a time."""
-
-    gold: tuple[Label | None, ...]
-    judged: tuple[Label | None, ...]
-    topics: tuple[str, ...]
-    not_judged: int
-    """Nuggets of gold that the other file does not have; they are in the lists, without a label."""
-    not_in_gold: int
-    """Nuggets that gold does not have; they cannot be compared and are in no list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +63,6 @@ class RaterAgreement(AsDict):
     complete: int
 
 
-def align_labels(gold: Iterable[Labelled], judged: Iterable[Labelled]) -> AlignedLabels:
-    """Put labels side by side by run or passage, topic and nugget; an error if nothing fits.
-
-    A nugget of gold that was never judged stays in, without a label: it counts against coverage.
-    """
-    wanted, found = _labels(gold, "gold"), _labels(judged, "the judged labels")
-    common = wanted.keys() & found.keys()
-    if not common:
-        raise DataError(
-            "Gold and the judged labels have no nugget in common. Gold has "
-            f"{_examples(wanted)}; the other has {_examples(found)}. Check run ids, topic ids and that "
-            "the texts of the nuggets are the same."
-        )
-    return AlignedLabels(
-        tuple(wanted.values()),
-        tuple(found.get(key) for key in wanted),
-        tuple(qid for _, qid, _ in wanted),
-        len(wanted) - len(common),
-        len(found) - len(common),
-    )
-
-
 def agreement(
     gold: Labels,
     judged: Labels,
@@ -139,7 +99,7 @@ def rater_agreement(
     first, *others = raters.values()
     for other in others:
         _same_length(first, other)
-    counts = np.zeros((len(first), stats.SIZE))
+    counts = np.zeros((len(first), SIZE))
     for labels in raters.values():
         for item, label in enumerate(labels):
             if label is not None:
@@ -148,8 +108,8 @@ def rater_agreement(
     num_labels = counts.sum(axis=1)
     paired = np.flatnonzero(num_labels >= 2).tolist()
     complete = np.flatnonzero(num_labels == len(raters)).tolist()
-    pairs = _grouped(stats.coincidences(counts[paired]), paired, topics, how)
-    full = _grouped(stats.fleiss_sums(counts[complete], len(raters)), complete, topics, how)
+    pairs = _grouped(coincidences(counts[paired]), paired, topics, how)
+    full = _grouped(fleiss_sums(counts[complete], len(raters)), complete, topics, how)
     return RaterAgreement(
         {**_fleiss(full, len(complete)), **_alphas(*pairs, len(paired))},
         tuple(raters),
@@ -157,27 +117,6 @@ def rater_agreement(
         len(paired),
         len(complete),
     )
-
-
-def _labels(items: Iterable[Labelled], what: str) -> dict[tuple[str, str, str], Label | None]:
-    found: dict[tuple[str, str, str], Label | None] = {}
-    seen: set[tuple[str, str]] = set()
-    for item in items:
-        if (item.unit, item.qid) in seen:
-            where = f"topic {item.qid!r}" + (f" of {item.unit!r}" if item.unit else "")
-            raise DataError(
-                f"{where} occurs twice in {what}. Combine passages of one topic with "
-                "best_over_passages, or remove one of the two."
-            )
-        seen.add((item.unit, item.qid))
-        for key, nugget in zip(nugget_ids(item.qid, item.nuggets), item.nuggets, strict=True):
-            found[item.unit, item.qid, key] = nugget.assignment
-    return found
-
-
-def _examples(keys: Iterable[tuple[str, str, str]]) -> str:
-    names = dict.fromkeys(f"{unit}/{qid}" if unit else qid for unit, qid, _ in keys)
-    return listing(names, 3)
 
 
 def _same_length(first: Labels, second: Labels) -> None:
@@ -197,8 +136,8 @@ def _code(label: Label | None) -> int:
 
 def _cells(pairs: Sequence[tuple[Label | None, Label | None]]) -> Floats:
     """A row for each pair of labels: 1 in its cell of the table of labels, flattened."""
-    cells = np.zeros((len(pairs), stats.SIZE * stats.SIZE))
-    codes = [_code(gold) * stats.SIZE + _code(judged) for gold, judged in pairs]
+    cells = np.zeros((len(pairs), SIZE * SIZE))
+    codes = [_code(gold) * SIZE + _code(judged) for gold, judged in pairs]
     cells[np.arange(len(pairs)), codes] = 1.0
     return cells
 
@@ -218,27 +157,27 @@ def _grouped(
 
 def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]:
     statistics: dict[str, tuple[Callable[[Floats], Floats], str]] = {
-        "accuracy": (stats.accuracy, NO_ITEMS),
-        "macro_f1": (stats.macro_f1, NO_ITEMS),
-        "kappa": (stats.kappa(0), ONE_LABEL),
-        "kappa_linear": (stats.kappa(1), ONE_LABEL),
-        "kappa_quadratic": (stats.kappa(2), ONE_LABEL),
-        "mae": (stats.mean_absolute_error, NO_ITEMS),
-        "bias": (stats.bias, NO_ITEMS),
+        "accuracy": (accuracy, NO_ITEMS),
+        "macro_f1": (macro_f1, NO_ITEMS),
+        "kappa": (kappa(0), ONE_LABEL),
+        "kappa_linear": (kappa(1), ONE_LABEL),
+        "kappa_quadratic": (kappa(2), ONE_LABEL),
+        "mae": (mean_absolute_error, NO_ITEMS),
+        "bias": (bias, NO_ITEMS),
     }
     for label in LABELS:
         place = RANK[label]
         never = f"undefined: {label} never occurs"
         statistics[f"precision[{label}]"] = (
-            stats.precision(place),
+            precision(place),
             f"{never} in the judge's labels",
         )
-        statistics[f"recall[{label}]"] = (stats.recall(place), f"{never} in gold")
-        statistics[f"f1[{label}]"] = (stats.f1(place), never)
+        statistics[f"recall[{label}]"] = (recall(place), f"{never} in gold")
+        statistics[f"f1[{label}]"] = (f1(place), never)
     draws = resampled_sums(sums, how) if len(sums) else sums
     # The coincidences of two raters are the table of labels and its mirror.
-    mirrored = (stats.tables(sums) + stats.tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
-    shares = _share_sizes(stats.tables(sums))
+    mirrored = (tables(sums) + tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
+    shares = _share_sizes(tables(sums))
     sizes = {name: int(counts.sum()) for name, counts in shares.items()}
     found = {
         name: measured(
@@ -254,12 +193,12 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
     return {**found, **_extreme_shares(found, shares, how.of), **_alphas(mirrored, how, n)}
 
 
-def _share_sizes(tables: Floats) -> dict[str, Floats]:
+def _share_sizes(cells: Floats) -> dict[str, Floats]:
     """Of how many items accuracy, precision and recall are shares, in each topic or item."""
-    sizes = {"accuracy": tables.sum(axis=(1, 2))}
+    sizes = {"accuracy": cells.sum(axis=(1, 2))}
     for label, place in RANK.items():
-        sizes[f"precision[{label}]"] = tables[:, :, place].sum(axis=1)
-        sizes[f"recall[{label}]"] = tables[:, place].sum(axis=1)
+        sizes[f"precision[{label}]"] = cells[:, :, place].sum(axis=1)
+        sizes[f"recall[{label}]"] = cells[:, place].sum(axis=1)
     return sizes
 
 
@@ -286,7 +225,7 @@ def _alphas(sums: Floats, how: Resampling, n: int) -> dict[str, Measured]:
     return {
         f"alpha_{name}": measured(
             sums,
-            stats.krippendorff(is_ordinal=name == "ordinal"),
+            krippendorff(is_ordinal=name == "ordinal"),
             how,
             n=n,
             undefined=reason,
@@ -299,4 +238,132 @@ def _alphas(sums: Floats, how: Resampling, n: int) -> dict[str, Measured]:
 def _fleiss(found: tuple[Floats, Resampling], n: int) -> dict[str, Measured]:
     sums, how = found
     reason = ONE_LABEL if n else "undefined: no item has a label of every rater"
-    return {"fleiss": measured(sums, stats.fleiss, how, n=n, undefined=reason)}
+    return {"fleiss": measured(sums, fleiss, how, n=n, undefined=reason)}
+
+
+# Statistics of sums
+
+# In: arrays whose first axis are the draws. Out: a number for each draw, NaN where it is undefined.
+# Labels are in the order not_support, partial_support, support; gold is in the rows.
+
+
+def tables(sums: Floats) -> Floats:
+    """Draws × 9 sums as draws × 3 × 3."""
+    return sums.reshape(len(sums), SIZE, SIZE)
+
+
+def accuracy(sums: Floats) -> Floats:
+    """The share of items with the same label."""
+    found = tables(sums)
+    shares: Floats = _diagonal(found).sum(axis=1) / found.sum(axis=(1, 2))
+    return shares
+
+
+def kappa(power: int) -> Callable[[Floats], Floats]:
+    """Cohen's kappa; disagreements weigh 1 (``power`` 0), or their distance (1) or its square (2)."""
+    distance = np.abs(np.arange(SIZE)[:, None] - np.arange(SIZE)).astype(float)
+    weights = np.where(distance > 0, distance**power, 0.0)
+
+    def statistic(sums: Floats) -> Floats:
+        found = tables(sums)
+        expected = found.sum(axis=2)[:, :, None] * found.sum(axis=1)[:, None, :]
+        seen = (found * weights).sum(axis=(1, 2)) * found.sum(axis=(1, 2))
+        kappas: Floats = 1.0 - seen / (expected * weights).sum(axis=(1, 2))
+        return kappas
+
+    return statistic
+
+
+def precision(label: int) -> Callable[[Floats], Floats]:
+    """Of the items that the judge gave the label, the share that has it in gold."""
+    return lambda sums: tables(sums)[:, label, label] / tables(sums)[:, :, label].sum(axis=1)
+
+
+def recall(label: int) -> Callable[[Floats], Floats]:
+    """Of the items that have the label in gold, the share that the judge gave it."""
+    return lambda sums: tables(sums)[:, label, label] / tables(sums)[:, label].sum(axis=1)
+
+
+def f1(label: int) -> Callable[[Floats], Floats]:
+    """The harmonic mean of precision and recall; 0 where the label occurs and is never right."""
+    return lambda sums: _f1(tables(sums))[:, label]
+
+
+def macro_f1(sums: Floats) -> Floats:
+    """The plain mean of the F1 of every label that occurs on either side."""
+    found = _f1(tables(sums))
+    occurs = ~np.isnan(found)
+    means: Floats = np.where(occurs, found, 0.0).sum(axis=1) / occurs.sum(axis=1)
+    return means
+
+
+def bias(sums: Floats) -> Floats:
+    """The mean of judge minus gold with labels as 0, 0.5 and 1: above 0, the judge is lenient."""
+    return _mean_of(sums, _gains()[None, :] - _gains()[:, None])
+
+
+def mean_absolute_error(sums: Floats) -> Floats:
+    """The mean distance of judge and gold with labels as 0, 0.5 and 1."""
+    return _mean_of(sums, np.abs(_gains()[None, :] - _gains()[:, None]))
+
+
+def coincidences(counts: Floats) -> Floats:
+    """Items × 3 counts of labels → items × 9 pairs of labels within an item; 0 for fewer than two."""
+    num_raters = counts.sum(axis=1)
+    pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(SIZE))
+    weight: Floats = np.where(num_raters > 1, 1.0 / np.maximum(num_raters - 1, 1), 0.0)
+    return (pairs * weight[:, None, None]).reshape(len(counts), SIZE * SIZE)
+
+
+def krippendorff(*, is_ordinal: bool) -> Callable[[Floats], Floats]:
+    """Krippendorff's alpha from sums of coincidences, for nominal or ordinal labels."""
+
+    def statistic(sums: Floats) -> Floats:
+        found = tables(sums)
+        each = found.sum(axis=2)
+        total = each.sum(axis=1)
+        if is_ordinal:
+            # The labels between two, and half of each end: the distance of their middle ranks.
+            middle = np.cumsum(each, axis=1) - each / 2
+            distance = (middle[:, :, None] - middle[:, None, :]) ** 2
+        else:
+            distance = 1.0 - np.eye(SIZE)[None]
+        seen = (found * distance).sum(axis=(1, 2))
+        expected = (each[:, :, None] * each[:, None, :] * distance).sum(axis=(1, 2))
+        alphas: Floats = 1.0 - (total - 1.0) * seen / expected
+        return alphas
+
+    return statistic
+
+
+def fleiss_sums(counts: Floats, num_raters: int) -> Floats:
+    """Items × 3 counts → items × 5 sums for ``fleiss``: agreement, the counts, one."""
+    agreement = (counts * (counts - 1)).sum(axis=1) / (num_raters * (num_raters - 1))
+    return np.column_stack([agreement, counts, np.ones(len(counts))])
+
+
+def fleiss(sums: Floats) -> Floats:
+    """Fleiss' kappa from ``fleiss_sums``."""
+    seen = sums[:, 0] / sums[:, -1]
+    shares = sums[:, 1:-1] / sums[:, 1:-1].sum(axis=1, keepdims=True)
+    expected = (shares**2).sum(axis=1)
+    is_one_label = (shares > 0).sum(axis=1) == 1  # rounding must not turn 0/0 into a number
+    return np.where(is_one_label, np.nan, (seen - expected) / (1.0 - expected))
+
+
+def _diagonal(found: Floats) -> Floats:
+    return np.diagonal(found, axis1=1, axis2=2)
+
+
+def _f1(found: Floats) -> Floats:
+    scores: Floats = 2.0 * _diagonal(found) / (found.sum(axis=1) + found.sum(axis=2))
+    return scores
+
+
+def _gains() -> Floats:
+    return np.array([GAIN[label] for label in ORDER])
+
+
+def _mean_of(sums: Floats, values: Floats) -> Floats:
+    means: Floats = (tables(sums) * values).sum(axis=(1, 2)) / sums.sum(axis=1)
+    return means

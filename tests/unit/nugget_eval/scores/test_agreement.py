@@ -24,12 +24,12 @@ from lm_eval.errors import DataError
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.ranks import tau_b
+from nugget_eval.data.files import align_labels
 from nugget_eval.data.records import Gold, Nugget
 from nugget_eval.reading import LABELS
 from nugget_eval.scores.agreement import (
     Agreement,
     agreement,
-    align_labels,
     rater_agreement,
 )
 from nugget_eval.scores.bootstrap import Resampling
