@@ -18,7 +18,7 @@ from lm_eval.cli import main
 from lm_eval.lab.stored.measurement import align, measurements_of
 from lm_eval.lab.stored.run import StoredRun, open_runs
 from lm_eval.registry import RUN_READERS
-from nugget_eval.lab.runs import READER
+from nugget_eval.lab_runs import READER
 from tests.support.nuggets.toy_judge import Question, ToyJudge, better_with_reasoning, gold, plain
 from tests.support.nuggets.workplace import DATA, TOPICS, Outcome, Workplace
 from tests.support.servers.faulty import FaultyServer

@@ -1,4 +1,4 @@
-"""Runs of the judge as the format lab sees them.
+"""What the judge gives to comparisons: the nuggets of a stored run, and trials of several prompts.
 
-Read in this order: nuggets, runs, trials.
+Read in this order: nuggets, trials.
 """

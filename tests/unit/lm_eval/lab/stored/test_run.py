@@ -357,10 +357,7 @@ def test_readers_of_other_packages_are_asked_first_about_what_they_may_have_writ
         (None, []),
         (
             "notes.txt",
-            [
-                *("nugget_eval", "nugget_eval.files", "nugget_eval.lab", "nugget_eval.lab.runs"),
-                "nugget_eval.lab_runs",
-            ],
+            ["nugget_eval", "nugget_eval.files", "nugget_eval.lab_runs"],
         ),
     ],
 )
