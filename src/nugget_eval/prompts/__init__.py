@@ -1,9 +1,9 @@
 """Prompts for a judge of nuggets: five prompt types × ten output formats, as YAML data.
 
-``build_template_prompt`` gives the chat messages. Texts are in ``builtin/``; ``catalogue`` finds them,
+``build_template_prompt`` gives the chat messages. Texts are in ``builtin/``; ``catalogue`` defines them,
 ``fence`` keeps data apart from instructions, ``formats`` assembles the whole.
 
-Read in this order: definitions, catalogue, fence, examples, formats, selection.
+Read in this order: catalogue, fence, examples, formats, selection.
 """
 
 from __future__ import annotations

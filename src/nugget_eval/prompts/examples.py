@@ -18,7 +18,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from nugget_eval.errors import PromptError
-from nugget_eval.prompts.definitions import BUILTIN
+from nugget_eval.prompts.catalogue import BUILTIN
 from nugget_eval.prompts.fence import Data
 from nugget_eval.reading import LABELS
 

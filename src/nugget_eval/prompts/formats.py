@@ -24,12 +24,6 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
 from nugget_eval.errors import PromptError
 from nugget_eval.prompts.catalogue import (
-    get_domain,
-    get_language,
-    get_output_format,
-    get_prompt_type,
-)
-from nugget_eval.prompts.definitions import (
     BUILTIN,
     Domain,
     Language,
@@ -37,6 +31,10 @@ from nugget_eval.prompts.definitions import (
     PromptType,
     Texts,
     fill,
+    get_domain,
+    get_language,
+    get_output_format,
+    get_prompt_type,
 )
 from nugget_eval.prompts.examples import Example, LeftOut, as_example, without_leaks
 from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
