@@ -12,15 +12,9 @@ from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem, item_of, load_items
 from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.judge.calls import JudgeCaller
-from nugget_eval.prompts import (
-    FORMAT_TYPES,
-    domain_names,
-    language_names,
-    nugget_format,
-    prompt_info,
-    prompt_type_names,
-)
-from nugget_eval.reading import LABELS
+from nugget_eval.prompts.catalogue import domain_names, language_names, prompt_type_names
+from nugget_eval.prompts.formats import nugget_format, prompt_info
+from nugget_eval.reading import FORMAT_TYPES, LABELS
 
 _EXAMPLE = Assignment(
     "why is the sky blue",

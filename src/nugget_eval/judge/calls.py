@@ -19,14 +19,9 @@ from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
 from nugget_eval.config import AUTO, Config
 from nugget_eval.data.items import NuggetItem
-from nugget_eval.prompts import (
-    Example,
-    NuggetFormat,
-    compose_prompt,
-    load_examples,
-    nugget_format,
-    select_prompt_type,
-)
+from nugget_eval.prompts.examples import Example, load_examples
+from nugget_eval.prompts.formats import NuggetFormat, compose_prompt, nugget_format
+from nugget_eval.prompts.selection import select_prompt_type
 from nugget_eval.reading import LABELS, Label
 
 ASK, SINGLE = "ask", "single"

@@ -29,7 +29,7 @@ from nugget_eval.data.items import Loaded, NuggetItem, load_items
 from nugget_eval.data.records import Assignment, Gold, TextRecord
 from nugget_eval.judge.judge import Judge, Judged
 from nugget_eval.judge.voting import combine
-from nugget_eval.prompts import PromptInfo, prompt_info
+from nugget_eval.prompts.formats import PromptInfo, prompt_info
 from nugget_eval.reading import Label
 from nugget_eval.scores.agreement import (
     Agreement,
