@@ -14,13 +14,12 @@ from lm_eval.text.numbers import count, duration, interval, number, p_value, per
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.cli.run import dry_run, say_notes
-from nugget_eval.cli.score import write_json
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError
 from nugget_eval.files import COMPARISON
 from nugget_eval.judge.evaluation import check_output, output_folder
 from nugget_eval.lab.trials import Contrast, Trial, contrasts, trials, varied
-from nugget_eval.output.files import count_replies, write_files
+from nugget_eval.output.files import count_replies, write_files, write_json
 from nugget_eval.scores.bootstrap import require_numpy
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import DataError, OutputError
+from lm_eval.errors import DataError
 from lm_eval.text.columns import Paragraph
-from lm_eval.text.files import write_whole
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
@@ -24,7 +22,7 @@ from nugget_eval.data.files import (
 )
 from nugget_eval.data.records import Assignment, Labelled
 from nugget_eval.judge.evaluation import check_output
-from nugget_eval.output.files import metrics_names
+from nugget_eval.output.files import metrics_names, write_json
 from nugget_eval.output.tables import (
     agreement_table,
     comparison_table,
@@ -158,14 +156,3 @@ def _left_over(pairs: AlignedLabels) -> list[str]:
     if pairs.not_in_gold:
         lines.append(f"{pairs.not_in_gold:,} judged nuggets are not in gold and are not compared.")
     return lines
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write one JSON file."""
-    text = json.dumps(value, indent=2, ensure_ascii=True, default=str)
-    try:
-        write_whole(path, f"{text}\n")
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written: {error.strerror}. Choose a place that you can write to."
-        ) from None

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lm_eval.errors import DataError, OutputError, listing
-from lm_eval.text.files import replacing
+from lm_eval.errors import DataError, listing
+from lm_eval.text.files import output_file
 from nugget_eval.data.records import (
     Answer,
     Assignment,
@@ -58,17 +58,17 @@ def read_labelled(path: str | Path) -> Iterator[Labelled]:
     return _read(path, _labelled, None)
 
 
-def write_records(path: str | Path, records: Iterable[Record]) -> int:
-    """Write the records as JSONL and return how many; the old file stays if that fails.
+def write_records(path: str | Path, records: Iterable[Record]) -> None:
+    """Write the records as JSONL; the old file stays if that fails.
 
     ``records`` may be a generator that reads the file that is being written.
     """
-    return _write(path, (to_line(record.to_row(), record.source) for record in records))
+    _write(path, (to_line(record.to_row(), record.source) for record in records))
 
 
-def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write objects as JSONL and return how many."""
-    return _write(path, (to_line(row, None) for row in rows))
+def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write objects as JSONL."""
+    _write(path, (to_line(row, None) for row in rows))
 
 
 def match_topics(
@@ -207,16 +207,6 @@ def _read(
         yield record
 
 
-def _write(path: str | Path, lines: Iterable[str]) -> int:
-    target = Path(path)
-    count = 0
-    try:
-        with replacing(target) as file:
-            for line in lines:
-                file.write(f"{line}\n")
-                count += 1
-    except OSError as error:
-        raise OutputError(
-            f"{target} cannot be written: {error.strerror}. Choose a place that you can write to."
-        ) from None
-    return count
+def _write(path: str | Path, lines: Iterable[str]) -> None:
+    with output_file(path) as file:
+        file.writelines(f"{line}\n" for line in lines)

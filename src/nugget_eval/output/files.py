@@ -15,7 +15,7 @@ from typing import Any
 
 import lm_eval
 from lm_eval.text.encode import plain
-from lm_eval.text.files import unique_name, write_whole
+from lm_eval.text.files import unique_name, write_output, write_whole
 from lm_eval.text.secrets import redacted
 from nugget_eval.data.files import write_records, write_rows
 from nugget_eval.data.items import NuggetItem
@@ -54,6 +54,11 @@ def metrics_names(runs: Sequence[RunScores]) -> dict[str, RunScores]:
 def _clean(text: str) -> str:
     """``text`` with lone surrogates escaped, so that it can be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one JSON file; an error where it cannot be written."""
+    write_output(path, f"{json.dumps(value, indent=2, default=str)}\n")
 
 
 # Replies
