@@ -1,4 +1,4 @@
 """Configuration as people write it: YAML files and field specs.
 
-Read in this order: fields, functions, pairs, yaml_errors, yaml_loader, yaml.
+Read in this order: fields, functions, pairs, yaml_loader, yaml.
 """

@@ -13,8 +13,15 @@ from typing import Any
 
 import yaml
 
-from lm_eval.config.yaml_errors import excerpt, line_of
-from lm_eval.config.yaml_loader import PathLike, composed, nearest_file, parse_yaml, read_yaml_file
+from lm_eval.config.yaml_loader import (
+    PathLike,
+    composed,
+    excerpt,
+    line_of,
+    nearest_file,
+    parse_yaml,
+    read_yaml_file,
+)
 from lm_eval.errors import ConfigError, IncludeError
 
 __all__ = [

@@ -23,7 +23,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from lm_eval.config.yaml_errors import excerpt
+from lm_eval.config.yaml_loader import excerpt
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
 
