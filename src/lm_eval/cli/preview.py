@@ -28,13 +28,7 @@ from lm_eval.requests import (
     generation_kwargs,
     shot_count,
 )
-from lm_eval.run.borders import (
-    CHECKED_DOCS,
-    Decode,
-    borders_of,
-    report_borders,
-    tokenizer_of,
-)
+from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders, tokenizer_of
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask

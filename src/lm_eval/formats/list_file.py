@@ -13,12 +13,7 @@ from typing import Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import key_line, load_yaml
-from lm_eval.errors import (
-    ConfigError,
-    LmEvalError,
-    did_you_mean,
-    listing,
-)
+from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
 from lm_eval.formats.compile import compile_format, format_names, get_format, register_format
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import FORMATS

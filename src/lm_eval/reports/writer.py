@@ -20,14 +20,7 @@ from typing import IO, Any
 from lm_eval.errors import OutputError
 from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import sample_hashes, to_json
-from lm_eval.text.files import (
-    PARTIAL,
-    rename,
-    safe_model_name,
-    sync,
-    unique_name,
-    write_whole,
-)
+from lm_eval.text.files import PARTIAL, rename, safe_model_name, sync, unique_name, write_whole
 from lm_eval.text.secrets import HIDDEN, environment_secrets, redacted_text
 from lm_eval.text.terminal import visible
 

@@ -16,10 +16,7 @@ from typing import Any
 
 from lm_eval.answers.prices import Prices, read_prices
 from lm_eval.config.yaml import PathLike
-from lm_eval.errors import (
-    LmEvalWarning,
-    UsageError,
-)
+from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_parameters, name_of
 from lm_eval.orders.requests import build_ordered

@@ -15,14 +15,7 @@ from typing import Any, Literal
 
 from lm_eval.config.fields import compile_field, shorten
 from lm_eval.data import Splits, Table, is_on_hub, load_splits
-from lm_eval.errors import (
-    ConfigError,
-    DataError,
-    FieldError,
-    FormatError,
-    MissingExtraError,
-    place,
-)
+from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, MissingExtraError, place
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
 from lm_eval.tasks.methods import HarnessMethods

@@ -16,11 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja
-from lm_eval.errors import (
-    ConfigError,
-    LmEvalWarning,
-    did_you_mean,
-)
+from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import CALIBRATED, MUTUAL_INFORMATION, PromptFormat, leading
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
