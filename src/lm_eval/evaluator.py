@@ -27,7 +27,7 @@ from lm_eval.run.files import (
 )
 from lm_eval.run.groups import check_groups, group_results
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, backend_arguments, seed_all
-from lm_eval.run.prepare import adapt, metric_names, prepare, prepare_all
+from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.run.scorers import SampleSink, shown_by, task_scorer
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
@@ -35,21 +35,7 @@ from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import hiding, is_secret_name, secrets_in
 
-__all__ = [
-    "Prepared",
-    "RunOptions",
-    "adapt",
-    "check_groups",
-    "execute",
-    "group_results",
-    "load_tasks",
-    "metric_names",
-    "prepare",
-    "prepare_all",
-    "run_all",
-    "run_tasks",
-    "task_manager",
-]
+__all__ = ["RunOptions", "execute", "load_tasks", "run_all", "run_tasks", "task_manager"]
 
 
 def task_manager(

@@ -127,6 +127,3 @@ def _media_bytes(media: Mapping[str, Any]) -> bytes | None:
         return canonical(plain(media)).encode()
     except (TypeError, ValueError):
         return None
-
-
-__all__ = ["SPEED_ONLY_ARGUMENTS", "RequestKeys", "canonical", "digest_of"]

@@ -18,7 +18,7 @@ from lm_eval.lab.sweep.tables import check_folder, save_plots, sweep_scores_plot
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import check_samples
-from lm_eval.tasks.loader import split_selector
+from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import hiding, secrets_in
 

@@ -33,16 +33,6 @@ from lm_eval.formats.prompt_format import JINJA_FIELDS, NORMALISATIONS, PromptFo
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.registry import FORMATS
 
-__all__ = [
-    "compile_format",
-    "compile_formats",
-    "find_format",
-    "format_names",
-    "get_format",
-    "register_format",
-    "shortest_yaml",
-]
-
 
 def get_format(name: str) -> PromptFormat:
     """The registered format of that name, compiled; unknown names are errors with the nearest."""

@@ -26,18 +26,6 @@ from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
 
-__all__ = [
-    "IncludePath",
-    "Selector",
-    "Selectors",
-    "TaskManager",
-    "gathered",
-    "get_task_dict",
-    "nested",
-    "set_verbosity",
-    "split_selector",
-]
-
 Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
 Selectors = Union[Selector, Iterable[Selector]]
 IncludePath = Union[str, Path, Sequence[Union[str, Path]], None]

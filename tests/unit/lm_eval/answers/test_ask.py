@@ -14,11 +14,12 @@ from lm_eval.answers.ask import AnswerCache, allowed_failures
 from lm_eval.answers.keys import RequestKeys
 from lm_eval.answers.store import AnswerStore
 from lm_eval.errors import ConfigError, ModelError, UsageError
-from lm_eval.evaluator import RunOptions, prepare, run_all
+from lm_eval.evaluator import RunOptions, run_all
 from lm_eval.harness.instances import Instance
 from lm_eval.models.dummy import DummyLM
 from lm_eval.requests import Answer, PromptOptions, Request
 from lm_eval.run.plan import Prepared
+from lm_eval.run.prepare import prepare
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import ConfigError
-from lm_eval.evaluator import RunOptions, prepare, run_all
+from lm_eval.evaluator import RunOptions, run_all
 from lm_eval.models.dummy import DummyLM
+from lm_eval.run.prepare import prepare
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.task import ConfigurableTask

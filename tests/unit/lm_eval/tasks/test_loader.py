@@ -20,7 +20,8 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.compile import format_names
 from lm_eval.tasks.groups import Group
-from lm_eval.tasks.loader import TaskManager, split_selector
+from lm_eval.tasks.index import split_selector
+from lm_eval.tasks.loader import TaskManager
 
 Write = Callable[..., Path]
 ROWS = [
