@@ -1,7 +1,7 @@
 """What tokens cost: a prices file → the prices of one model → money.
 
 In: a YAML file with a model's name (or a glob, or ``default``) over its prices. Out: ``Prices``, which
-turn a ``Usage`` into ``Money``. Amounts are exact fractions, so that costs add up.
+turn a ``Usage`` into an amount of money. Amounts are exact fractions, so that costs add up.
 """
 
 from __future__ import annotations
@@ -27,14 +27,6 @@ _KEYS = (*_NUMBERS, "currency")
 _REQUIRED = ("input", "output")
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
-    """An exact amount in one currency."""
-
-    amount: Fraction
-    currency: str = CURRENCY
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """What one model charges: per million tokens, and per request where that costs too."""
@@ -48,15 +40,15 @@ class Prices:
     entry: str = DEFAULT
     """Which entry of the file it is: the model's name, a glob, or ``default``."""
 
-    def cost(self, usage: Usage) -> Money:
-        """What ``usage`` costs. Retries are free: servers charge for what they answer."""
+    def cost(self, usage: Usage) -> Fraction:
+        """What ``usage`` costs, in ``currency``. Retries are free: servers charge for answers."""
         fresh = usage.tokens_in - usage.tokens_cached
         tokens = (
             fresh * self.input
             + usage.tokens_cached * self.cached_input
             + usage.tokens_out * self.output
         )
-        return Money(tokens / 1_000_000 + usage.requests * self.per_request, self.currency)
+        return tokens / 1_000_000 + usage.requests * self.per_request
 
     def as_dict(self) -> dict[str, Any]:
         """The prices as a results file holds them."""

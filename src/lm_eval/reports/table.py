@@ -29,8 +29,6 @@ from lm_eval.text.numbers import (
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from rich.console import Console, RenderableType
 
 WARN_ABOVE = 0.05
@@ -87,7 +85,6 @@ def print_results(
     console: Console,
     *,
     groups: Sequence[GroupResult] = (),
-    warn: bool = True,
     prices: Prices | None = None,
 ) -> None:
     """Print the table, notes, what it cost, and a warning for each result with unread replies."""
@@ -95,7 +92,7 @@ def print_results(
     for line in _note_lines(results):
         console.print(Paragraph("  ", line))
     print_costs(results, console, prices)
-    for result in results if warn else ():
+    for result in results:
         for renderable in _warning(result):
             console.print(renderable)
 
@@ -263,7 +260,7 @@ def cost_table(results: Sequence[TaskResult], prices: Prices | None = None) -> F
         return None
     missing = {result.name: result.missing for result in results}
     total = Usage.total(usages.values())
-    digits = cost_digits(prices.cost(total).amount) if prices else 0
+    digits = cost_digits(prices.cost(total)) if prices else 0
 
     def row(name: str, usage: Usage, num_missing: int) -> Cells:
         return Cells(
@@ -275,7 +272,7 @@ def cost_table(results: Sequence[TaskResult], prices: Prices | None = None) -> F
             tokens_out=count(usage.tokens_out),
             time=duration(usage.wall_s),
             missing=count(num_missing) if num_missing else "",
-            cost=amount(prices.cost(usage).amount, digits) if prices else "",
+            cost=amount(prices.cost(usage), digits) if prices else "",
         )
 
     rows = [row(name, usage, missing[name]) for name, usage in usages.items()]
@@ -298,7 +295,7 @@ def accounting(results: Sequence[TaskResult], prices: Prices | None = None) -> d
 
 def _entry(usage: Usage, prices: Prices | None) -> Mapping[str, Any]:
     counts: dict[str, Any] = usage.as_dict()
-    return {**counts, "cost": float(prices.cost(usage).amount)} if prices else counts
+    return {**counts, "cost": float(prices.cost(usage))} if prices else counts
 
 
 def _cost_columns(prices: Prices | None) -> tuple[Column, ...]:
@@ -344,7 +341,7 @@ def forecast_table(forecasts: Sequence[Forecast], prices: Prices | None = None) 
     """The table alone: ranges from the least to the most, ``≈`` where tokens are guessed."""
     num_docs = sum(forecast.num_docs for forecast in forecasts)
     total = Forecast(TOTAL, num_docs, total_estimate(forecasts))
-    digits = cost_digits(prices.cost(total.estimated.most).amount) if prices else 0
+    digits = cost_digits(prices.cost(total.estimated.most)) if prices else 0
     rows = [_forecast_row(forecast, prices, digits) for forecast in forecasts]
     whole = [_forecast_row(total, prices, digits)] if len(rows) > 1 else []
     return FittingTable(_forecast_columns(prices), (rows, whole), _FORECAST_MOVABLE)
@@ -369,9 +366,7 @@ def _forecast_row(forecast: Forecast, prices: Prices | None, digits: int) -> Cel
         requests=_range(count(least.requests), count(most.requests)),
         tokens_in=about + _range(count(least.tokens_in), count(most.tokens_in)),
         tokens_out=f"≤ {count(most.tokens_out)}" if most.tokens_out else "0",
-        cost=about + _cost(prices.cost(least).amount, prices.cost(most).amount, digits)
-        if prices
-        else "",
+        cost=about + _cost(prices, least, most, digits) if prices else "",
     )
 
 
@@ -379,8 +374,8 @@ def _range(low: str, high: str) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _cost(low: Fraction, high: Fraction, digits: int) -> str:
-    return _range(amount(low, digits), amount(high, digits))
+def _cost(prices: Prices, least: Usage, most: Usage, digits: int) -> str:
+    return _range(amount(prices.cost(least), digits), amount(prices.cost(most), digits))
 
 
 def _forecast_columns(prices: Prices | None) -> tuple[Column, ...]:

@@ -111,7 +111,7 @@ def judge_table(done: Evaluation) -> FittingTable:
         labels = judged.flat_labels
         read = sum(label is not None for label in labels)
         prices = done.prices.get(judged.name)
-        cost = prices.cost(usage).amount if prices else None
+        cost = prices.cost(usage) if prices else None
         rows.append(
             Cells(
                 name=visible(judged.name, 60),

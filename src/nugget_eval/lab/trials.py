@@ -57,7 +57,7 @@ class Trial:
         prices = self.done.prices
         if not prices:
             return None
-        return sum(float(prices[one.name].cost(one.usage).amount) for one in self.done.judged)
+        return sum(float(prices[one.name].cost(one.usage)) for one in self.done.judged)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

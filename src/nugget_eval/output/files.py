@@ -150,7 +150,7 @@ def judge_dict(judged: Judged, done: Evaluation) -> dict[str, Any]:
     usage: dict[str, Any] = judged.usage.as_dict()
     prices = done.prices.get(judged.name)
     if prices is not None:
-        usage["cost"] = float(prices.cost(judged.usage).amount)
+        usage["cost"] = float(prices.cost(judged.usage))
         usage["currency"] = prices.currency
     return {
         "name": judged.name,
