@@ -131,15 +131,8 @@ class Costs:
 
     def of(self, task: str) -> Usage:
         """What a task has cost in this process so far."""
-        counted, before = self.model.usage.get(task, Usage()), self._before.get(task, Usage())
-        return Usage(
-            requests=counted.requests - before.requests,
-            retries=counted.retries - before.retries,
-            tokens_in=counted.tokens_in - before.tokens_in,
-            tokens_out=counted.tokens_out - before.tokens_out,
-            tokens_cached=counted.tokens_cached - before.tokens_cached,
-            wall_s=self.wall_s.get(task, 0.0),
-        )
+        counted = self.model.usage.get(task, Usage()).since(self._before.get(task, Usage()))
+        return replace(counted, wall_s=self.wall_s.get(task, 0.0))
 
 
 def ask_all(

@@ -96,7 +96,7 @@ class AnswerStore:
         with self._transaction():
             self._do(_INSERT, (key, text, checksum(key, text)))
             if task is not None and usage is not None:
-                self._do(_COUNT, (self._process, task, *_columns(usage)))
+                self._do(_COUNT, (self._process, task, *usage.counts()))
         return answer if text == written and _is_plain(answer) else decode(text)
 
     def __len__(self) -> int:
@@ -343,10 +343,3 @@ def _number(value: Any) -> Any:
 
 def _in_json(secret: str) -> str:
     return json.dumps(secret)[1:-1]
-
-
-def _columns(usage: Usage) -> tuple[float, ...]:
-    return (
-        *(usage.requests, usage.retries, usage.tokens_in, usage.tokens_out, usage.tokens_cached),
-        usage.wall_s,
-    )

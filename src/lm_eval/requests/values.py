@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from operator import sub
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
 
 from lm_eval.errors import RequestError
@@ -249,8 +250,16 @@ class Usage:
 
     def add(self, other: Usage) -> None:
         """Add ``other`` to these counts."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def since(self, earlier: Usage) -> Usage:
+        """What was added to these counts since they were ``earlier``."""
+        return Usage(*map(sub, self.counts(), earlier.counts()))
+
+    def counts(self) -> tuple[Any, ...]:
+        """The counts, in the order of the fields."""
+        return tuple(getattr(self, name) for name in _COUNTS)
 
     def as_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -261,6 +270,9 @@ class Usage:
         for usage in usages:
             whole.add(usage)
         return whole
+
+
+_COUNTS = tuple(count.name for count in fields(Usage))
 
 
 @dataclass(slots=True)
