@@ -16,7 +16,6 @@ from lm_eval.text.terminal import err_console, is_terminal, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
 
 SHOW_AFTER_S = 1.0
 BAR_EVERY_S = 0.2
@@ -92,7 +91,7 @@ class Progress:
     def _watch(self) -> None:
         if self._over.wait(SHOW_AFTER_S):
             return
-        display = _display(self._stream)
+        display = _display(self._stream, self.state())
         try:
             display.show(self.state())
             while not self._over.wait(display.every_s):
@@ -150,8 +149,8 @@ class _Display(Protocol):
     def close(self, state: State) -> None: ...
 
 
-def _display(stream: TextIO) -> _Display:
-    return _Bar() if stream is sys.stderr and is_terminal(stream) else _LogLines(stream)
+def _display(stream: TextIO, state: State) -> _Display:
+    return _Bar(state) if stream is sys.stderr and is_terminal(stream) else _LogLines(stream)
 
 
 class _LogLines:
@@ -174,36 +173,28 @@ class _LogLines:
 class _Bar:
     """A bar that stays on the last line of the terminal; warnings go above it."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: State) -> None:
         self.every_s = BAR_EVERY_S
-        self._progress: RichProgress | None = None
-        self._task: TaskID | None = None
+        self._progress = _rich_progress()
+        self._task = self._progress.add_task(
+            state.description, total=state.total, count="", speed="", left=""
+        )
+        self._progress.start()
 
     def show(self, state: State) -> None:
-        progress, task = self._live(state)
-        progress.update(
-            task,
+        self._progress.update(
+            self._task,
             description=state.description,
             completed=state.done,
             count=state.count,
             speed=state.speed,
             left=state.left,
         )
-        progress.refresh()
+        self._progress.refresh()
 
     def close(self, state: State) -> None:
-        if self._progress is not None:
-            self.show(state)
-            self._progress.stop()
-
-    def _live(self, state: State) -> tuple[RichProgress, TaskID]:
-        if self._progress is None or self._task is None:
-            self._progress = _rich_progress()
-            self._task = self._progress.add_task(
-                state.description, total=state.total, count="", speed="", left=""
-            )
-            self._progress.start()
-        return self._progress, self._task
+        self.show(state)
+        self._progress.stop()
 
 
 def _rich_progress() -> RichProgress:
