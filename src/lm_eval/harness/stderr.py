@@ -80,13 +80,9 @@ def stderr_for_metric(metric: Statistic, bootstrap_iters: int) -> Statistic | No
     if bootstrap_iters <= 0:
         return None
     if metric in BOOTSTRAPPED:
-        return partial(_bootstrapped, metric, bootstrap_iters)
+        return partial(bootstrap_stderr, metric, iters=bootstrap_iters)
     closed: dict[Statistic, Statistic] = {mean: mean_stderr, acc_all: acc_all_stderr}
     return closed.get(metric)
-
-
-def _bootstrapped(metric: Statistic, iters: int, values: Sequence[Any]) -> float:
-    return bootstrap_stderr(metric, values, iters)
 
 
 def stderr_of(

@@ -218,6 +218,3 @@ def backend_arguments(run: Run) -> dict[str, Any]:
                 stacklevel=2,
             )
     return model_args
-
-
-# Files

@@ -241,12 +241,8 @@ class TaskConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The config as the results file shows it: set keys only."""
-        shown = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if item.init and item.name not in NOT_KEYS and value is not None:
-                shown[item.name] = value
-        return shown
+        values = {key: getattr(self, key) for key in CONFIG_KEYS}
+        return {key: value for key, value in values.items() if value is not None}
 
     def _fields(self) -> tuple[Any, ...]:
         return self.doc_to_text, self.doc_to_choice, self.doc_to_target
