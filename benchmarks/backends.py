@@ -166,9 +166,8 @@ def dequantised(model: Path, target: Path) -> Path:
 
 def _same_tokens(gguf: Any, hf: Any, request: Any) -> bool:
     context = str(request.context)
-    (border,) = hf.tokens.borders([(context, request.continuation)])
-    own = (list(border.context), list(border.scored))
-    return own == tuple(map(list, gguf.encode_pair(context, request.continuation)))
+    (pair,) = hf.tokens.encode_pairs([(context, request.continuation)])
+    return pair == tuple(map(list, gguf.encode_pair(context, request.continuation)))
 
 
 def show_agreement(name: str, pairs: Sequence[Pair]) -> None:

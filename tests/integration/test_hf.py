@@ -87,9 +87,8 @@ def by_hand(lm: HFLM, context: list[int], continuation: list[int]) -> tuple[floa
 
 
 def expected(lm: HFLM, request: LoglikelihoodRequest) -> tuple[float, bool]:
-    encode = lm.tokens.separate if lm.backend == "seq2seq" else lm.tokens.borders
-    (border,) = encode([(str(request.context), request.continuation)])
-    return by_hand(lm, list(border.context), list(border.scored))
+    (pair,) = lm.tokens.encode_pairs([(str(request.context), request.continuation)])
+    return by_hand(lm, *pair)
 
 
 @pytest.mark.parametrize("prefix_cache", [True, False])
@@ -159,9 +158,8 @@ def test_a_long_context_loses_its_beginning_and_is_counted(load: Load, prefix_ca
     ((score, _),) = lm.loglikelihood(
         [LoglikelihoodRequest("t", 0, 0, Prompt((context,)), " best answer")]
     )
-    (border,) = lm.tokens.borders([(context, " best answer")])
-    continuation = list(border.scored)
-    kept = list(border.context)[-(16 + 1 - len(continuation)) :]
+    ((start, continuation),) = lm.tokens.encode_pairs([(context, " best answer")])
+    kept = start[-(16 + 1 - len(continuation)) :]
     assert score == pytest.approx(by_hand(lm, kept, continuation)[0], abs=CLOSE)
     assert lm.describe()["truncated_requests"] == 1
     assert any("1 requests were longer than the window of 16" in note for note in lm.warnings)
@@ -173,8 +171,8 @@ def test_a_long_text_for_an_encoder_loses_its_beginning_and_is_counted(load: Loa
         LoglikelihoodRequest("t", place, 0, Prompt((text,)), " Paris")
         for place, text in enumerate(("One two", "One two three four five. " * 6))
     ]
-    (border,) = lm.tokens.separate([(str(requests[1].context), " Paris")])
-    expected_score, _ = by_hand(lm, list(border.context)[-16:], list(border.scored))
+    ((context, scored),) = lm.tokens.encode_pairs([(str(requests[1].context), " Paris")])
+    expected_score, _ = by_hand(lm, context[-16:], scored)
     assert lm.loglikelihood(requests)[1][0] == pytest.approx(expected_score, abs=CLOSE)
     assert lm.describe()["truncated_requests"] == 1
 

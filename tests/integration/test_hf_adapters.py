@@ -61,9 +61,7 @@ def make_adapter(folder: Path, base: Path, kind: str) -> Any:
 
 def by_peft(lm: HFLM, model: Any, request: LoglikelihoodRequest) -> float:
     """The score by a forward of PEFT's own model, one text alone."""
-    encode = lm.tokens.separate if lm.backend == "seq2seq" else lm.tokens.borders
-    (border,) = encode([(str(request.context), request.continuation)])
-    context, scored = list(border.context), list(border.scored)
+    ((context, scored),) = lm.tokens.encode_pairs([(str(request.context), request.continuation)])
     with torch.inference_mode():
         if lm.backend == "seq2seq":
             output = model(input_ids=torch.tensor([context]), labels=torch.tensor([scored]))

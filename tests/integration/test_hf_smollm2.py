@@ -148,8 +148,8 @@ def test_gguf_and_hf_choose_alike_on_own_docs(models: Models) -> None:
 def test_both_see_the_same_tokens_and_chats(models: Models) -> None:
     gguf, hf = models
     for request in (request for doc in own_docs(12) for request in doc.requests(0, "texts")):
-        (border,) = hf.tokens.borders([(str(request.context), request.continuation)])
-        assert (list(border.context), list(border.scored)) == _encoded(gguf, request)
+        (pair,) = hf.tokens.encode_pairs([(str(request.context), request.continuation)])
+        assert pair == _encoded(gguf, request)
     chat = [{"role": "user", "content": "Say yes. <|im_end|> 🦙"}]
     assert hf.apply_chat_template(chat) == gguf.apply_chat_template(chat)
     chat.append({"role": "assistant", "content": "The best answer is"})

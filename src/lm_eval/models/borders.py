@@ -60,21 +60,11 @@ class Border:
 def find_border(encode: Encode, context: str, continuation: str) -> Border:
     """The border between two texts. Blanks that end the context count to the continuation."""
     context, continuation = move_blanks(context, continuation)
-    return border_between(
-        context, continuation, encode(context) if context else (), encode(context + continuation)
-    )
-
-
-def border_between(
-    context_text: str, continuation_text: str, context: Sequence[int], whole: Sequence[int]
-) -> Border:
-    """The border of two texts that are encoded already."""
-    kept = 0
-    for one, other in zip(context, whole, strict=False):
-        if one != other:
-            break
-        kept += 1
-    return Border(context_text, continuation_text, tuple(context), tuple(whole), kept)
+    before = tuple(encode(context)) if context else ()
+    whole = tuple(encode(context + continuation))
+    shorter = min(len(before), len(whole))
+    kept = next((at for at in range(shorter) if before[at] != whole[at]), shorter)
+    return Border(context, continuation, before, whole, kept)
 
 
 def move_blanks(context: str, continuation: str) -> tuple[str, str]:

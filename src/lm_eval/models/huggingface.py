@@ -96,7 +96,7 @@ class HFLM(LocalLM):
         attn_implementation: str | None = None,
         seed: int = 1234,
     ) -> None:
-        self._chat_arguments = chat_arguments(chat_template_args, enable_thinking)
+        chat_variables = chat_arguments(chat_template_args, enable_thinking)
         rows = batch_rows(batch_size)
         self.max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
         window = positive("max_length", max_length)
@@ -134,11 +134,12 @@ class HFLM(LocalLM):
             add_bos_token=add_bos_token,
             prefix_token_id=token_id("prefix_token_id", prefix_token_id, loaded.vocabulary),
             encloses=self.reads_apart,
+            chat_arguments=chat_variables,
         )
         if isinstance(think_end_token, int):
             token_id("think_end_token", think_end_token, loaded.vocabulary)
         self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
-        if self._chat_arguments and self.chat_template is None:
+        if chat_variables and self.chat_template is None:
             raise UsageError(
                 f"The tokenizer of {self.tokenizer_name} has no chat template. Leave "
                 "chat_template_args and enable_thinking out."
@@ -229,7 +230,7 @@ class HFLM(LocalLM):
                 "adds_bos": self.tokens.adds_bos,
                 "prefix_token_id": self.tokens.prefix,
                 "chat_template": self.chat_template,
-                "chat_template_args": dict(self._chat_arguments),
+                "chat_template_args": dict(self.tokens.chat_arguments),
                 "think_end_token": self._endings.think_end,
                 "attn_implementation": getattr(self.model.config, "_attn_implementation", None),
                 "seed": self.seed,
@@ -266,11 +267,7 @@ class HFLM(LocalLM):
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        return self.tokens.render_chat(
-            chat_history,
-            add_generation_prompt=add_generation_prompt,
-            arguments=self._chat_arguments,
-        )
+        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None) -> list[int]:
         """The tokens of a text; None leaves special tokens to the tokenizer."""
@@ -299,11 +296,8 @@ class HFLM(LocalLM):
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         return self.tokens.encode(texts)
 
-    def _encode_pairs(
-        self, pairs: Sequence[tuple[str, str]]
-    ) -> Iterator[tuple[list[int], list[int]]]:
-        encode = self.tokens.separate if self.reads_apart else self.tokens.borders
-        return ((list(border.context), list(border.scored)) for border in encode(pairs))
+    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        return self.tokens.encode_pairs(pairs)
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, by the best way this model allows."""

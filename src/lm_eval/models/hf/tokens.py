@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 
 from lm_eval.errors import ModelError
 from lm_eval.models.base import LM, Capabilities
-from lm_eval.models.borders import Border, border_between, move_blanks
+from lm_eval.models.borders import move_blanks
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf.options import read_backend
 from lm_eval.models.hf.sources import converted, find_source
@@ -24,6 +24,7 @@ class Tokens:
     """Text to tokens and back for one model.
 
     ``add_bos_token`` None leaves it to the tokenizer. ``known`` is the number of tokens the model has.
+    ``encloses``: an encoder reads contexts. ``chat_arguments`` are variables for the chat template.
     """
 
     def __init__(
@@ -35,14 +36,17 @@ class Tokens:
         add_bos_token: bool | None = None,
         prefix_token_id: int | None = None,
         encloses: bool = False,
+        chat_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.model_name = model_name
         self._known = known
         self._prefix = prefix_token_id
-        self._before, self._after = self._added(add_bos_token, encloses=encloses)
+        self._encloses = encloses
+        self.chat_arguments = dict(chat_arguments or {})
+        self._before, self._after = self._added(add_bos_token)
 
-    def _added(self, add_bos_token: bool | None, *, encloses: bool) -> tuple[list[int], list[int]]:
+    def _added(self, add_bos_token: bool | None) -> tuple[list[int], list[int]]:
         """What is put before and after every text; after it only for an encoder."""
         plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
         full = self.tokenizer("a")["input_ids"]
@@ -52,7 +56,7 @@ class Tokens:
         before, after = list(full[:start]), list(full[start + len(plain) :])
         if add_bos_token is not None:
             before = self._bos_tokens() if add_bos_token else []
-        return before, after if encloses else []
+        return before, after if self._encloses else []
 
     def _bos_tokens(self) -> list[int]:
         if self.tokenizer.bos_token_id is None:
@@ -115,34 +119,29 @@ class Tokens:
         has_bos = tokens[:1] == [self.tokenizer.bos_token_id]
         return [*([] if has_bos else self._before), *tokens, *self._after]
 
-    def borders(self, pairs: Sequence[tuple[str, str]]) -> list[Border]:
-        """Contexts and continuations as a causal model reads them: as one text.
+    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """The tokens of each context, and those of its continuation.
 
-        The tokens of a continuation are what follows the context's length in those of both.
+        A causal model reads both as one text: a continuation's tokens are what follows the context's
+        length in those of both. An encoder-decoder model reads each as a text of its own.
         """
         moved = [move_blanks(*pair) for pair in pairs]
         starts = self.encode([context for context, _ in moved])
+        if self._encloses:
+            rests = self.tokenize([continuation for _, continuation in moved])
+            return [
+                (start or [self.prefix], rest) for start, rest in zip(starts, rests, strict=True)
+            ]
         wholes = self.encode([context + continuation for context, continuation in moved])
         bare = iter(self.tokenize([rest for context, rest in moved if not context]))
         return [
-            border_between(*pair, start, whole) if pair[0] else self._bare_border(pair, next(bare))
-            for pair, start, whole in zip(moved, starts, wholes, strict=True)
+            (start, whole[len(start) :]) if context else self._behind_prefix(next(bare))
+            for (context, _), start, whole in zip(moved, starts, wholes, strict=True)
         ]
 
-    def _bare_border(self, pair: tuple[str, str], tokens: list[int]) -> Border:
+    def _behind_prefix(self, tokens: list[int]) -> tuple[list[int], list[int]]:
         prefix = [self.prefix]
-        whole = tokens if tokens[:1] == prefix else prefix + tokens
-        return border_between(*pair, prefix, whole)
-
-    def separate(self, pairs: Sequence[tuple[str, str]]) -> list[Border]:
-        """Contexts and continuations for an encoder-decoder model: each a text of its own."""
-        moved = [move_blanks(*pair) for pair in pairs]
-        starts = self.encode([context for context, _ in moved])
-        rests = self.tokenize([continuation for _, continuation in moved])
-        return [
-            border_between(*pair, start or [self.prefix], [*(start or [self.prefix]), *rest])
-            for pair, start, rest in zip(moved, starts, rests, strict=True)
-        ]
+        return prefix, tokens[1:] if tokens[:1] == prefix else tokens
 
     # -- decoding ----------------------------------------------------------------------------
 
@@ -161,11 +160,7 @@ class Tokens:
         return None if source is None else str(source)
 
     def render_chat(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        add_generation_prompt: bool,
-        arguments: Mapping[str, Any],
+        self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool
     ) -> str:
         """The chat as prompt text; without a generation prompt its last message stays open."""
         if self.chat_template is None:
@@ -180,7 +175,7 @@ class Tokens:
                     tokenize=False,
                     add_generation_prompt=add_generation_prompt,
                     continue_final_message=not add_generation_prompt,
-                    **arguments,
+                    **self.chat_arguments,
                 )
             )
         except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
@@ -219,8 +214,8 @@ class HFVocabulary(LM):
             known=len(loaded),
             add_bos_token=add_bos_token,
             encloses=self.backend == "seq2seq",
+            chat_arguments=chat_arguments,
         )
-        self._chat_arguments = dict(chat_arguments or {})
         self.capabilities = Capabilities(
             loglikelihood=False,
             generation=False,
@@ -236,8 +231,4 @@ class HFVocabulary(LM):
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        return self.tokens.render_chat(
-            chat_history,
-            add_generation_prompt=add_generation_prompt,
-            arguments=self._chat_arguments,
-        )
+        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from lm_eval.models.borders import (
     alike,
-    border_between,
     describe_border,
     find_border,
     move_blanks,
@@ -76,5 +75,5 @@ def test_a_border_is_own_exactly_if_both_together_begin_with_the_context(
     before, whole = encode(stripped), encode(stripped + moved)
     starts_alike = whole[: len(before)] == before
     assert border.is_own == (starts_alike and len(whole) > len(before))
-    assert border == border_between(stripped, moved, before, whole)
+    assert (border.context, border.whole) == (tuple(before), tuple(whole))
     assert border.whole[: border.kept] + border.seam == border.whole

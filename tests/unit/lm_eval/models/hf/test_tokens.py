@@ -1,4 +1,4 @@
-"""Tokens of the ``hf`` backend: borders, BOS, chats; a tokenizer but no weights."""
+"""Tokens of the ``hf`` backend: pairs, BOS, chats; a tokenizer but no weights."""
 
 from __future__ import annotations
 
@@ -25,20 +25,17 @@ def encode(text: str) -> list[int]:
 
 
 def test_blanks_belong_to_the_continuation() -> None:
-    one, other = make_tokens().borders([("Answer: ", "Paris"), ("Answer:", " Paris")])
-    assert (one.context, one.scored) == (other.context, other.scored)
-    assert one.is_own
+    moved, written = make_tokens().encode_pairs([("Answer: ", "Paris"), ("Answer:", " Paris")])
+    assert moved == written == (encode("Answer:"), encode(" Paris"))
 
 
 @pytest.mark.parametrize("context", ["", " \n"])
 def test_an_empty_context_is_the_prefix_token(context: str) -> None:
-    (border,) = make_tokens().borders([(context, "Paris")])
-    assert border.context == (0,)
-    assert border.scored == tuple(encode(context + "Paris"))
-    (border,) = make_tokens(prefix_token_id=9).borders([("", "Paris")])
-    assert border.context == (9,)
-    (border,) = make_tokens().borders([("", "<s>Paris")])  # it is there already
-    assert (border.context, border.scored) == ((0,), tuple(encode("Paris")))
+    tokens = encode(context + "Paris")
+    assert make_tokens().encode_pairs([(context, "Paris")]) == [([0], tokens)]
+    assert make_tokens(prefix_token_id=9).encode_pairs([("", "Paris")]) == [([9], encode("Paris"))]
+    # The prefix is there already.
+    assert make_tokens().encode_pairs([("", "<s>Paris")]) == [([0], encode("Paris"))]
 
 
 def test_bos_as_the_tokenizer_does_it_or_as_told_and_never_twice() -> None:
@@ -48,15 +45,8 @@ def test_bos_as_the_tokenizer_does_it_or_as_told_and_never_twice() -> None:
     assert make_tokens(WITH_BOS).encode(["Paris", "<s>Paris"]) == [[0, *plain]] * 2
     assert make_tokens(WITH_BOS, add_bos_token=False).encode(["Paris"]) == [plain]
     assert make_tokens(WITH_BOS).adds_bos
-    (border,) = make_tokens(WITH_BOS).borders([("Answer:", " Paris")])
-    assert border.context[0] == 0
-    assert border.is_own
-
-
-def test_merged_tokens_are_seen() -> None:
-    (border,) = make_tokens().borders([("Questio", "n: What is the capital")])
-    assert border.kind == "merged"
-    assert TOKENIZER.decode([border.seam[0]]) == "Question"
+    pairs = make_tokens(WITH_BOS).encode_pairs([("Answer:", " Paris")])
+    assert pairs == [([0, *encode("Answer:")], encode(" Paris"))]
 
 
 def test_half_a_surrogate_pair_is_a_replacement_character() -> None:
@@ -72,13 +62,13 @@ def test_a_token_the_model_does_not_know() -> None:
 def test_chats_with_and_without_an_open_answer() -> None:
     tokens = make_tokens()
     user = {"role": "user", "content": "hi"}
-    asked = tokens.render_chat([user], add_generation_prompt=True, arguments={})
+    asked = tokens.render_chat([user], add_generation_prompt=True)
     assert asked == "<s><|user|>\nhi</s>\n<|assistant|>\n"
-    no_thinking = {"enable_thinking": False}
-    asked = tokens.render_chat([user], add_generation_prompt=True, arguments=no_thinking)
+    no_thinking = make_tokens(chat_arguments={"enable_thinking": False})
+    asked = no_thinking.render_chat([user], add_generation_prompt=True)
     assert asked.endswith("<|assistant|>\n<think></think>")
     started = {"role": "assistant", "content": "The best answer is"}
-    text = tokens.render_chat([user, started], add_generation_prompt=False, arguments={})
+    text = tokens.render_chat([user, started], add_generation_prompt=False)
     assert text.endswith("</s>\n<|assistant|>\nThe best answer is")
 
 
@@ -88,5 +78,4 @@ def test_a_template_that_refuses() -> None:
         make_tokens(refusing).render_chat(
             [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}],
             add_generation_prompt=True,
-            arguments={},
         )
