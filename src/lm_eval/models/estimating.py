@@ -5,7 +5,8 @@ In: requests, read one at a time, and what counts the tokens of a text. Out: an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any, Union
 
 from lm_eval.formats.assemble import Context, Prompt
@@ -43,7 +44,8 @@ def estimated(
     each answer. A context that requests in a row share is counted once.
     """
     whole = Estimated(counted_with=counted_with)
-    for same in _sharing_a_context(requests):
+    for _, alike in groupby(requests, key=_shared_part):
+        same = list(alike)
         least, most = _cost(same, max_reply, count)
         if shares_requests and isinstance(same[0], LoglikelihoodRequest):
             least, most = _shared(same, most, count)
@@ -52,22 +54,9 @@ def estimated(
     return whole
 
 
-def _sharing_a_context(requests: Iterable[Request]) -> Iterator[list[Request]]:
-    """Requests of one doc and kind that follow one another and differ only in what comes after."""
-    same: list[Request] = []
-    for request in requests:
-        if same and not _is_alike(same[0], request):
-            yield same
-            same = []
-        same.append(request)
-    if same:
-        yield same
-
-
-def _is_alike(one: Request, other: Request) -> bool:
-    if (one.kind, one.task, one.doc_id) != (other.kind, other.task, other.doc_id):
-        return False
-    return bool(_before(one) == _before(other))
+def _shared_part(request: Request) -> tuple[Any, ...]:
+    """What requests of one doc and kind have in common if they differ only in what comes after."""
+    return (request.kind, request.task, request.doc_id, _before(request))
 
 
 def _before(request: Request) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from lm_eval.errors import ModelError
@@ -92,7 +92,7 @@ class Planner:
         self, requests: Iterable[LoglikelihoodRequest], render: Callable[[Context], str]
     ) -> Iterator[SpanGroup]:
         """The groups of the requests, in order; tokens are made for a few dozen docs at a time."""
-        runs = _by_context(enumerate(requests))
+        runs = (list(run) for _, run in groupby(enumerate(requests), key=_context_key))
         while ahead := list(islice(runs, _DOCS_AHEAD)):
             yield from self._encoded(ahead, render)
 
@@ -207,17 +207,10 @@ class Planner:
             yield self._span(place, sent, len(sent) - (end - scored))
 
 
-def _by_context(
-    numbered: Iterable[tuple[int, LoglikelihoodRequest]],
-) -> Iterator[list[tuple[int, LoglikelihoodRequest]]]:
-    run: list[tuple[int, LoglikelihoodRequest]] = []
-    for place, request in numbered:
-        if run and not (run[-1][1].context is request.context and run[-1][1].task == request.task):
-            yield run
-            run = []
-        run.append((place, request))
-    if run:
-        yield run
+def _context_key(numbered: tuple[int, LoglikelihoodRequest]) -> tuple[int, str]:
+    """Equal for requests in a row that share one context; by identity, as contexts are long."""
+    _, request = numbered
+    return id(request.context), request.task
 
 
 def _without(tokens: list[int], prefix: int) -> list[int]:
