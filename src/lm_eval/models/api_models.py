@@ -20,7 +20,7 @@ from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded
-from lm_eval.models.api.tokens import ServerFacts, TokenizerLoader
+from lm_eval.models.api.tokens import ServerFacts
 from lm_eval.models.base import LM, Capabilities, EncodedPair, StreamingLM, peek
 from lm_eval.requests import (
     Answered,
@@ -69,6 +69,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
     """Whether the endpoint takes messages instead of a prompt."""
     key_variable = ""
     """The environment variable that ``api_key`` reads, for messages."""
+    _calls: ServerCaller
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Any:
         model = super().__new__(cls)
@@ -147,7 +148,6 @@ class TemplateAPI(StreamingLM, ServerFacts):
         }
         self.tokenizer_argument = tokenizer
         self._calls = ServerCaller(self)
-        self._loader = TokenizerLoader(self, self._calls)
         self._ability: Ability | None = None
         self._notes: dict[str, str] = {}
         self._check_methods()
@@ -244,8 +244,8 @@ class TemplateAPI(StreamingLM, ServerFacts):
     @property
     def eos_string(self) -> str | None:
         """A text that ends generation; the argument, or the tokenizer's where one is loaded."""
-        if self._eos_string is None and self._loader.is_loaded:
-            return self._loader.tokenizer.eos_text
+        if self._eos_string is None and self._loaded:
+            return self._loaded.eos_text
         return self._eos_string
 
     def create_message(self, messages: Sequence[Any], generate: bool = False) -> Any:
@@ -309,7 +309,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
         return Capabilities(
             loglikelihood=self._scores_text,
             generation=self._calls.is_overridden or self.brings("parse_generations"),
-            chat_template=not self.is_chat and self._loader.may_have_template,
+            chat_template=not self.is_chat and self._may_have_template,
             chat_only=self.is_chat,
             prefill=not self.is_chat,
             top_logprobs=bool(ability and ability.top),

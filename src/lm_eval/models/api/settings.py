@@ -43,7 +43,6 @@ class ServerModel(Protocol):
     ca_cert_path: str | None
     tokenizer_backend: str | None
     tokenizer_argument: str | None
-    tokenizer_files: dict[str, Any]
     tokenized_requests: bool
     top_logprobs: int | None
     max_length: int

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.models.api.sending import Sender, decoded, encoded
-from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, server_root
+from lm_eval.models.api.settings import INSTALL_EXTRA, server_root
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.sampling import valid_text
 from lm_eval.text.secrets import shown_address
@@ -167,14 +167,15 @@ class TiktokenTokenizer(ServerTokenizer):
 class RemoteTokenizer(ServerTokenizer):
     """The server's own tokenizer: ``/tokenize``, ``/detokenize``, and where it tells its configuration.
 
-    Each text costs a request; ``ModelError`` where the server has no such endpoint.
+    ``model`` is the name of the model there. Each text costs a request; ``ModelError`` where the
+    server has no such endpoint.
     """
 
-    def __init__(self, name: str, model: ServerModel, sender: Sender) -> None:
+    def __init__(self, name: str, model: str, base_url: str, sender: Sender) -> None:
         self.name = name
         self._model = model
         self._sender = sender
-        self._root = server_root(model.base_url)
+        self._root = server_root(base_url)
         self._texts: dict[int, str | None] = {}
         self._check()
         self._configure(self._configuration(), self._token_id)
@@ -208,7 +209,7 @@ class RemoteTokenizer(ServerTokenizer):
 
         async def tokenize(text: str) -> list[int]:
             async with slots:
-                reply = await self._request("/tokenize", _question(self._model.model, text))
+                reply = await self._request("/tokenize", _question(self._model, text))
                 return [int(token) for token in reply["tokens"]]
 
         tasks = [asyncio.ensure_future(tokenize(text)) for text in texts]
@@ -219,7 +220,7 @@ class RemoteTokenizer(ServerTokenizer):
                 task.cancel()
 
     def decode(self, tokens: Sequence[int]) -> str:
-        body = {"model": self._model.model, "tokens": list(tokens)}
+        body = {"model": self._model, "tokens": list(tokens)}
         reply = self._sender.ask_beside(self._request("/detokenize", body))
         text = reply.get("prompt", reply.get("content", reply.get("text")))
         if not isinstance(text, str):

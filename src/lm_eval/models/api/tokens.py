@@ -1,7 +1,7 @@
 """Tokens, special tokens and chat template of a model behind a server, and how it describes itself.
 
-``ServerTokens`` and ``ServerFacts`` are bases of ``TemplateAPI``: contexts become messages, text or
-token ids. ``TokenizerLoader`` loads the tokenizer when it is first needed.
+``ServerFacts`` is the base of ``TemplateAPI``: contexts become messages, text or token ids. The
+tokenizer is loaded when it is first needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.api import settings
 from lm_eval.models.api.scoring import Planner
 from lm_eval.models.api.sending import Sender
-from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.api.tokenizers import (
     RemoteTokenizer,
     ServerTokenizer,
@@ -27,9 +26,15 @@ from lm_eval.models.api.tokenizers import (
 from lm_eval.models.base import TemplateLM
 from lm_eval.text.secrets import shown_address
 
+_HOW_FAST = (
+    *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
+    *("ca_cert_path", "auth_token", "header", "top_logprobs"),
+)
+"""Arguments that change no answer, or hold secrets."""
 
-class ServerTokens(TemplateLM, ABC):
-    """What a model behind a server knows of tokens."""
+
+class ServerFacts(TemplateLM, ABC):
+    """What a model behind a server knows of its tokens and of itself. Nothing here holds a key."""
 
     model: str
     tokenizer_backend: str | None
@@ -40,27 +45,103 @@ class ServerTokens(TemplateLM, ABC):
     custom_prefix_token_id: int | None
     truncate: bool
     max_length: int
-    _loader: TokenizerLoader
+    base_url: str
+    max_gen_toks: int
+    seed: int
+    num_concurrent: int | Literal["auto"]
+    batch_size: int
+    timeout: float
+    max_retries: int
+    tokenizer_files: dict[str, Any]
+    _calls: Sender
     _notes: dict[str, str]
+    _eos_string: str | None
+    _given: Mapping[str, Any]
+    """The constructor's arguments: what decides answers may be one that only a subclass knows."""
+    _loaded: ServerTokenizer | None = None
+
+    # -- the tokenizer ---------------------------------------------------------------------------
 
     @property
     def tokenizer(self) -> ServerTokenizer | None:
-        return None if self.tokenizer_backend is None else self._loader.tokenizer
+        return None if self.tokenizer_backend is None else self._known_tokenizer
+
+    @property
+    def _known_tokenizer(self) -> ServerTokenizer:
+        """The tokenizer, loaded once; an error where there is none."""
+        if self._loaded is None:
+            self._loaded = self._load_tokenizer()
+        return self._loaded
 
     @property
     def tokenizer_name(self) -> str:
-        return "" if self.tokenizer_backend is None else self.tokenizer_argument or self.model
+        return "" if self.tokenizer_backend is None else self._tokenizer_source
+
+    @property
+    def _tokenizer_source(self) -> str:
+        return self.tokenizer_argument or self.model
+
+    @property
+    def _may_have_template(self) -> bool:
+        """Whether there is a chat template, as far as that is known without asking anybody."""
+        if self.tokenizer_backend in (None, "tiktoken"):
+            return False
+        if self._loaded is None and not self._is_at_hand:
+            return True
+        return self._known_tokenizer.template is not None
+
+    @property
+    def _is_at_hand(self) -> bool:
+        """Whether the tokenizer is a folder of this machine, so that loading it asks nobody."""
+        return not self._asks_server and Path(self._tokenizer_source).expanduser().is_dir()
+
+    @property
+    def _asks_server(self) -> bool:
+        backend, name = self.tokenizer_backend, self.tokenizer_argument
+        return backend == "remote" or (backend == "auto" and name is None)
+
+    def _load_tokenizer(self) -> ServerTokenizer:
+        backend = self.tokenizer_backend
+        if backend is None:
+            raise ModelError(
+                f"{type(self).__name__} has tokenizer_backend=None, so nothing can be "
+                "tokenized. Log-likelihoods and chat templates need a tokenizer: leave the argument "
+                "out, or set huggingface, tiktoken or remote."
+            )
+        if backend == "tiktoken":
+            return load_tiktoken(self._tokenizer_source)
+        if not self._asks_server:
+            return self._load_files()
+        try:
+            return RemoteTokenizer(self._tokenizer_source, self.model, self.base_url, self._calls)
+        except ModelError as error:
+            if backend == "remote" or isinstance(error, RequestError | MissingExtraError):
+                raise
+            no_server = error
+        try:
+            return self._load_files()
+        except ModelError as error:
+            raise ModelError(f"{error} The server was asked as well: {no_server}") from error
+
+    def _load_files(self) -> ServerTokenizer:
+        is_named = self.tokenizer_argument is not None
+        why = (
+            "from tokenizer=…" if is_named else "the model's name, because no tokenizer=… was given"
+        )
+        return load_files(self._tokenizer_source, why=why, **self.tokenizer_files)
+
+    # -- special tokens and chats ----------------------------------------------------------------
 
     @property
     def chat_template(self) -> str | None:
         """The source of the tokenizer's chat template, where one is loaded."""
-        template = self._loader.tokenizer.template if self._loader.is_loaded else None
+        template = self._loaded.template if self._loaded else None
         return template.source if template else None
 
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
-        template = None if self.tokenizer_backend is None else self._loader.tokenizer.template
+        template = self.tokenizer.template if self.tokenizer else None
         if template is None:
             raise ModelError(
                 f"The tokenizer {self.tokenizer_name!r} of {type(self).__name__} has no chat "
@@ -73,14 +154,14 @@ class ServerTokens(TemplateLM, ABC):
 
     @property
     def eot_token_id(self) -> int:
-        return self._token("an EOS", self._loader.tokenizer.eos)
+        return self._token("an EOS", self._known_tokenizer.eos)
 
     @property
     def prefix_token_id(self) -> int:
         """The token put before a text that has no context: the argument, else BOS, else EOS."""
         if self.custom_prefix_token_id is not None:
             return self.custom_prefix_token_id
-        tokenizer = self._loader.tokenizer
+        tokenizer = self._known_tokenizer
         token = tokenizer.eos if tokenizer.bos is None else tokenizer.bos
         return self._token("a BOS or EOS", token)
 
@@ -100,7 +181,7 @@ class ServerTokens(TemplateLM, ABC):
         With special tokens (by default as ``add_bos_token`` says) they begin with the prefix token,
         once.
         """
-        tokens = self._loader.tokenizer.encode([string] if isinstance(string, str) else string)
+        tokens = self._known_tokenizer.encode([string] if isinstance(string, str) else string)
         if self.add_bos_token if add_special_tokens is None else add_special_tokens:
             first = self.prefix_token_id
             tokens = [ids if ids[:1] == [first] else [first, *ids] for ids in tokens]
@@ -114,11 +195,11 @@ class ServerTokens(TemplateLM, ABC):
 
     def only_text(self, token: int) -> str | None:
         """The text of a token, or None where another token has the same text."""
-        return self._loader.tokenizer.only_text(token)
+        return self._known_tokenizer.only_text(token)
 
     def tok_decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens."""
-        return self._loader.tokenizer.decode(tokens)
+        return self._known_tokenizer.decode(tokens)
 
     def generates_from_tokens(self) -> bool:
         """Whether prompts for generation are tokenized: to send ids, or to cut them.
@@ -131,7 +212,7 @@ class ServerTokens(TemplateLM, ABC):
         if not self.tokenized_requests and not self.truncate:
             return False
         try:
-            return bool(self._loader.tokenizer)
+            return bool(self._known_tokenizer)
         except ModelError as error:
             if self.tokenizer_argument is not None or self.truncate:
                 raise
@@ -155,27 +236,7 @@ class ServerTokens(TemplateLM, ABC):
             window=self.max_length - 1,
         )
 
-
-_HOW_FAST = (
-    *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
-    *("ca_cert_path", "auth_token", "header", "top_logprobs"),
-)
-"""Arguments that change no answer, or hold secrets."""
-
-
-class ServerFacts(ServerTokens):
-    """The part of ``TemplateAPI`` that describes it. Nothing here holds a key."""
-
-    base_url: str
-    max_gen_toks: int
-    seed: int
-    num_concurrent: int | Literal["auto"]
-    batch_size: int
-    timeout: float
-    max_retries: int
-    _eos_string: str | None
-    _given: Mapping[str, Any]
-    """The constructor's arguments: what decides answers may be one that only a subclass knows."""
+    # -- what the model is -----------------------------------------------------------------------
 
     def identity(self) -> Mapping[str, Any]:
         arguments = {
@@ -188,7 +249,7 @@ class ServerFacts(ServerTokens):
             "backend": f"{type(self).__module__}.{type(self).__qualname__}",
             "base_url": shown_address(self.base_url),
             "model": self.model,
-            "tokenizer": self.tokenizer_argument or self.model,
+            "tokenizer": self._tokenizer_source,
             "tokenizer_backend": self.tokenizer_backend,
             "tokenized_requests": self.tokenized_requests,
             "max_length": self.max_length,
@@ -230,75 +291,3 @@ class ServerFacts(ServerTokens):
     def __repr__(self) -> str:
         address = shown_address(self.base_url)
         return f"{type(self).__name__}(model={self.model!r}, base_url={address!r})"
-
-
-class TokenizerLoader:
-    """Loads the tokenizer of one model, once."""
-
-    def __init__(self, model: ServerModel, sender: Sender) -> None:
-        self._model = model
-        self._sender = sender
-        self._loaded: ServerTokenizer | None = None
-
-    @property
-    def is_loaded(self) -> bool:
-        return self._loaded is not None
-
-    @property
-    def tokenizer(self) -> ServerTokenizer:
-        if self._loaded is None:
-            self._loaded = self._load()
-        return self._loaded
-
-    @property
-    def may_have_template(self) -> bool:
-        """Whether there is a chat template, as far as that is known without asking anybody."""
-        if self._model.tokenizer_backend in (None, "tiktoken"):
-            return False
-        if self._loaded is None and not self._is_at_hand:
-            return True
-        return self.tokenizer.template is not None
-
-    @property
-    def _is_at_hand(self) -> bool:
-        """Whether the tokenizer is a folder of this machine, so that loading it asks nobody."""
-        return not self._asks_server and Path(self._name).expanduser().is_dir()
-
-    @property
-    def _asks_server(self) -> bool:
-        backend, name = self._model.tokenizer_backend, self._model.tokenizer_argument
-        return backend == "remote" or (backend == "auto" and name is None)
-
-    @property
-    def _name(self) -> str:
-        return self._model.tokenizer_argument or self._model.model
-
-    def _load(self) -> ServerTokenizer:
-        backend = self._model.tokenizer_backend
-        if backend is None:
-            raise ModelError(
-                f"{type(self._model).__name__} has tokenizer_backend=None, so nothing can be "
-                "tokenized. Log-likelihoods and chat templates need a tokenizer: leave the argument "
-                "out, or set huggingface, tiktoken or remote."
-            )
-        if backend == "tiktoken":
-            return load_tiktoken(self._name)
-        if not self._asks_server:
-            return self._load_files()
-        try:
-            return RemoteTokenizer(self._name, self._model, self._sender)
-        except ModelError as error:
-            if backend == "remote" or isinstance(error, RequestError | MissingExtraError):
-                raise
-            no_server = error
-        try:
-            return self._load_files()
-        except ModelError as error:
-            raise ModelError(f"{error} The server was asked as well: {no_server}") from error
-
-    def _load_files(self) -> ServerTokenizer:
-        is_named = self._model.tokenizer_argument is not None
-        why = (
-            "from tokenizer=…" if is_named else "the model's name, because no tokenizer=… was given"
-        )
-        return load_files(self._name, why=why, **self._model.tokenizer_files)
