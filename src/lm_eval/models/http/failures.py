@@ -11,7 +11,6 @@ import html
 import json
 import random
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -193,37 +192,33 @@ _MOST_REFUSALS = 50
 
 
 class Schedule:
-    """Decides, failure by failure, whether and when one request is sent again.
+    """Decides, failure by failure, whether and when one request is sent again."""
 
-    ``idle_s`` tells for how long no request has been answered, infinite if none ever was;
-    ``connect_s`` how long another attempt to connect would take, None once a server has answered.
-    """
-
-    def __init__(
-        self,
-        max_retries: int,
-        *,
-        begun_at: float,
-        timeout_s: float,
-        idle_s: Callable[[], float],
-        connect_s: Callable[[], float | None],
-    ) -> None:
+    def __init__(self, max_retries: int, *, timeout_s: float) -> None:
         self._max_retries = max_retries
-        self._begun_at = begun_at
         self._patience_s = max(_PATIENCE_S, 2 * timeout_s)
-        self._idle_s = idle_s
-        self._connect_s = connect_s
         self._faults = 0
         self._refusals = 0
 
-    def next_wait(self, failure: Failure) -> float | None:
-        """Seconds to wait before the next sending, or None: this failure was the last."""
+    def next_wait(
+        self, failure: Failure, *, used_s: float, idle_s: float, connect_s: float | None
+    ) -> float | None:
+        """Seconds to wait before the next sending, or None: this failure was the last.
+
+        ``used_s`` tells how long ago the request was first sent; ``idle_s`` for how long none has been
+        answered, infinite if none ever was; ``connect_s`` how long another attempt to connect would
+        take, None once a server has answered.
+        """
         if not failure.can_retry:
             return None
-        wait_s = self._after_refusal(failure) if failure.is_refusal else self._after_fault(failure)
-        if wait_s is None or self._is_hopeless(failure, wait_s):
-            return None
-        return wait_s
+        if failure.is_refusal:
+            wait_s = self._after_refusal(failure, idle_s)
+        else:
+            wait_s = self._after_fault(failure)
+        if wait_s is None or not failure.is_unreachable or connect_s is None:
+            return wait_s
+        # There must be time for another attempt to connect to a server that was never met.
+        return None if used_s + wait_s + connect_s > UNREACHABLE_S else wait_s
 
     def _after_fault(self, failure: Failure) -> float | None:
         self._faults += 1
@@ -233,24 +228,17 @@ class Schedule:
             return failure.asked_wait_s
         return random.uniform(0, _bound(self._faults))
 
-    def _after_refusal(self, failure: Failure) -> float | None:
+    def _after_refusal(self, failure: Failure, idle_s: float) -> float | None:
         self._refusals += 1
         is_asked = failure.asked_wait_s is not None
         limit = self._max_retries + (_MORE_WHERE_ASKED if is_asked else 0)
-        is_stuck = self._refusals > limit and self._idle_s() > self._patience_s
+        is_stuck = self._refusals > limit and idle_s > self._patience_s
         if is_stuck or self._refusals > _MOST_REFUSALS:
             return None
         if failure.asked_wait_s is not None:
             return failure.asked_wait_s
         bound_s = _bound(self._refusals)  # never at once: the server has just said that it is busy
         return random.uniform(bound_s / 2, bound_s)
-
-    def _is_hopeless(self, failure: Failure, wait_s: float) -> bool:
-        """Whether there would be no time for another attempt to connect to a server never met."""
-        connect_s = self._connect_s()
-        if not failure.is_unreachable or connect_s is None:
-            return False
-        return time.monotonic() - self._begun_at + wait_s + connect_s > UNREACHABLE_S
 
 
 def _bound(count: int) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from urllib.request import getproxies, proxy_bypass
 
 from lm_eval.errors import MissingExtraError, UsageError
@@ -27,6 +27,18 @@ CONNECT_S = 5.0
 
 _LATER_CONNECT_S = 15.0
 _CHECK_ADDRESS = "Check the address, and that the server runs."
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransportOptions:
+    """How requests are sent. ``timeout_s`` is for one attempt as a whole, reading included."""
+
+    num_concurrent: int | Literal["auto"] = 1
+    max_retries: int = 3
+    timeout_s: float = 30.0
+    verify_certificate: bool = True
+    ca_cert_path: str | None = None
+    max_response_bytes: int = 64 * 2**20
 
 
 class HttpReply(NamedTuple):
@@ -52,25 +64,16 @@ class Pool:
     ``sessions`` holds what is open, apart from the pool, for whoever has to close it.
     """
 
-    def __init__(
-        self,
-        *,
-        connections: int,
-        timeout_s: float,
-        verify_certificate: bool,
-        ca_cert_path: str | None,
-        max_response_bytes: int,
-        redact: Redact,
-    ) -> None:
+    def __init__(self, options: TransportOptions, *, connections: int, redact: Redact) -> None:
         self._aiohttp = _import_aiohttp()
         self._connections = connections
-        self._timeout_s = timeout_s
-        self._ssl = _tls(verify_certificate, ca_cert_path)
-        self._limit = max_response_bytes
+        self._timeout_s = options.timeout_s
+        self._ssl = _tls(options.verify_certificate, options.ca_cert_path)
+        self._limit = options.max_response_bytes
         self._redact = redact
         self.sessions: list[aiohttp.ClientSession] = []
         self._first_timeout = self._aiohttp.ClientTimeout(
-            total=timeout_s, connect=min(CONNECT_S, timeout_s)
+            total=options.timeout_s, connect=min(CONNECT_S, options.timeout_s)
         )
         self._targets: dict[str, Target] = {}
         self.was_answered = False

@@ -18,12 +18,12 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Final, Generic, Literal, TypeGuard, TypeVar, cast
+from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError
 from lm_eval.models.http.failures import BrokenBody, Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Pace
-from lm_eval.models.http.pool import CONNECT_S, Pool, Target, close_all
+from lm_eval.models.http.pool import CONNECT_S, Pool, Target, TransportOptions, close_all
 
 __all__ = ["BrokenBody", "Received", "Transport", "TransportOptions"]
 
@@ -35,18 +35,6 @@ _END: Final = object()
 _SETTLE_S = 5.0
 _PATIENCE_S = 0.002
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransportOptions:
-    """How requests are sent. ``timeout_s`` is for one attempt as a whole, reading included."""
-
-    num_concurrent: int | Literal["auto"] = 1
-    max_retries: int = 3
-    timeout_s: float = 30.0
-    verify_certificate: bool = True
-    ca_cert_path: str | None = None
-    max_response_bytes: int = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +63,7 @@ class Transport:
         self._redact = describe_secret
         self._pace = Pace(options.num_concurrent)
         self._stepper = Stepper()
-        self._pool = Pool(
-            connections=self._pace.largest,
-            timeout_s=options.timeout_s,
-            verify_certificate=options.verify_certificate,
-            ca_cert_path=options.ca_cert_path,
-            max_response_bytes=options.max_response_bytes,
-            redact=describe_secret,
-        )
+        self._pool = Pool(options, connections=self._pace.largest, redact=describe_secret)
         # Not the pool itself: it knows ``describe_secret``, which may know whoever owns this object.
         weakref.finalize(self, _close, self._pool.sessions, self._stepper)
 
@@ -104,28 +85,21 @@ class Transport:
         target = self._pool.target(url)
         if isinstance(target, Failure):
             raise target.error(0, never_answered=False)
+        schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
         begun_at, attempts = time.monotonic(), 1
-        schedule: Schedule | None = None
-        outcome = await self._send(target, body, headers, decode)
-        while isinstance(outcome, Failure):
-            schedule = schedule or self._schedule(begun_at)
-            wait_s = schedule.next_wait(outcome)
+        while isinstance(outcome := await self._send(target, body, headers, decode), Failure):
+            wait_s = schedule.next_wait(
+                outcome,
+                used_s=time.monotonic() - begun_at,
+                idle_s=time.monotonic() - self._answered_at,
+                connect_s=None if self._pool.was_answered else CONNECT_S,
+            )
             if wait_s is None:
                 raise outcome.error(attempts, never_answered=not self._pool.was_answered)
             await asyncio.sleep(wait_s)
             attempts += 1
             self.retries += 1
-            outcome = await self._send(target, body, headers, decode)
         return Received(outcome, attempts)
-
-    def _schedule(self, begun_at: float) -> Schedule:
-        return Schedule(
-            self.options.max_retries,
-            begun_at=begun_at,
-            timeout_s=self.options.timeout_s,
-            idle_s=lambda: time.monotonic() - self._answered_at,
-            connect_s=lambda: None if self._pool.was_answered else CONNECT_S,
-        )
 
     async def _send(
         self,
