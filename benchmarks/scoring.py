@@ -95,11 +95,12 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 
 
 def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
+    from lm_eval.models.hf.auto_batch import AutoBatch
     from lm_eval.models.hf.forward import PlainScorer
     from lm_eval.models.hf.tree_scoring import TreeScorer
 
     model, spans = _prepare(folder, pairs)
-    plain = PlainScorer(model, batch_size=1).score
+    plain = PlainScorer(model, device="cpu", batch=AutoBatch(1)).score
     scorer = TreeScorer(model, device="cpu", plain=plain, tokens_at_once=args.tokens)
     figures = _timed(lambda: sum(span.logprob for span in scorer.score(spans)))
     assert not scorer.fallbacks, scorer.notes
@@ -111,10 +112,11 @@ def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, f
 
 
 def run_plain(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
+    from lm_eval.models.hf.auto_batch import AutoBatch
     from lm_eval.models.hf.forward import PlainScorer
 
     model, spans = _prepare(folder, pairs)
-    scorer = PlainScorer(model, batch_size=args.batch)
+    scorer = PlainScorer(model, device="cpu", batch=AutoBatch(args.batch))
     figures = _timed(lambda: sum(span.logprob for span in scorer.score(spans)))
     return figures | {"tokens": scorer.tokens_run}
 

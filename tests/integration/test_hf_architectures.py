@@ -156,7 +156,7 @@ def test_scores_are_those_of_plain_forwards(kind: str) -> None:
         tree = TreeScorer(
             model,
             device="cpu",
-            plain=PlainScorer(model, batch_size=4).score,
+            plain=PlainScorer(model, device="cpu", batch=AutoBatch(4)).score,
             kv_budget=2**24,
             tokens_at_once=tokens_at_once,
         )
@@ -170,7 +170,7 @@ def test_scores_are_those_of_plain_forwards(kind: str) -> None:
 def test_scores_are_the_same_beside_longer_texts(kind: str) -> None:
     """Padding goes unseen; where a model sees it from a length on, texts go one at a time."""
     model = make_model(kind)
-    plain = PlainScorer(model, batch_size=4)
+    plain = PlainScorer(model, device="cpu", batch=AutoBatch(4))
     for spans in (spans_of([([5, 4], [[3], [3, 3]]), ([9], [[8]])]), texts()):
         assert_scores(model, list(plain.score(spans)), spans)
     assert any("one at a time" in note for note in plain.notes) == kind.endswith("some tokens")

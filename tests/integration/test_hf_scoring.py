@@ -211,15 +211,6 @@ def test_a_small_budget_makes_passes_smaller_before_texts_fall_back() -> None:
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
 
 
-def test_switched_off_every_text_goes_alone_without_a_note() -> None:
-    model = make_model("gpt2", "sdpa")
-    spans = spans_of(MANY_DOCS)
-    tree = scorer(model, prefix_cache=False)
-    assert_scores(model, list(tree.score(spans)), spans)
-    assert tree.fallbacks == len(spans)
-    assert tree.notes == []
-
-
 def test_answers_come_before_all_work_is_done_and_empty_ones_cost_nothing() -> None:
     model = make_model("gpt2", "sdpa")
     spans = [*spans_of(MANY_DOCS), Span(60, [3], [])]

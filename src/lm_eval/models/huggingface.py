@@ -163,8 +163,8 @@ class HFLM(LocalLM):
         """
         model, device = self.model, self.loaded.device
         if self.reads_apart:
-            return [PairScorer(model, device=device, batch_size=self._scoring)]
-        plain = PlainScorer(model, device=device, batch_size=self._scoring)
+            return [PairScorer(model, device=device, batch=self._scoring)]
+        plain = PlainScorer(model, device=device, batch=self._scoring)
         if not self.prefix_cache:
             return [plain]
         tree = TreeScorer(model, device=device, plain=plain.score, kv_budget=self.kv_budget)

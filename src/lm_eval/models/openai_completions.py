@@ -110,20 +110,6 @@ class LocalChatCompletion(LocalCompletionsAPI):
     is_chat = True
     most_stops = _MOST_STOPS
 
-    def __init__(
-        self,
-        base_url: str | None = None,
-        tokenizer_backend: str | None = None,
-        tokenized_requests: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            base_url=base_url,
-            tokenizer_backend=tokenizer_backend,
-            tokenized_requests=tokenized_requests,
-            **kwargs,
-        )
-
     @staticmethod
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
         return [chat_reply(choice) for choice in choices_of(outputs)]

@@ -51,32 +51,25 @@ def request_seed(seed: Any, request: GenerateRequest) -> int:
 def request_sampler(
     request: GenerateRequest, options: GenerationOptions, seed: int
 ) -> Sample | None:
-    """Draws the tokens of one request, by its own seed or else ``seed``; None where it is greedy."""
+    """Draws the tokens of one request, by its own seed or else ``seed``; None where it is greedy.
+
+    It has a random stream of its own, so that other requests change nothing. ``top_k`` 0 and
+    ``top_p`` 1 keep all tokens. Temperature first, then top-k, then top-p, the order of
+    ``transformers``.
+    """
     if not options.temperature:
         return None
-    return sampler(
-        request_seed(options.extra.get("seed", seed), request),
-        temperature=options.temperature,
-        top_p=float(options.extra.get("top_p") or 1.0),
-        top_k=int(options.extra.get("top_k") or 0),
-    )
-
-
-def sampler(seed: int, *, temperature: float, top_p: float, top_k: int) -> Sample:
-    """Draws tokens with a random stream of its own, so that other requests change nothing.
-
-    ``top_k`` 0 and ``top_p`` 1 keep all tokens. Temperature first, then top-k, then top-p, the
-    order of ``transformers``.
-    """
     import numpy as np
 
-    stream = np.random.default_rng(seed)
+    stream = np.random.default_rng(request_seed(options.extra.get("seed", seed), request))
+    top_p = float(options.extra.get("top_p") or 1.0)
+    top_k = int(options.extra.get("top_k") or 0)
 
     def sample(logits: npt.NDArray[np.float64]) -> int:
         kept = np.argsort(-logits, kind="stable")
         if top_k:
             kept = kept[:top_k]
-        scaled = (logits[kept] - logits[kept[0]]) / temperature
+        scaled = (logits[kept] - logits[kept[0]]) / options.temperature
         weights = np.exp(scaled)
         sums = np.cumsum(weights)
         if top_p < 1:

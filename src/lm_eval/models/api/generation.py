@@ -138,10 +138,7 @@ class GenerationJobs:
             extra = dict(options.extra)
             seed = extra.pop("seed", None)
             seed = self._model.seed if seed is None else int(seed)
-            options = GenerationOptions(
-                options.until, options.max_gen_toks, options.do_sample, options.temperature, extra
-            )
-            self._last = (request.gen_kwargs, options, seed)
+            self._last = (request.gen_kwargs, replace(options, extra=extra), seed)
         return self._last[1], self._last[2]
 
 

@@ -28,10 +28,10 @@ _COARSE_TOLERANCE = 0.15
 class PlainScorer:
     """Scores spans on a causal model of ``transformers``, a batch of distinct inputs at a time."""
 
-    def __init__(self, model: Any, *, device: Any = "cpu", batch_size: int | AutoBatch = 1) -> None:
+    def __init__(self, model: Any, *, device: Any, batch: AutoBatch) -> None:
         self.model = model
         self.device = device
-        self.batch = batch_size if isinstance(batch_size, AutoBatch) else AutoBatch(batch_size)
+        self.batch = batch
         self.tokens_run = 0
         """Tokens that went through the model, padding included."""
         self._takes_positions = takes(model, "logits_to_keep")
@@ -131,11 +131,10 @@ class PlainScorer:
 class PairScorer:
     """Scores spans on an encoder-decoder model: the encoder reads the context, all but the targets."""
 
-    def __init__(self, model: Any, *, device: Any = "cpu", batch_size: int | AutoBatch = 1) -> None:
+    def __init__(self, model: Any, *, device: Any, batch: AutoBatch) -> None:
         self.model = model
         self.device = device
-        self.batch = batch_size if isinstance(batch_size, AutoBatch) else AutoBatch(batch_size)
-        self.tokens_run = 0
+        self.batch = batch
         self.notes: list[str] = []
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -153,7 +152,6 @@ class PairScorer:
         targets = [span.targets for span in spans]
         with torch.inference_mode():
             ids, labels = padded(contexts, self.device), padded(targets, self.device)
-            self.tokens_run += ids.numel() + labels.numel()
             logits = self.model(
                 input_ids=ids, attention_mask=mask(contexts, self.device), labels=labels
             ).logits

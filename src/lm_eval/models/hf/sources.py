@@ -25,13 +25,8 @@ from lm_eval.text.files import cache_folder
 _NEEDED_FILES = {
     "pretrained": ("config.json",),
     "tokenizer": (
-        *(
-            "tokenizer_config.json",
-            "tokenizer.json",
-            "tokenizer.model",
-            "vocab.json",
-            "config.json",
-        ),
+        *("tokenizer_config.json", "tokenizer.json", "tokenizer.model", "vocab.json"),
+        "config.json",
     ),
     "peft": ("adapter_config.json",),
 }
@@ -68,13 +63,13 @@ class ModelSource:
 
     def arguments(self, **more: Any) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``."""
-        found: dict[str, Any] = dict(more)
+        arguments: dict[str, Any] = dict(more)
         if self.gguf_file is not None:
-            found["gguf_file"] = self.gguf_file
+            arguments["gguf_file"] = self.gguf_file
         if not self.is_local:
-            found["revision"] = self.revision or "main"
-            found["local_files_only"] = self.only_cache
-        return found
+            arguments["revision"] = self.revision or "main"
+            arguments["local_files_only"] = self.only_cache
+        return arguments
 
 
 def find_source(

@@ -44,8 +44,7 @@ Plain = Callable[[Iterable[Span]], Iterable[Span]]
 class TreeScorer:
     """Scores spans on one model. ``notes`` says where ordinary forwards were needed, and why.
 
-    ``kv_budget`` is the memory for keys and values in bytes, by default half of what is free. With
-    ``prefix_cache=False`` everything goes through ``plain``.
+    ``kv_budget`` is the memory for keys and values in bytes, by default half of what is free.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class TreeScorer:
         device: Any,
         plain: Plain,
         kv_budget: int | None = None,
-        prefix_cache: bool = True,
         check_docs: int = 2,
         tokens_at_once: int = TOKENS_AT_ONCE,
     ) -> None:
@@ -71,7 +69,7 @@ class TreeScorer:
         self._largest_error = 0.0
         self._lacking_memory = 0
         self._beyond_switch = 0
-        self._refusal = refusal(model) if prefix_cache else ""
+        self._refusal = refusal(model)
         self.tokens_needed = 0
         """Distinct beginnings over all spans, in tokens: the least there is to do."""
         self.tokens_pushed = 0
