@@ -1,6 +1,6 @@
 """The command line ``nugget-eval``: arguments in, an evaluation called, one clear message if wrong.
 
-Read in this order: commands, preview, run, score, compare.
+Read in this order: commands, preview, run, score.
 """
 
 from __future__ import annotations

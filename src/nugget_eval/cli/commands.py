@@ -29,7 +29,7 @@ COMMANDS = {
     "run": "run",
     "score": "score",
     "agree": "score",
-    "compare": "compare",
+    "compare": "run",
     "preview": "preview",
     "formats": "preview",
 }

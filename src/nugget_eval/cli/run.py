@@ -1,30 +1,46 @@
-"""``nugget-eval run``: config → an evaluation → tables, and where its files are."""
+"""``nugget-eval run`` and ``compare``: config → evaluations → files and tables."""
 
 from __future__ import annotations
 
 import argparse
+import copy
 import warnings
 from collections.abc import Sequence
 
+from lm_eval.cli.arguments import split_list
 from lm_eval.cli.program import logging_from
-from lm_eval.errors import LmEvalWarning
+from lm_eval.errors import DataError, LmEvalWarning, UsageError
 from lm_eval.reports.table import print_forecasts
+from lm_eval.requests.values import Usage
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
-from lm_eval.text.numbers import amount, cost_digits, count, duration, percent, tokens
+from lm_eval.text.numbers import (
+    amount,
+    cost_digits,
+    count,
+    duration,
+    interval,
+    number,
+    p_value,
+    percent,
+    tokens,
+)
 from lm_eval.text.secrets import hidden, secrets_in
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
+from nugget_eval.errors import ConfigurationError
+from nugget_eval.files import COMPARISON
 from nugget_eval.judge.evaluation import (
     Evaluation,
+    check_output,
     evaluating,
     forecast,
     judge_specs,
     output_folder,
     prices_of,
 )
-from nugget_eval.lab.trials import trial_name
-from nugget_eval.output.files import count_replies, write_files
+from nugget_eval.lab.trials import Contrast, Trial, contrasts, trial_name, trials, varied
+from nugget_eval.output.files import ReplyCounts, count_replies, write_files, write_json
 from nugget_eval.output.tables import agreement_table, confusion_table, summary_table, topic_table
 from nugget_eval.scores.bootstrap import require_numpy
 from nugget_eval.scores.scores import RunScores
@@ -34,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Judge, score, write, and show what came out; with ``--dry_run``, only what it would cost."""
     config = config_of(args)
     if args.dry_run:
-        return dry_run([config])
+        return _dry_run([config])
     require_numpy()  # the scores need it: better said before a judge is paid
     level = config.logging.verbosity
     with (
@@ -42,19 +58,19 @@ def run(args: argparse.Namespace) -> int:
         logging_from(level, NAME, "nugget_eval"),
         evaluating(config) as done,
     ):
-        say_notes(done.loaded.notes)
+        _say_notes(done.loaded.notes)
         secrets = [s for spec in judge_specs(config) for s in secrets_in(spec.model_args)]
         done.command = [hidden(part, secrets) for part in args.command_line]
         runs = done.scores()
         written = [] if folder is None else write_files(folder, done, runs)
     # The files are written by now: a closed pipe must not cost the results.
-    show(done, runs, per_topic=args.per_topic)
+    _show(done, runs, per_topic=args.per_topic)
     for path in written:
         print_written(path)
     return 0
 
 
-def dry_run(configs: Sequence[Config]) -> int:
+def _dry_run(configs: Sequence[Config]) -> int:
     """Print what evaluations would ask; costs by the prices of each judge."""
     out = console()
     notes: dict[str, None] = {}
@@ -72,13 +88,13 @@ def dry_run(configs: Sequence[Config]) -> int:
     return 0
 
 
-def say_notes(notes: Sequence[str]) -> None:
+def _say_notes(notes: Sequence[str]) -> None:
     """What the user should know about the data, as warnings."""
     for note in notes:
         warnings.warn(note, LmEvalWarning, stacklevel=2)
 
 
-def show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False) -> None:
+def _show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False) -> None:
     """Print the tables of an evaluation."""
     out = console()
     out.print(summary_table(runs))
@@ -98,12 +114,12 @@ def show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = False
         out.print()
         out.print(agreement_table(raters))
     out.print()
-    out.print(judge_table(done))
-    for line in remarks(done):
+    out.print(_judge_table(done))
+    for line in _remarks(done):
         out.print(Paragraph("  ", line))
 
 
-def judge_table(done: Evaluation) -> FittingTable:
+def _judge_table(done: Evaluation) -> FittingTable:
     """A line for each judge: how its replies were read, and what they cost."""
     rows = []
     for judged in done.judged:
@@ -116,13 +132,9 @@ def judge_table(done: Evaluation) -> FittingTable:
             Cells(
                 name=visible(judged.name, 60),
                 labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
-                replies=count(counts.total),
-                complete=percent(counts.complete, counts.total),
-                asked="" if counts.conforming is None else percent(counts.conforming, counts.total),
                 alarms=count(counts.alarms) if counts.alarms else "",
                 failed=count(counts.failed) if counts.failed else "",
-                tokens=tokens(usage.tokens_in, usage.tokens_out),
-                time=duration(usage.wall_s),
+                **_replies_and_usage([counts], usage),
                 cost=amount(cost, cost_digits(cost)) if cost is not None else "",
             )
         )
@@ -131,17 +143,30 @@ def judge_table(done: Evaluation) -> FittingTable:
         Column("labelled", "Labelled", is_number=True, stays=True),
         Column("replies", "Replies", is_number=True, stays=True),
         Column("complete", "Complete", is_number=True, stays=True),
-        Column("asked", "In format", is_number=True),
+        Column("conforming", "In format", is_number=True),
         Column("alarms", "Void", is_number=True),
         Column("failed", "Failed", is_number=True),
         Column("tokens", "Tokens", is_number=True),
         Column("time", "Time", is_number=True, stays=True),
         Column("cost", next(iter(done.prices.values())).currency if done.prices else "Cost"),
     )
-    return FittingTable(columns, [rows], ("time", "tokens", "asked"))
+    return FittingTable(columns, [rows], ("time", "tokens", "conforming"))
 
 
-def remarks(done: Evaluation) -> list[str]:
+def _replies_and_usage(counts: Sequence[ReplyCounts], usage: Usage) -> dict[str, str]:
+    """The cells that say how replies were read and what they cost."""
+    total = sum(replies.total for replies in counts)
+    conforming = [replies.conforming for replies in counts if replies.conforming is not None]
+    return {
+        "replies": count(total),
+        "complete": percent(sum(replies.complete for replies in counts), total),
+        "conforming": percent(sum(conforming), total) if len(conforming) == len(counts) else "",
+        "tokens": tokens(usage.tokens_in, usage.tokens_out),
+        "time": duration(usage.wall_s),
+    }
+
+
+def _remarks(done: Evaluation) -> list[str]:
     """What a reader of the scores should know."""
     lines = []
     for judged in done.judged:
@@ -177,3 +202,144 @@ def remarks(done: Evaluation) -> list[str]:
             "widen the intervals."
         )
     return lines
+
+
+# Comparing prompts
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Judge under each combination, and print what differs."""
+    config = config_of(args)
+    prompt_types = _names(config, "prompt_type", args.prompt_types)
+    format_types = _names(config, "format_type", args.format_types)
+    if len(prompt_types) * len(format_types) < 2:
+        raise UsageError(
+            "There is nothing to compare: --prompt_types and --format_types name one combination. "
+            "Give several, such as --prompt_types short_cot,optimized."
+        )
+    if args.dry_run:
+        return _dry_run(varied(config, prompt_types, format_types))
+    require_numpy()  # the tests need it: better said before a judge is paid
+    with (
+        output_folder(config.logging.output_path) as folder,
+        logging_from(config.logging.verbosity, NAME, "nugget_eval"),
+        trials(config, prompt_types, format_types) as all_trials,
+    ):
+        _say_notes(all_trials[0].done.loaded.notes)
+        pairs, problem = _contrasts(all_trials)
+        if folder is not None:
+            for trial in all_trials:
+                subfolder = check_output(trial.done.config.logging.output_path)
+                write_files(subfolder or folder, trial.done, trial.done.scores())
+            write_json(folder / COMPARISON, _as_dict(all_trials, pairs))
+    _show_trials(all_trials, pairs, problem)
+    if folder is not None:
+        print_written(folder / COMPARISON)
+    return 0
+
+
+def _names(config: Config, setting: str, listed: str) -> list[str]:
+    """The names in a list, each checked, none twice."""
+    names = list(dict.fromkeys(split_list(listed)))
+    for name in names:
+        try:
+            setattr(copy.deepcopy(config.model), setting, name)
+        except ConfigurationError as error:
+            problem = str(error).partition(f".{setting} ")[2]
+            raise UsageError(f"--{setting}s: {setting} {problem}") from None
+    return names
+
+
+def _contrasts(all_trials: Sequence[Trial]) -> tuple[list[Contrast], str]:
+    """The pairs; where two share no label, none and why."""
+    try:
+        return contrasts(all_trials, all_trials[0].done.how), ""
+    except DataError as error:
+        return [], str(error)
+
+
+def _as_dict(all_trials: Sequence[Trial], pairs: Sequence[Contrast]) -> dict[str, object]:
+    return {
+        "config": all_trials[0].done.config.to_dict(),
+        "trials": {trial.name: trial.to_dict() for trial in all_trials},
+        "pairs": [pair.to_dict() for pair in pairs],
+    }
+
+
+def _show_trials(all_trials: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> None:
+    """Print the table of trials and the table of pairs."""
+    out = console()
+    out.print(_trial_table(all_trials))
+    out.print()
+    if pairs:
+        out.print(_contrast_table(pairs))
+        said = "against gold" if all_trials[0].agreement is not None else "(no gold is given)"
+        out.print(
+            Paragraph(
+                "  ",
+                f"Same: share of nuggets with the same label. Difference: {pairs[0].measure} {said}, "
+                "first less second, over the nuggets that both labelled; p by sign flips over topics, "
+                "adjusted by Holm.",
+            )
+        )
+    if problem:
+        out.print(Paragraph("  ", visible(problem)))
+
+
+def _trial_table(all_trials: Sequence[Trial]) -> FittingTable:
+    """A line for each combination: what could be read, how right it was, what it cost."""
+    rows = []
+    for trial in all_trials:
+        counts = [count_replies(judge) for judge in trial.done.judged]
+        agreed = trial.agreement
+        rows.append(
+            Cells(
+                name=visible(trial.name),
+                read=percent(trial.done.labelled, trial.done.total),
+                accuracy=number(agreed.measures["accuracy"].value) if agreed else "",
+                interval=interval(agreed.measures["accuracy"].estimate) if agreed else "",
+                kappa=number(agreed.measures["kappa_linear"].value) if agreed else "",
+                cost=f"{trial.cost:.4f}" if trial.cost is not None else "",
+                **_replies_and_usage(counts, trial.usage),
+            )
+        )
+    columns = (
+        Column("name", "Prompt", wraps=True, stays=True),
+        Column("read", "Labelled", is_number=True, stays=True),
+        Column("complete", "Complete", is_number=True),
+        Column("conforming", "In format", is_number=True),
+        Column("accuracy", "Accuracy", is_number=True),
+        Column("interval", "95 % interval", is_number=True),
+        Column("kappa", "κ linear", is_number=True),
+        Column("replies", "Replies", is_number=True, stays=True),
+        Column("tokens", "Tokens", is_number=True),
+        Column("time", "Time", is_number=True),
+        Column("cost", "Cost", is_number=True),
+    )
+    return FittingTable(columns, [rows], ("time", "tokens", "conforming", "complete"))
+
+
+def _contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
+    """A line for each two combinations."""
+    rows = [
+        Cells(
+            name=visible(f"{pair.first} − {pair.second}"),
+            same=number(pair.same.value),
+            kappa=number(pair.kappa.value),
+            difference=number(pair.difference.value),
+            interval=interval(pair.difference.estimate),
+            p=p_value(pair.p_adjusted),
+            topics=count(pair.num_topics),
+        )
+        for pair in pairs
+    ]
+    columns = (
+        Column("name", "Pair", wraps=True, stays=True),
+        Column("same", "Same", is_number=True, stays=True),
+        Column("kappa", "κ", is_number=True, stays=True),
+        Column("difference", "Difference", is_number=True, stays=True),
+        Column("interval", "95 % interval", is_number=True),
+        Column("p", "p (Holm)", is_number=True, stays=True),
+        Column("topics", "Topics", is_number=True, stays=True),
+    )
+    return FittingTable(columns, [rows])
