@@ -16,6 +16,7 @@ from nugget_eval.data.files import (
     AlignedLabels,
     align_labels,
     best_over_passages,
+    one_per_topic,
     read_labelled,
     read_topics,
     write_records,
@@ -70,21 +71,13 @@ def score_files(
     files: Sequence[str], nuggets: str | None, config: Config, how: Resampling
 ) -> list[RunScores]:
     """The scores of every run in the files; passages are put together by topic."""
-    items = [item for path in files for item in comparable(path)]
+    items = [item for path in files for item in one_per_topic(list(read_labelled(path)))]
     if not items:
         raise DataError(
             f"{files[0]} holds no labels. Each line is a text with its labelled nuggets."
         )
     topics = list(read_topics(nuggets)) if nuggets else None
     return score_runs(items, topics=topics, trec_compat=config.metrics.trec_compat, how=how)
-
-
-def comparable(path: str) -> list[Labelled]:
-    """The labels of a file, one item for each run and topic."""
-    items: list[Labelled] = list(read_labelled(path))
-    if all(isinstance(item, Assignment) for item in items):
-        return items
-    return [*best_over_passages(items)]
 
 
 # Agreement
@@ -109,7 +102,10 @@ def agree(args: argparse.Namespace) -> int:
         for line in _left_over(pairs):
             out.print(Paragraph("  ", line))
         if args.measure:
-            first, second = (score_runs(comparable(one), how=how) for one in (args.gold, path))
+            first, second = (
+                score_runs(one_per_topic(items), how=how)
+                for items in (gold, list(read_labelled(path)))
+            )
             ranked = run_agreement(first, second, args.measure, how=how)
             found[f"{path}, {args.measure}"] = ranked.to_dict()
             out.print(agreement_table(ranked))

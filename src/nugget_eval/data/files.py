@@ -7,7 +7,7 @@ line that was not changed are kept.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -152,12 +152,18 @@ def _examples(keys: Iterable[tuple[str, str, str]]) -> str:
     return listing(names, 3)
 
 
-def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = False) -> list[Gold]:
+def one_per_topic(items: Sequence[Labelled]) -> Sequence[Labelled]:
+    """One item for each run and topic: answers as they are, passages put together."""
+    if all(isinstance(item, Assignment) for item in items):
+        return items
+    return best_over_passages(items)
+
+
+def best_over_passages(items: Iterable[Labelled]) -> list[Gold]:
     """One item for each topic, whose nuggets have the best label over its blocks or passages.
 
     A passage whose label is missing might have been better than the others, so the best is known only
-    if it is ``support`` or none is missing; else it is None. ``ignore_missing`` takes the best of those
-    that are known, as the original package does. A passage without the nugget does not count.
+    if it is ``support`` or none is missing; else it is None. A passage without the nugget is ignored.
     """
     topics: dict[str, dict[str, Nugget]] = defaultdict(dict)
     labels: dict[tuple[str, str], list[Label | None]] = defaultdict(list)
@@ -168,17 +174,15 @@ def best_over_passages(items: Iterable[Labelled], *, ignore_missing: bool = Fals
     return [
         Gold(
             qid,
-            with_labels(
-                list(nuggets.values()), [_best(labels[qid, key], ignore_missing) for key in nuggets]
-            ),
+            with_labels(list(nuggets.values()), [_best(labels[qid, key]) for key in nuggets]),
         )
         for qid, nuggets in topics.items()
     ]
 
 
-def _best(labels: list[Label | None], ignore_missing: bool) -> Label | None:
+def _best(labels: list[Label | None]) -> Label | None:
     best = max(labels, key=lambda label: -1 if label is None else RANK[label])
-    return best if best == "support" or ignore_missing or None not in labels else None
+    return best if best == "support" or None not in labels else None
 
 
 def _assignment(row: Row) -> Assignment | PassageAssignment:

@@ -24,9 +24,9 @@ from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.table import Forecast
 from lm_eval.text.secrets import hiding, secrets_in
 from nugget_eval.config import Config
-from nugget_eval.data.files import align_labels, best_over_passages
+from nugget_eval.data.files import align_labels, best_over_passages, one_per_topic
 from nugget_eval.data.items import Loaded, NuggetItem, load_items
-from nugget_eval.data.records import Assignment, Gold, TextRecord
+from nugget_eval.data.records import TextRecord
 from nugget_eval.judge.judge import Judge, Judged
 from nugget_eval.judge.voting import combine
 from nugget_eval.prompts.formats import PromptInfo, prompt_info
@@ -104,33 +104,16 @@ class Evaluation:
         pairs = zip(self.items, self.labels, strict=True)
         return [item.labelled(labels) for item, labels in pairs]
 
-    def topic_labels(self) -> list[Gold] | None:
-        """The best label over the passages of each topic; None where answers of runs were judged."""
-        records = self.records()
-        if all(isinstance(record, Assignment) for record in records):
-            return None
-        return best_over_passages(records)
-
     def scores(self) -> list[RunScores]:
         """The scores of each run, or of the topics where passages were judged."""
-        whole = self.topic_labels()
-        trec_compat = self.config.metrics.trec_compat
-        return score_runs(
-            self.records() if whole is None else whole, trec_compat=trec_compat, how=self.how
-        )
+        items = one_per_topic(self.records())
+        return score_runs(items, trec_compat=self.config.metrics.trec_compat, how=self.how)
 
     def agreement(self) -> Agreement | None:
         """The labels against gold; None where there is none."""
-        if self.loaded.gold:
-            whole = self.topic_labels()
-            assert whole is not None  # only blocks have gold for whole topics
-            pairs = align_labels(self.loaded.gold, whole)
+        if self.loaded.gold:  # of whole topics: blocks were judged
+            pairs = align_labels(self.loaded.gold, best_over_passages(self.records()))
             return agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=self.how)
-        gold, judged, topics = self.paired_with_gold()
-        return agreement(gold, judged, topics=topics, how=self.how) if gold else None
-
-    def paired_with_gold(self) -> tuple[list[Label | None], list[Label | None], list[str]]:
-        """Gold and judged labels side by side, with the topic of each."""
         gold: list[Label | None] = []
         judged: list[Label | None] = []
         topics: list[str] = []
@@ -139,7 +122,7 @@ class Evaluation:
                 gold += item.gold
                 judged += labels
                 topics += [item.qid] * len(labels)
-        return gold, judged, topics
+        return agreement(gold, judged, topics=topics, how=self.how) if gold else None
 
     def raters(self) -> RaterAgreement | None:
         """How well the judges agree; None where there is only one."""
