@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lm_eval.errors import DataError, did_you_mean, listing, nearest
+from lm_eval.errors import DataError, did_you_mean, listing
 
 _SHOWN = 60
 
@@ -129,11 +129,9 @@ class Row:
         valid = tuple(valid)
         if isinstance(value, str) and value in valid:
             return value
-        hint = (
-            f" Did you mean {nearest(str(value), valid)!r}?" if nearest(str(value), valid) else ""
-        )
         raise self.error(
-            f"unknown {name} {shown(value)}.{hint} Valid: {', '.join(valid)}; null if there is none."
+            f"unknown {name} {shown(value)}.{did_you_mean(str(value), valid)} Valid: "
+            f"{', '.join(valid)}; null if there is none."
         )
 
 

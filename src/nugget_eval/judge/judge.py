@@ -8,7 +8,6 @@ Snippets that a reply quotes are looked up in the passage.
 from __future__ import annotations
 
 import re
-import unicodedata
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.judge.voting import median_label
+from nugget_eval.prompts.examples import whole_words
 from nugget_eval.reading import Label, LabelReading, Reasoned, read_reasoning
 
 REFUSED = (400, 404, 415, 422, 501)
@@ -353,7 +353,6 @@ class _ReplySink:
 Verdict = Literal["found", "not_found", "none"]
 """``none``: the reply quotes nothing for this nugget."""
 
-_NO_WORD = re.compile(r"[\W_]+")
 _GAP = re.compile(r"\.\.\.|…|\[\.\.\.\]|\s/\s|[\"”»]\s*(?:[,;]|and|und|y)?\s*[\"“«]|;\s*\n|\n")
 _NOTHING = frozenset(("", "none", "n a", "na", "null", "no snippet", "not found", "nothing"))
 _STEP_DOWN: dict[Label, Label] = {"support": "partial_support", "partial_support": "not_support"}
@@ -391,7 +390,7 @@ def check_snippets(
 
 def snippet_verdict(snippet: str | None, passage: str) -> Verdict:
     """Whether each part of a quotation occurs in the passage; an ellipsis separates parts."""
-    parts = [_words(part) for part in _GAP.split(snippet or "")]
+    parts = [whole_words(part) for part in _GAP.split(snippet or "")]
     parts = [part for part in parts if part.strip() not in _NOTHING]
     if not parts:
         return "none"
@@ -407,17 +406,9 @@ def _after(label: Label, verdict: Verdict, what: str) -> Label | None:
 
 def _by_number(reasoned: Sequence[Reasoned], count: int) -> dict[int, str | None]:
     """Nugget number → snippet; without numbers, in order if there is one for each nugget."""
-    if reasoned and all(one.number is None for one in reasoned) and len(reasoned) == count:
-        return {number: one.snippet for number, one in enumerate(reasoned, 1)}
-    return {one.number: one.snippet for one in reasoned if one.number is not None}
+    if len(reasoned) == count and all(item.number is None for item in reasoned):
+        return {number: item.snippet for number, item in enumerate(reasoned, 1)}
+    return {item.number: item.snippet for item in reasoned if item.number is not None}
 
 
-@lru_cache(maxsize=8)
-def _passage_words(passage: str) -> str:
-    return _words(passage)
-
-
-def _words(text: str) -> str:
-    """The words alone, one space around each, so that only whole words match."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return f" {_NO_WORD.sub(' ', folded).strip()} "
+_passage_words = lru_cache(maxsize=8)(whole_words)

@@ -64,7 +64,7 @@ def without_leaks(
     """
     if not examples:
         return (), ()
-    item = tuple(_words(text) for text in data.texts)
+    item = tuple(whole_words(text) for text in data.texts)
     kept, left_out = [], []
     for example in examples:
         reason = _leak(example, item)
@@ -94,7 +94,7 @@ def _occurs_in(words: str, texts: Sequence[str]) -> bool:
     return bool(words.strip()) and any(words in text for text in texts)
 
 
-def _words(text: str) -> str:
+def whole_words(text: str) -> str:
     """``text`` as folded words with one space around each, so that only whole words match."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return f" {_NO_WORD.sub(' ', folded).strip()} "
@@ -102,7 +102,7 @@ def _words(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _example_words(example: Example) -> tuple[str, ...]:
-    return tuple(_words(text) for text in example.data.texts)
+    return tuple(whole_words(text) for text in example.data.texts)
 
 
 # From files
