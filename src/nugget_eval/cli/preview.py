@@ -40,12 +40,7 @@ def preview(args: argparse.Namespace) -> int:
         raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so there is no prompt.")
     caller = JudgeCaller(config, [item])
     calls = caller.first()
-    info = prompt_info(
-        caller.prompt_type(item),
-        config.model.format_type,
-        domain=config.model.domain,
-        language=config.model.language,
-    )
+    info = caller.format(item).info
     name = f"{info.name} × {config.model.format_type}"
     print(f"{name}, version {info.version}, fingerprint {info.fingerprint}")
     print(f"Item {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")

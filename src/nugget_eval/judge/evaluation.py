@@ -29,7 +29,7 @@ from nugget_eval.data.items import Loaded, NuggetItem, load_items
 from nugget_eval.data.records import TextRecord
 from nugget_eval.judge.judge import Judge, Judged
 from nugget_eval.judge.voting import combine
-from nugget_eval.prompts.formats import PromptInfo, prompt_info
+from nugget_eval.prompts.formats import PromptInfo
 from nugget_eval.reading import Label
 from nugget_eval.scores.agreement import (
     Agreement,
@@ -170,7 +170,7 @@ def evaluating(
                 store = stack.enter_context(_run_store(config, spec, lm, loaded.items, label))
                 name = spec.name if label is None else f"{spec.name}, {label}"
                 judge = Judge(lm, loaded.items, config, name=name, kept=store.kept)
-                prompts |= _prompt_infos(config, judge)
+                prompts |= {name: how.info for name, how in judge.caller.formats().items()}
                 judged.append(judge.judge())
                 judged[-1].name = spec.name
                 stores.append(store)
@@ -243,14 +243,6 @@ def _combined(judged: Sequence[Judged], how: str) -> list[list[Label | None]]:
     votes = zip(*(judge.flat_labels for judge in judged), strict=True)
     combined = iter(combine(list(votes), how))
     return [[next(combined) for _ in labels] for labels in judged[0].labels]
-
-
-def _prompt_infos(config: Config, judge: Judge) -> dict[str, PromptInfo]:
-    model = config.model
-    return {
-        name: prompt_info(name, model.format_type, domain=model.domain, language=model.language)
-        for name in judge.caller.formats()
-    }
 
 
 # Kept replies

@@ -44,6 +44,19 @@ _LONGEST_REASON = 200
 EXAMPLE_LABELS = ("support", "not_support", "partial_support")
 
 
+@dataclass(frozen=True)
+class PromptInfo:
+    """What identifies a prompt: ``fingerprint`` changes when a text of it does."""
+
+    name: str
+    summary: str
+    best_for: str
+    version: str
+    changelog: Mapping[str, str]
+    fingerprint: str
+    reasons: bool
+
+
 @dataclass(frozen=True, eq=False)
 class NuggetFormat:
     """One way to ask for labels and to read them: a prompt's definitions, put together.
@@ -66,6 +79,20 @@ class NuggetFormat:
         content = [asked, language, dict(self.output.answer), self.user.fingerprint]
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @cached_property
+    def info(self) -> PromptInfo:
+        """What identifies the prompt, for results to carry."""
+        prompt = self.prompt_type
+        return PromptInfo(
+            prompt.name,
+            prompt.summary,
+            prompt.best_for,
+            prompt.version,
+            dict(prompt.changelog),
+            self.fingerprint,
+            prompt.reasons,
+        )
 
     # Asking
 
@@ -216,34 +243,11 @@ def _put_together(
     return made
 
 
-@dataclass(frozen=True)
-class PromptInfo:
-    """What identifies a prompt: ``fingerprint`` changes when a text of it does."""
-
-    name: str
-    summary: str
-    best_for: str
-    version: str
-    changelog: Mapping[str, str]
-    fingerprint: str
-    reasons: bool
-
-
 def prompt_info(
     prompt_type: str, format_type: str = "json", *, domain: str | None = None, language: str = "en"
 ) -> PromptInfo:
     """Version, changelog and fingerprint of a prompt; results carry them."""
-    how = nugget_format(prompt_type, format_type, domain=domain, language=language)
-    prompt = how.prompt_type
-    return PromptInfo(
-        prompt.name,
-        prompt.summary,
-        prompt.best_for,
-        prompt.version,
-        dict(prompt.changelog),
-        how.fingerprint,
-        prompt.reasons,
-    )
+    return nugget_format(prompt_type, format_type, domain=domain, language=language).info
 
 
 @lru_cache(maxsize=16)
