@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +128,10 @@ class JudgedFolder:
 
     def nuggets(self) -> Iterator[JudgedNugget]:
         """Every nugget that has a score, in the order of the file."""
-        number = -1
-        decided = self._deciding
-        for place, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
-            for at, nugget in enumerate(record.nuggets):
-                number += 1
-                key = (place, at)
+        numbers = count()
+        for item, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
+            for position, nugget in enumerate(record.nuggets):
+                number, key = next(numbers), (item, position)
                 gold, label = self._gold.get(key), nugget.assignment
                 if self.metric == ACCURACY and gold is None:
                     continue
@@ -145,7 +144,7 @@ class JudgedFolder:
                     label,
                     gold,
                     self.score(label, gold),
-                    decided.get(key),
+                    self._deciding.get(key),
                 )
 
     def score(self, label: Label | None, gold: Label | None) -> float:
@@ -175,33 +174,36 @@ class JudgedFolder:
 
     @cached_property
     def _gold(self) -> dict[Key, Label]:
-        found: dict[Key, Label] = {}
+        gold: dict[Key, Label] = {}
         for row in self.replies():
             for key, label in zip(self.keys_of(row), row.get("gold") or (), strict=False):
                 if label in LABELS:
-                    found[key] = label
-        return found
+                    gold[key] = label
+        return gold
 
     @cached_property
     def _deciding(self) -> dict[Key, dict[str, Any]]:
         """Nugget → the first reply that gave it a label, else the last one about it."""
-        found: dict[Key, tuple[bool, dict[str, Any]]] = {}
+        deciding: dict[Key, dict[str, Any]] = {}
+        labelled: set[Key] = set()
         for row in self.replies():
             for key, label in zip(self.keys_of(row), row["labels"], strict=True):
-                if key not in found or not found[key][0]:
-                    found[key] = (label is not None, row)
-        return {key: row for key, (_, row) in found.items()}
+                if key not in labelled:
+                    deciding[key] = row
+                if label is not None:
+                    labelled.add(key)
+        return deciding
 
     def _places(self) -> dict[tuple[str, str], int]:
-        found: dict[tuple[str, str], int] = {}
+        places: dict[tuple[str, str], int] = {}
         for place, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
-            if (record.qid, record.unit) in found:
+            if (record.qid, record.unit) in places:
                 raise ComparisonError(
                     f"{self.folder / REPLIES} does not say which text of topic {record.qid!r} a reply "
                     "is about. It was written by an older version: run it again."
                 )
-            found[record.qid, record.unit] = place
-        return found
+            places[record.qid, record.unit] = place
+        return places
 
 
 def _summary(path: Path) -> dict[str, Any]:
@@ -294,6 +296,7 @@ def _item(
 ) -> ReadAgain:
     row = nugget.row or {}
     span = row.get("span")
+    score = folder.score(label, nugget.gold)
     return ReadAgain(
         f"topic {nugget.qid}, {nugget.unit} nugget {nugget.key[1] + 1}".replace(",  ", ", "),
         nugget.number,
@@ -306,13 +309,9 @@ def _item(
             None if span is None else (int(span[0]), int(span[1])),
             None if nugget.label is not None else str(row.get("problem") or "missing"),
         ),
-        Verdict(
-            folder.score(label, nugget.gold),
-            label,
-            None if label is None else how.rule,
-            None if label is None else how.span,
-            None if label is not None else how.reason or "missing",
-        ),
+        Verdict(score, None, reason=how.reason or "missing")
+        if label is None
+        else replace(how, score=score, answer=label, reason=None),
         nugget.qid,
     )
 
