@@ -190,7 +190,10 @@ def _add_config(
 
 def _settings(section: str) -> dict[str, Field[Any]]:
     """The values of a section of the config by the names of their flags."""
-    return {one.metadata["flag"] or one.name: one for one in fields(getattr(Config(), section))}
+    return {
+        setting.metadata["flag"] or setting.name: setting
+        for setting in fields(getattr(Config(), section))
+    }
 
 
 def _add_flag(group: Any, name: str, setting: Field[Any]) -> None:

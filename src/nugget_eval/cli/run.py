@@ -80,7 +80,7 @@ def _dry_run(configs: Sequence[Config]) -> int:
         forecasts, new_notes = forecast(config)
         notes.update(dict.fromkeys(new_notes))
         prices = prices_of(config, judge_specs(config))
-        groups = [[one] for one in forecasts] if prices else [forecasts]
+        groups = [[judge] for judge in forecasts] if prices else [forecasts]
         for group in groups:  # judges may have prices of their own
             print_forecasts(group, out, prices=prices.get(group[0].name))
     for note in notes:

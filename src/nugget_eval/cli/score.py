@@ -88,14 +88,14 @@ def agree(args: argparse.Namespace) -> int:
     config = config_of(args, ["metrics"])
     how = Resampling.from_config(config.metrics, args.seed)
     gold = list(read_labelled(args.gold))
-    found: dict[str, Any] = {}
+    statistics: dict[str, Any] = {}
     aligned: dict[str, AlignedLabels] = {}
     out = console()
     for path in args.files:
         pairs = _aligned(gold, args.gold, path)
         aligned[path] = pairs
         agreed = agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=how)
-        found[path] = agreed.to_dict()
+        statistics[path] = agreed.to_dict()
         out.print(Paragraph("", f"{visible(path)} against {visible(args.gold)}"))
         out.print(agreement_table(agreed))
         out.print(confusion_table(agreed))
@@ -107,17 +107,17 @@ def agree(args: argparse.Namespace) -> int:
                 for items in (gold, list(read_labelled(path)))
             )
             ranked = run_agreement(first, second, args.measure, how=how)
-            found[f"{path}, {args.measure}"] = ranked.to_dict()
+            statistics[f"{path}, {args.measure}"] = ranked.to_dict()
             out.print(agreement_table(ranked))
     if len(aligned) > 1:
         raters = {args.gold: next(iter(aligned.values())).gold}
         raters |= {path: pairs.judged for path, pairs in aligned.items()}
         among = rater_agreement(raters, topics=next(iter(aligned.values())).topics, how=how)
-        found["all"] = among.to_dict()
+        statistics["all"] = among.to_dict()
         out.print(Paragraph("", "All files"))
         out.print(agreement_table(among))
     if args.json:
-        write_json(Path(args.json), found)
+        write_json(Path(args.json), statistics)
     return 0
 
 

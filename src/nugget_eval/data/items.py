@@ -191,17 +191,17 @@ def _with_gold(loaded: Loaded, path: str) -> Loaded:
 def _labels_by_key(
     records: Iterable[Labelled], path: str
 ) -> dict[tuple[str, str], Mapping[str, Label | None]]:
-    found: dict[tuple[str, str], Mapping[str, Label | None]] = {}
+    labels: dict[tuple[str, str], Mapping[str, Label | None]] = {}
     for record in records:
         key = (record.unit, record.qid)
-        if key in found:
+        if key in labels:
             raise DataError(
                 f"{path} has two sets of labels for {listing([part for part in key if part])}. Remove "
                 "one of them."
             )
         ids = nugget_ids(record.qid, record.nuggets)
-        found[key] = dict(zip(ids, (n.assignment for n in record.nuggets), strict=True))
-    return found
+        labels[key] = dict(zip(ids, (n.assignment for n in record.nuggets), strict=True))
+    return labels
 
 
 def _gold_of(

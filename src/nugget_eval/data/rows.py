@@ -288,7 +288,7 @@ class Record:
 
 def _stored_fields(kind: type[Record]) -> list[tuple[str, tuple[str, ...], Any, Any]]:
     """Name, keys, read and write of each field that is ``stored``."""
-    known = [(one.name, one.metadata) for one in fields(kind) if one.metadata]
+    known = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
     return [(name, how["keys"] or (name,), how["read"], how["write"]) for name, how in known]
 
 

@@ -285,24 +285,24 @@ def canaries_for(
         "verbatim": ("verbatim",),
         "both": ("absent", "verbatim"),
     }
-    found: list[Canary] = []
+    canaries: list[Canary] = []
     for kind in kinds[which]:
         text = _absent(number, passage) if kind == "absent" else _verbatim(number, passage)
         if text is not None:
-            place = number // 7 % (len(nuggets) + len(found) + 1)
+            place = number // 7 % (len(nuggets) + len(canaries) + 1)
             # A place at or before one that is taken moves that one on.
-            found = [replace(c, place=c.place + (c.place >= place)) for c in found]
-            found.append(Canary(kind, text, place))
+            canaries = [replace(c, place=c.place + (c.place >= place)) for c in canaries]
+            canaries.append(Canary(kind, text, place))
         number //= 11
-    return tuple(found)
+    return tuple(canaries)
 
 
 def with_canaries(nuggets: Sequence[str], canaries: Sequence[Canary]) -> list[str]:
     """The nuggets with the canaries in their places."""
-    found = list(nuggets)
-    for canary in sorted(canaries, key=lambda one: one.place):
-        found.insert(canary.place, canary.text)
-    return found
+    texts = list(nuggets)
+    for canary in sorted(canaries, key=lambda canary: canary.place):
+        texts.insert(canary.place, canary.text)
+    return texts
 
 
 def _absent(number: int, passage: str) -> str:

@@ -179,8 +179,8 @@ def evaluating(
         seconds = time.perf_counter() - started
         labels = _combined(judged, config.evaluation.combine)
         yield Evaluation(config, loaded, judged, labels, prompts, prices, seconds)
-        for store, own in zip(stores, judged, strict=True):
-            store.finish(is_complete=not own.failed)
+        for store, result in zip(stores, judged, strict=True):
+            store.finish(is_complete=not result.failed)
 
 
 def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast], list[str]]:

@@ -378,14 +378,14 @@ def check_snippets(
     if what == "off":
         return [Checked(label, None) for label in labels]
     quoted = _by_number(reasoned, len(labels))
-    found = []
+    checked = []
     for number, label in enumerate(labels, 1):
         if label is None or label == "not_support":
-            found.append(Checked(label, None))
+            checked.append(Checked(label, None))
             continue
         verdict = snippet_verdict(quoted.get(number), passage)
-        found.append(Checked(_after(label, verdict, what), verdict))
-    return found
+        checked.append(Checked(_after(label, verdict, what), verdict))
+    return checked
 
 
 def snippet_verdict(snippet: str | None, passage: str) -> Verdict:

@@ -41,8 +41,8 @@ def dawid_skene(votes: Votes) -> list[Label | None]:
         beliefs = _expected(seen, *_maximised(seen, beliefs))
         if np.abs(beliefs - before).max() < _TOLERANCE:
             break
-    found = iter(np.round(beliefs, 9).argmax(axis=1).tolist())  # rounded: ties go to the lower
-    return [ORDER[next(found)] if one else None for one in known.tolist()]
+    labels = iter(np.round(beliefs, 9).argmax(axis=1).tolist())  # rounded: ties go to the lower
+    return [ORDER[next(labels)] if is_known else None for is_known in known.tolist()]
 
 
 def combine(votes: Votes, how: str) -> list[Label | None]:
@@ -55,8 +55,8 @@ def combine(votes: Votes, how: str) -> list[Label | None]:
 def _one_hot(votes: Votes) -> Floats:
     """Nuggets × judges × labels: 1 where the judge gave the label."""
     seen = np.zeros((len(votes), len(votes[0]) if votes else 0, len(ORDER)))
-    for row, given in enumerate(votes):
-        for judge, vote in enumerate(given):
+    for row, row_votes in enumerate(votes):
+        for judge, vote in enumerate(row_votes):
             if vote is not None:
                 seen[row, judge, RANK[vote]] = 1.0
     return seen

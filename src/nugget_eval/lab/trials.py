@@ -57,7 +57,7 @@ class Trial:
         prices = self.done.prices
         if not prices:
             return None
-        return sum(float(prices[one.name].cost(one.usage)) for one in self.done.judged)
+        return sum(float(prices[judge.name].cost(judge.usage)) for judge in self.done.judged)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -135,11 +135,11 @@ def varied(
     return configs
 
 
-def contrasts(found: Sequence[Trial], how: Resampling) -> list[Contrast]:
+def contrasts(all_trials: Sequence[Trial], how: Resampling) -> list[Contrast]:
     """Each two trials against each other; p-values are adjusted by Holm over all pairs."""
-    made = [_contrast(first, second, how) for first, second in combinations(found, 2)]
-    adjusted = holm([one.p.value for one in made])
-    return [replace(one, p_adjusted=p) for one, p in zip(made, adjusted, strict=True)]
+    pairs = [_contrast(first, second, how) for first, second in combinations(all_trials, 2)]
+    adjusted = holm([pair.p.value for pair in pairs])
+    return [replace(pair, p_adjusted=p) for pair, p in zip(pairs, adjusted, strict=True)]
 
 
 def _contrast(first: Trial, second: Trial, how: Resampling) -> Contrast:
@@ -169,15 +169,15 @@ def _contrast(first: Trial, second: Trial, how: Resampling) -> Contrast:
 def _differences(first: Trial, second: Trial) -> dict[str, float]:
     """Topic → how much higher the first scores, over the nuggets that both labelled."""
     has_gold = any(item.gold for item in first.done.items)
-    found: dict[str, list[float]] = defaultdict(list)
+    differences: dict[str, list[float]] = defaultdict(list)
     rows = zip(first.done.items, first.done.labels, second.done.labels, strict=True)
-    for item, ones, others in rows:
-        gold: Sequence[Label | None] = item.gold or [None] * len(ones)
-        for right, one, other in zip(gold, ones, others, strict=True):
-            if one is None or other is None or (has_gold and right is None):
+    for item, labels, other_labels in rows:
+        gold: Sequence[Label | None] = item.gold or [None] * len(labels)
+        for right, label, other in zip(gold, labels, other_labels, strict=True):
+            if label is None or other is None or (has_gold and right is None):
                 continue
             if has_gold:
-                found[item.qid].append(float(one == right) - float(other == right))
+                differences[item.qid].append(float(label == right) - float(other == right))
             else:
-                found[item.qid].append(GAIN[one] - GAIN[other])
-    return {qid: sum(own) / len(own) for qid, own in found.items()}
+                differences[item.qid].append(GAIN[label] - GAIN[other])
+    return {qid: sum(values) / len(values) for qid, values in differences.items()}

@@ -136,7 +136,7 @@ def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:
         },
         "coverage": {"labelled": done.labelled, "total": done.total, "share": done.share},
         "labels": label_counts(done.flat_labels),
-        "judges": [judge_dict(one, done) for one in done.judged],
+        "judges": [judge_dict(judged, done) for judged in done.judged],
         "scores": plain(list(runs)),
         "agreement": plain(agreed),
         "between_judges": plain(raters),
@@ -210,10 +210,10 @@ def order_dict(judged: Judged) -> dict[str, Any] | None:
 
     None where each batch was asked in one order.
     """
-    asked = [own for item in judged.votes for own in item if len(own) > 1]
+    asked = [votes for item in judged.votes for votes in item if len(votes) > 1]
     if not asked:
         return None
-    complete = [own for own in asked if None not in own]
+    complete = [votes for votes in asked if None not in votes]
     places: dict[int, Counter[str]] = {}
     for reply in judged.replies:
         for place, label in enumerate(reply.labels, 1):
@@ -221,7 +221,7 @@ def order_dict(judged: Judged) -> dict[str, Any] | None:
                 places.setdefault(place, Counter())[label or "missing"] += 1
     return {
         "nuggets": len(complete),
-        "same_in_all_orders": sum(len(set(own)) == 1 for own in complete),
+        "same_in_all_orders": sum(len(set(votes)) == 1 for votes in complete),
         "labels_by_place": {place: dict(counts) for place, counts in sorted(places.items())},
     }
 

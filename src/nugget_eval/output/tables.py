@@ -61,14 +61,14 @@ def topic_table(
     )
     lines = []
     for topic in run.topics:
-        found = [topic.scores[name] for name in measures]
+        scores = [topic.scores[name] for name in measures]
         every = topic.scores["all_score"]
         lines.append(
             Cells(
                 name=_name(topic.qid),
-                **{name: _topic_cell(score) for name, score in zip(measures, found, strict=True)},
+                **{name: _topic_cell(score) for name, score in zip(measures, scores, strict=True)},
                 coverage=f"{every.labelled}/{every.total}",
-                note="; ".join(dict.fromkeys(score.reason for score in found if score.reason)),
+                note="; ".join(dict.fromkeys(score.reason for score in scores if score.reason)),
             )
         )
     return FittingTable(columns, [lines], ("note",))
@@ -116,21 +116,21 @@ def comparison_table(comparisons: Sequence[RunDifference]) -> FittingTable:
     )
     lines = [
         Cells(
-            name=f"{_name(one.first)} − {_name(one.second)}",
-            measure=one.measure,
-            score=number(one.difference.value),
-            interval=interval(one.difference.estimate),
-            p=p_value(one.p.value if one.p_adjusted is None else one.p_adjusted),
-            n=str(one.num_topics),
-            wins=f"{one.wins}–{one.ties}–{one.losses}",
-            note=one.p.method + ("" if one.p_adjusted is None else ", Holm"),
+            name=f"{_name(pair.first)} − {_name(pair.second)}",
+            measure=pair.measure,
+            score=number(pair.difference.value),
+            interval=interval(pair.difference.estimate),
+            p=p_value(pair.p.value if pair.p_adjusted is None else pair.p_adjusted),
+            n=str(pair.num_topics),
+            wins=f"{pair.wins}–{pair.ties}–{pair.losses}",
+            note=pair.p.method + ("" if pair.p_adjusted is None else ", Holm"),
         )
-        for one in comparisons
+        for pair in comparisons
     ]
     return FittingTable(columns, [lines], ("note",))
 
 
-def agreement_table(found: Agreement | RaterAgreement | RunAgreement) -> FittingTable:
+def agreement_table(agreed: Agreement | RaterAgreement | RunAgreement) -> FittingTable:
     """A line for each statistic with its interval, or why it is undefined."""
     columns = (
         Column("name", "Statistic", stays=True),
@@ -147,12 +147,12 @@ def agreement_table(found: Agreement | RaterAgreement | RunAgreement) -> Fitting
             n=str(measure.estimate.n) if measure.estimate else "0",
             note=measure.reason,
         )
-        for name, measure in found.measures.items()
+        for name, measure in agreed.measures.items()
     ]
     return FittingTable(columns, [lines], ("note",))
 
 
-def confusion_table(found: Agreement) -> FittingTable:
+def confusion_table(agreed: Agreement) -> FittingTable:
     """Gold labels down, the judge's across, missing ones last."""
     across = (*LABELS, "missing")
     columns = (
@@ -160,24 +160,24 @@ def confusion_table(found: Agreement) -> FittingTable:
         *(Column(label, label, is_number=True, stays=True) for label in across),
     )
     lines = [
-        Cells(name=label, **{column: str(found.confusion[label][column]) for column in across})
+        Cells(name=label, **{column: str(agreed.confusion[label][column]) for column in across})
         for label in LABELS
     ]
     return FittingTable(columns, [lines])
 
 
 def _run_line(run: RunScores, measure: str) -> Cells:
-    found = run.means[measure]
-    has_missing = found.labelled < found.total
-    notes = [found.mean.reason, *(f"{n} × {reason}" for reason, n in found.undefined.items())]
+    scored = run.means[measure]
+    has_missing = scored.labelled < scored.total
+    notes = [scored.mean.reason, *(f"{n} × {reason}" for reason, n in scored.undefined.items())]
     return Cells(
         name=_name(run.run_id),
         measure=measure,
-        score=number(found.mean.value),
-        interval=interval(found.mean.estimate),
-        bounds=bounds(found.low, found.high) if has_missing else "",
-        coverage=percent(found.labelled, found.total),
-        n=str(found.num_topics),
+        score=number(scored.mean.value),
+        interval=interval(scored.mean.estimate),
+        bounds=bounds(scored.low, scored.high) if has_missing else "",
+        coverage=percent(scored.labelled, scored.total),
+        n=str(scored.num_topics),
         note="; ".join(note for note in notes if note),
     )
 

@@ -179,7 +179,7 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
     mirrored = (tables(sums) + tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
     shares = _share_sizes(tables(sums))
     sizes = {name: int(counts.sum()) for name, counts in shares.items()}
-    found = {
+    measures = {
         name: measured(
             sums,
             statistic,
@@ -190,7 +190,7 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
         )
         for name, (statistic, reason) in statistics.items()
     }
-    return {**found, **_extreme_shares(found, shares, how.of), **_alphas(mirrored, how, n)}
+    return {**measures, **_extreme_shares(measures, shares, how.of), **_alphas(mirrored, how, n)}
 
 
 def _share_sizes(cells: Floats) -> dict[str, Floats]:
@@ -203,7 +203,7 @@ def _share_sizes(cells: Floats) -> dict[str, Floats]:
 
 
 def _extreme_shares(
-    found: Mapping[str, Measured], sizes: Mapping[str, Floats], of: str
+    measures: Mapping[str, Measured], sizes: Mapping[str, Floats], of: str
 ) -> dict[str, Measured]:
     """Wilson's interval for shares of 0 or 1: resampling cannot show that they might be off.
 
@@ -211,7 +211,7 @@ def _extreme_shares(
     """
     shares = {}
     for name, counts in sizes.items():
-        value, num_units = found[name].value, int((counts > 0).sum())
+        value, num_units = measures[name].value, int((counts > 0).sum())
         if value is not None and value in (0.0, 1.0):
             wilson = share_estimate(round(value * num_units), num_units)
             method = wilson.method if of == "items" else f"{wilson.method} over {num_units} {of}"
@@ -235,8 +235,8 @@ def _alphas(sums: Floats, how: Resampling, n: int) -> dict[str, Measured]:
     }
 
 
-def _fleiss(found: tuple[Floats, Resampling], n: int) -> dict[str, Measured]:
-    sums, how = found
+def _fleiss(grouped: tuple[Floats, Resampling], n: int) -> dict[str, Measured]:
+    sums, how = grouped
     reason = ONE_LABEL if n else "undefined: no item has a label of every rater"
     return {"fleiss": measured(sums, fleiss, how, n=n, undefined=reason)}
 
@@ -254,8 +254,8 @@ def tables(sums: Floats) -> Floats:
 
 def accuracy(sums: Floats) -> Floats:
     """The share of items with the same label."""
-    found = tables(sums)
-    shares: Floats = _diagonal(found).sum(axis=1) / found.sum(axis=(1, 2))
+    counts = tables(sums)
+    shares: Floats = _diagonal(counts).sum(axis=1) / counts.sum(axis=(1, 2))
     return shares
 
 
@@ -265,9 +265,9 @@ def kappa(power: int) -> Callable[[Floats], Floats]:
     weights = np.where(distance > 0, distance**power, 0.0)
 
     def statistic(sums: Floats) -> Floats:
-        found = tables(sums)
-        expected = found.sum(axis=2)[:, :, None] * found.sum(axis=1)[:, None, :]
-        seen = (found * weights).sum(axis=(1, 2)) * found.sum(axis=(1, 2))
+        counts = tables(sums)
+        expected = counts.sum(axis=2)[:, :, None] * counts.sum(axis=1)[:, None, :]
+        seen = (counts * weights).sum(axis=(1, 2)) * counts.sum(axis=(1, 2))
         kappas: Floats = 1.0 - seen / (expected * weights).sum(axis=(1, 2))
         return kappas
 
@@ -291,9 +291,9 @@ def f1(label: int) -> Callable[[Floats], Floats]:
 
 def macro_f1(sums: Floats) -> Floats:
     """The plain mean of the F1 of every label that occurs on either side."""
-    found = _f1(tables(sums))
-    occurs = ~np.isnan(found)
-    means: Floats = np.where(occurs, found, 0.0).sum(axis=1) / occurs.sum(axis=1)
+    scores = _f1(tables(sums))
+    occurs = ~np.isnan(scores)
+    means: Floats = np.where(occurs, scores, 0.0).sum(axis=1) / occurs.sum(axis=1)
     return means
 
 
@@ -319,8 +319,8 @@ def krippendorff(*, is_ordinal: bool) -> Callable[[Floats], Floats]:
     """Krippendorff's alpha from sums of coincidences, for nominal or ordinal labels."""
 
     def statistic(sums: Floats) -> Floats:
-        found = tables(sums)
-        each = found.sum(axis=2)
+        counts = tables(sums)
+        each = counts.sum(axis=2)
         total = each.sum(axis=1)
         if is_ordinal:
             # The labels between two, and half of each end: the distance of their middle ranks.
@@ -328,7 +328,7 @@ def krippendorff(*, is_ordinal: bool) -> Callable[[Floats], Floats]:
             distance = (middle[:, :, None] - middle[:, None, :]) ** 2
         else:
             distance = 1.0 - np.eye(SIZE)[None]
-        seen = (found * distance).sum(axis=(1, 2))
+        seen = (counts * distance).sum(axis=(1, 2))
         expected = (each[:, :, None] * each[:, None, :] * distance).sum(axis=(1, 2))
         alphas: Floats = 1.0 - (total - 1.0) * seen / expected
         return alphas
@@ -351,12 +351,12 @@ def fleiss(sums: Floats) -> Floats:
     return np.where(is_one_label, np.nan, (seen - expected) / (1.0 - expected))
 
 
-def _diagonal(found: Floats) -> Floats:
-    return np.diagonal(found, axis1=1, axis2=2)
+def _diagonal(counts: Floats) -> Floats:
+    return np.diagonal(counts, axis1=1, axis2=2)
 
 
-def _f1(found: Floats) -> Floats:
-    scores: Floats = 2.0 * _diagonal(found) / (found.sum(axis=1) + found.sum(axis=2))
+def _f1(counts: Floats) -> Floats:
+    scores: Floats = 2.0 * _diagonal(counts) / (counts.sum(axis=1) + counts.sum(axis=2))
     return scores
 
 

@@ -91,8 +91,8 @@ def measured(
             return Measured(None, undefined)
         if len(sums) < 2 or how.iters < 2:
             return Measured(bare(value, n), _alone(how))
-        found = statistic(resampled_sums(sums, how) if draws is None else draws)
-    return from_draws(value, found, how, n=n, num_units=len(sums))
+        drawn = statistic(resampled_sums(sums, how) if draws is None else draws)
+    return from_draws(value, drawn, how, n=n, num_units=len(sums))
 
 
 def from_draws(
@@ -126,7 +126,7 @@ def _widened(
     num_units: int,
 ) -> Measured:
     plain = from_draws(value, draws, how, n=n, num_units=num_units).estimate
-    low, high = (found[np.isfinite(found)] for found in bounds)
+    low, high = (drawn[np.isfinite(drawn)] for drawn in bounds)
     if plain is None or num_units < 2 or len(low) < 2 or len(high) < 2:
         return Measured(bare(value, n), _alone(how))
     tail = resampled_tail(how.confidence, num_units)

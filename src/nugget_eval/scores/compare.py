@@ -234,18 +234,18 @@ def run_agreement(
     sums = resampled_sums(np.concatenate([first, second], axis=1), how)
     drawn = (sums / num_topics).reshape(-1, 2, num_runs).transpose(0, 2, 1)
     draws = shrunk(means, drawn, np.random.default_rng([how.seed, 1]))
-    found = {}
+    measures = {}
     for name, statistic in (("tau_b", tau_b), ("tau_ap", tau_ap)):
         value = _in_parts(statistic, means[:, :, 0], means[:, :, 1])[0]
         of_draws = _in_parts(statistic, draws[:, :, 0], draws[:, :, 1])
-        found[name] = _tau(value, of_draws, how, num_runs, num_topics)
+        measures[name] = _tau(value, of_draws, how, num_runs, num_topics)
     each = _in_parts(tau_b, first, second)
     each = each[~np.isnan(each)]
     sums = np.stack([each, np.ones(len(each))], axis=1)
-    found["tau_b_by_topic"] = measured(
+    measures["tau_b_by_topic"] = measured(
         sums, lambda s: s[:, 0] / s[:, 1], how, n=len(each), undefined=NO_ORDER
     )
-    return RunAgreement(measure, found, runs, num_topics)
+    return RunAgreement(measure, measures, runs, num_topics)
 
 
 def tau_ap(gold: Floats, judged: Floats) -> Floats:

@@ -54,8 +54,8 @@ def count_labels(topics: Sequence[Sequence[Nugget]]) -> Floats:
         for place, nuggets in enumerate(topics)
         for nugget in nuggets
     ]
-    found = np.bincount(np.array(codes, dtype=np.int64), minlength=len(topics) * size)
-    return found.reshape(len(topics), _NUM_IMPORTANCES, _NUM_LABELS).astype(np.float64)
+    counts = np.bincount(np.array(codes, dtype=np.int64), minlength=len(topics) * size)
+    return counts.reshape(len(topics), _NUM_IMPORTANCES, _NUM_LABELS).astype(np.float64)
 
 
 class Tally:
@@ -71,8 +71,8 @@ class Tally:
             self._score(place, measure, counts)
         # Weights are unknown where importance is; nuggetizer has no such score.
         for column in [MEASURES.index("strict_weighted_score"), MEASURES.index("weighted_score")]:
-            for found in (self.values, self.low, self.high):
-                found[self.lacks_importance, column] = np.nan
+            for scores in (self.values, self.low, self.high):
+                scores[self.lacks_importance, column] = np.nan
 
     def _score(self, place: int, measure: str, counts: Floats) -> None:
         weights = _importance_weights(measure)
@@ -86,8 +86,8 @@ class Tally:
             self.high[:, place] = (won + missing) / total
             self.values[:, place] = won / (total if self.trec_compat else total - missing)
         if self.trec_compat:
-            for found in (self.low, self.high, self.values):
-                found[total == 0, place] = 0.0
+            for scores in (self.low, self.high, self.values):
+                scores[total == 0, place] = 0.0
 
     def reason(self, topic: int, place: int) -> str:
         """Why a score is undefined."""

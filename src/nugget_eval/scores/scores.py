@@ -105,8 +105,8 @@ class RunScores(AsDict):
     def values(self, measure: str) -> dict[str, float]:
         """Topic → score, for the topics where it is defined."""
         known_measure(measure)
-        found = ((topic.qid, topic.scores[measure].value) for topic in self.topics)
-        return {qid: value for qid, value in found if value is not None}
+        scores = ((topic.qid, topic.scores[measure].value) for topic in self.topics)
+        return {qid: value for qid, value in scores if value is not None}
 
     def to_metrics(self, measures: Sequence[str] = TREC_MEASURES) -> list[Metrics]:
         """The lines of a metrics file: each topic, then the means under the qid ``all``."""
@@ -134,14 +134,14 @@ def score_run(
     ``trec_compat`` scores as nuggetizer does: missing labels count as 0, a topic without vital nuggets
     scores 0, and all topics are in the means.
     """
-    found = _by_topic(items)
-    names = {item.unit for item in found.values()}
+    by_topic = _by_topic(items)
+    names = {item.unit for item in by_topic.values()}
     if run_id is None and len(names) > 1:
         raise DataError(
             f"Labels of several runs: {listing(sorted(names), 5)}. Score each on its own, as "
             "score_runs does."
         )
-    nuggets = {qid: tuple(item.nuggets) for qid, item in found.items()}
+    nuggets = {qid: tuple(item.nuggets) for qid, item in by_topic.items()}
     if topics is not None:
         nuggets = _completed(nuggets, topics)
     if not nuggets:
@@ -170,21 +170,21 @@ def score_runs(
         runs[item.unit].append(item)
     known = None if topics is None else list(topics)
     return [
-        score_run(own, topics=known, run_id=name, trec_compat=trec_compat, how=how)
-        for name, own in runs.items()
+        score_run(labelled, topics=known, run_id=name, trec_compat=trec_compat, how=how)
+        for name, labelled in runs.items()
     ]
 
 
 def _by_topic(items: Iterable[Labelled]) -> dict[str, Labelled]:
-    found: dict[str, Labelled] = {}
+    by_topic: dict[str, Labelled] = {}
     for item in items:
-        if item.qid in found:
+        if item.qid in by_topic:
             raise DataError(
                 f"Topic {item.qid!r} has labels twice. Combine passages of one topic with "
                 "best_over_passages, or remove one of the two."
             )
-        found[item.qid] = item
-    return found
+        by_topic[item.qid] = item
+    return by_topic
 
 
 def _completed(
@@ -199,7 +199,7 @@ def _completed(
             f"{listing(unknown, 5)}.{did_you_mean(unknown[0], known)} "
             "Use the nuggets file that the labels were made with."
         )
-    return {qid: _relabelled(qid, own, nuggets.get(qid, ())) for qid, own in known.items()}
+    return {qid: _relabelled(qid, wanted, nuggets.get(qid, ())) for qid, wanted in known.items()}
 
 
 def _relabelled(
@@ -235,12 +235,12 @@ def _topic_scores(qids: Sequence[str], tally: Tally) -> list[TopicScores]:
 
 
 def _scores(tally: Tally, topic: int, columns: Sequence[Sequence[Any]]) -> dict[str, TopicScore]:
-    found = {}
+    scores = {}
     for place, (value, low, high, labelled, total) in enumerate(zip(*columns, strict=True)):
         reason = tally.reason(topic, place) if math.isnan(value) else ""
         bounds = (_known(low), _known(high))
-        found[MEASURES[place]] = TopicScore(_known(value), *bounds, labelled, total, reason)
-    return found
+        scores[MEASURES[place]] = TopicScore(_known(value), *bounds, labelled, total, reason)
+    return scores
 
 
 def _known(number: float) -> float | None:
