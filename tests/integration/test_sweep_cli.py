@@ -19,7 +19,7 @@ from lm_eval.formats.compile import get_format
 from lm_eval.lab.grammar.sample import FormatList, sample_formats
 from tests.support import logged_model, planted_model
 from tests.support.command_line import Outcome, Workplace
-from tests.support.paths import SOURCE
+from tests.support.paths import GOLDEN, SOURCE
 
 ITEMS = 40
 FORMATS = 12
@@ -82,6 +82,24 @@ def words(outcome: Outcome) -> str:
 
 def names(count: int = FORMATS, seed: int = 0) -> list[str]:
     return [one.name for one in sample_formats(get_format("mcqa"), count, seed=seed)]
+
+
+def test_the_screens_of_a_sweep(place: Workplace) -> None:
+    """Every line that a sweep prints: of all cells, of some, of a search, and of a dry run."""
+    model = ["--model", "planted", "--model_args", "by_label=0.95", "--output_path", "out"]
+    screens = []
+    for flags in (
+        ("--formats", "20"),
+        ("--formats", "20", "--budget", "3n"),
+        ("--formats", "12", "--search", "both", "--plots"),
+        ("--formats", "12", "--search", "best", "--dry_run"),
+    ):
+        done = place.cli("sweep", "--tasks", "t.yaml", *model, *flags)
+        assert done.code == 0, done.err
+        screens.append(f"$ lm-eval sweep {' '.join(flags)}\n{done.out}")
+    screen = re.sub(r"(results|sweep)_\d\S+\.json", r"\1_TIME.json", "\n".join(screens))
+    shown = "".join(f"{line.rstrip()}\n" for line in screen.splitlines())
+    assert GOLDEN.joinpath("lab", "sweep.txt").read_text("utf-8") == shown
 
 
 # All cells
