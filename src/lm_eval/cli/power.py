@@ -1,23 +1,39 @@
-"""``lm-eval power``: the items or repeats that a difference needs, or the smallest difference."""
+"""``lm-eval power``: the items or repeats that a difference needs, or the smallest difference.
+
+Flags become a ``Question`` and ``Assumptions``; the rows that answer it are shown as a table, and then
+in sentences.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from lm_eval.errors import UsageError, listing
-from lm_eval.lab.power.rows import Assumptions, Exact, PowerRow, Question
-from lm_eval.lab.power.words import PowerPlan, plan
+from lm_eval.lab.power import (
+    DIFFERENCES,
+    Assumptions,
+    Exact,
+    PowerRow,
+    Question,
+    items_row,
+    pairs_in_runs,
+    power_rows,
+)
+from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.numeric import require
-from lm_eval.stats.power import total_variance, variance_of_difference
+from lm_eval.stats.power import factor, total_variance, variance_of_difference
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.files import write_output
 from lm_eval.text.terminal import console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
 MOST_COMPARISONS = 1_000_000
+FEW_ITEMS = 30
 _COLUMNS = (
     Column("name", "What is compared", wraps=True),
     Column("varies", "Variance", is_number=True),
@@ -28,6 +44,34 @@ _COLUMNS = (
     Column("exact", "Exact test", is_number=True),
     Column("needs", "Needs", is_number=True),
 )
+
+
+@dataclass(frozen=True)
+class PowerPlan:
+    """The rows of a table, and what they say."""
+
+    question: Question
+    assumptions: tuple[Assumptions, ...]
+    rows: tuple[PowerRow, ...]
+    words: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What should be known about the choice of results."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        found = asdict(self)
+        for one in found["assumptions"]:
+            one["limit"] = None if math.isinf(one["limit"]) else one["limit"]
+        return found
+
+
+def plan(
+    assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()
+) -> PowerPlan:
+    """The answers for each of the assumptions; ValueError for what cannot be asked."""
+    rows = [row for one in assumptions for row in power_rows(one, question)]
+    words = power_words(assumptions, rows, question)
+    return PowerPlan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))
 
 
 def power(args: argparse.Namespace) -> int:
@@ -89,7 +133,6 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
     if args.runs:
         require("numpy")
         from lm_eval.cli.compare import choice_of
-        from lm_eval.lab.power.rows import pairs_in_runs
 
         return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0
@@ -170,3 +213,164 @@ def _needs(exact: Exact) -> str:
     if exact.items is not None:
         return f"{exact.items:,}"
     return "" if exact.difference is None else f"{exact.difference:.4f}"
+
+
+# Sentences
+
+
+def power_words(
+    assumptions: Sequence[Assumptions], rows: Sequence[PowerRow], question: Question
+) -> Iterator[str]:
+    """What the rows say: of several pairs, about the one that varies most."""
+    factor(question.level, question.power)  # the same check for every question
+    if not rows:
+        yield "None of the differences looked for can be. Give one with --difference."
+        return
+    hardest = max(assumptions, key=lambda one: one.variance + 2 * one.within / one.repeats)
+    own = [row for row in rows if row.label == hardest.label]
+    where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
+    chance, level = _percent(question.power), _percent(question.level)
+    yield from _sentences(hardest, own, question, chance, level, where)
+    yield from _several(assumptions, question, level)
+    clusters = [one.num_clusters for one in assumptions if one.num_clusters is not None]
+    if clusters and min(clusters) < FEW_CLUSTERS:
+        yield (
+            f"The items come in {min(clusters)} clusters, and further ones are taken to come in more of "
+            f"them. Below {FEW_CLUSTERS} clusters their variance, and with it these numbers, is rough."
+        )
+    if any(row.items < FEW_ITEMS for row in rows):
+        yield f"Below {FEW_ITEMS} items the normal theory behind these numbers is rough."
+
+
+def _sentences(
+    assumed: Assumptions,
+    rows: Sequence[PowerRow],
+    question: Question,
+    chance: str,
+    level: str,
+    where: str,
+) -> Iterator[str]:
+    if question.items is not None and question.difference is not None:
+        yield from _power_sentences(rows, chance, level, where)
+        yield from _by_exact_test(assumed, rows[0], chance)
+    elif question.items is None and (question.difference is not None or assumed.num_items is None):
+        row = _middle(rows, assumed)
+        yield (
+            f"To find a true difference of {row.difference:g} in {chance} of comparisons at the {level} "
+            f"level takes {_counted(row)}{where}."
+        )
+        yield from _by_exact_test(assumed, row, chance)
+        if assumed.num_items is not None:
+            yield _compared_with_run(assumed, row)
+    else:
+        row = next((row for row in rows if row.repeats == assumed.repeats), rows[0])
+        if row.difference is None:
+            yield (
+                f"With {_counted(row)}, no difference that there can be is found in {chance} of "
+                f"comparisons at the {level} level{where}."
+            )
+        else:
+            yield (
+                f"With {_counted(row)}, a true difference below {row.difference:.4f} is found in less "
+                f"than {chance} of comparisons at the {level} level{where}."
+            )
+        yield from _by_exact_test(assumed, row, chance)
+        if assumed.num_items is not None and question.items is None:
+            yield _items_for(assumed, question)
+
+
+def _several(assumptions: Sequence[Assumptions], question: Question, level: str) -> Iterator[str]:
+    """What being one of several comparisons means for these numbers."""
+    if question.comparisons > 1:
+        yield (
+            f"The {level} level is {_percent(question.alpha)} shared among {question.comparisons:,} "
+            "comparisons: Holm's first and strictest step. Later steps are milder, so each comparison "
+            "finds its difference at least as often as said here."
+        )
+    elif len(assumptions) > 1:
+        yield (
+            "Each is planned as if it were the only comparison. Where several are tested together, give "
+            "their number with --comparisons."
+        )
+
+
+def _by_exact_test(assumed: Assumptions, row: PowerRow, chance: str) -> Iterator[str]:
+    """The formula's answer, checked against the exact test that will be used."""
+    exact = row.exact
+    if exact is None or row.difference is None:
+        return
+    needs = ""
+    if exact.items is not None:
+        needs = f"; for {chance} it needs {exact.items:,} items"
+    elif exact.difference is not None:
+        needs = f"; for {chance} it needs a difference of {exact.difference:.4f}"
+    yield (
+        "That is the usual formula. McNemar's exact test, by which `lm-eval compare` judges right or "
+        f"wrong, finds it in {_percent(round(exact.power, 3))}{needs}."
+    )
+    if assumed.discordant is not None and row.difference > assumed.discordant:
+        yield (
+            f"A difference of {row.difference:.4g} takes at least that share of items that one has "
+            f"right and the other wrong, which is more than the {assumed.discordant:.2g} here; the exact "
+            f"test is worked out with {row.difference:.4g}."
+        )
+
+
+def _power_sentences(
+    rows: Sequence[PowerRow], chance: str, level: str, where: str
+) -> Iterator[str]:
+    first, *more = rows
+    yield (
+        f"With {_counted(first)}, a true difference of {first.difference:g} is found in "
+        f"{_percent(round(first.power, 2))} of comparisons at the {level} level{where}."
+    )
+    for row in more:
+        if row.repeats is None:
+            yield (
+                f"No number of replies per item makes that {chance}: the items themselves vary too "
+                "much. More items are needed."
+            )
+        else:
+            yield f"{row.repeats} replies per item make that {chance}."
+
+
+def _compared_with_run(assumed: Assumptions, row: PowerRow) -> str:
+    assert assumed.num_items is not None
+    needed = _needed(row)
+    if needed <= assumed.num_items:
+        return f"The run has {assumed.num_items:,}: enough."
+    return f"The run has {assumed.num_items:,}, so it takes {needed / assumed.num_items:.1f} times as many."
+
+
+def _needed(row: PowerRow) -> int:
+    """Items by the test that will be used, where that is known."""
+    return row.items if row.exact is None or row.exact.items is None else row.exact.items
+
+
+def _items_for(assumed: Assumptions, question: Question) -> str:
+    wanted = [difference for difference in DIFFERENCES if difference <= assumed.limit]
+    rows = [
+        items_row(assumed, question, difference, question.repeats or assumed.repeats)
+        for difference in wanted
+    ]
+    parts = [f"{_needed(row):,} for a difference of {row.difference:g}" for row in rows]
+    how = "" if assumed.discordant is None else " by the exact test"
+    return f"Items needed{how}: {'; '.join(parts)}."
+
+
+def _middle(rows: Sequence[PowerRow], assumed: Assumptions) -> PowerRow:
+    """The row that a sentence is about: of several differences 0.03, with the run's own replies."""
+    some = [row for row in rows if row.difference == 0.03] or rows
+    return next((row for row in some if row.repeats == assumed.repeats), some[0])
+
+
+def _percent(share: float) -> str:
+    """``80 %``, ``99.5 %``, ``0.83 %``, ``0.0026 %``."""
+    if share < 0.01:
+        return f"{100 * share:.2g} %"
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def _counted(row: PowerRow) -> str:
+    repeats = f" with {row.repeats} replies each" if row.repeats and row.repeats > 1 else ""
+    return f"{row.items:,} item{'' if row.items == 1 else 's'}{repeats}"

@@ -1,4 +1,0 @@
-"""``lm-eval power``: how many items or repeats a difference needs.
-
-Read in this order: rows, words.
-"""
