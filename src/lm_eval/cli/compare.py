@@ -6,14 +6,13 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from lm_eval.cli.arguments import split_list
-from lm_eval.cli.lab_commands import IN_TERMINAL
+from lm_eval.cli.lab_commands import IN_TERMINAL, choice_of
 from lm_eval.errors import ComparisonError, UsageError
 from lm_eval.lab.compare.statistics import Options
 from lm_eval.lab.compare.statistics import compare as compared
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.stored.run import open_runs
-from lm_eval.lab.stored.select import Choice, chosen
+from lm_eval.lab.stored.select import chosen
 from lm_eval.text.files import write_output
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
@@ -44,16 +43,6 @@ def compare(args: argparse.Namespace) -> int:
     for path in paths:
         print_written(path)
     return 0
-
-
-def choice_of(args: argparse.Namespace) -> Choice:
-    """Which results the flags ask for."""
-    return Choice(
-        tasks=split_list(args.tasks),
-        formats=split_list(args.formats),
-        models=split_list(args.models),
-        metrics=split_list(args.metric),
-    )
 
 
 def options_of(args: argparse.Namespace) -> Options:

@@ -5,10 +5,15 @@ Imports nothing heavy, so that ``--help`` is instant.
 
 from __future__ import annotations
 
-from typing import Any
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
 
+from lm_eval.cli.arguments import split_list
 from lm_eval.cli.options import add_asking, add_loading, add_paths
 from lm_eval.cli.program import add_options, examples, one_of, real, whole
+
+if TYPE_CHECKING:
+    from lm_eval.lab.stored.select import Choice
 
 IN_TERMINAL = "-"
 """The value of ``--plots`` without a folder."""
@@ -209,3 +214,15 @@ def add_diff(commands: Any) -> None:
     parser.add_argument("run_a", metavar="RUN_A", help="a results file or its folder")
     parser.add_argument("run_b", metavar="RUN_B", help="another results file or its folder")
     add_options(parser, _DIFF, show=whole(default=1))
+
+
+def choice_of(args: Namespace) -> Choice:
+    """Which results ``--tasks``, ``--formats``, ``--models`` and ``--metric`` ask for."""
+    from lm_eval.lab.stored.select import Choice
+
+    return Choice(
+        tasks=split_list(args.tasks),
+        formats=split_list(args.formats),
+        models=split_list(args.models),
+        metrics=split_list(args.metric),
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lm_eval.cli.lab_commands import choice_of
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import (
     DIFFERENCES,
@@ -59,17 +60,17 @@ class PowerPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        found = asdict(self)
-        for one in found["assumptions"]:
-            one["limit"] = None if math.isinf(one["limit"]) else one["limit"]
-        return found
+        data = asdict(self)
+        for assumed in data["assumptions"]:
+            assumed["limit"] = None if math.isinf(assumed["limit"]) else assumed["limit"]
+        return data
 
 
 def plan(
     assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()
 ) -> PowerPlan:
     """The answers for each of the assumptions; ValueError for what cannot be asked."""
-    rows = [row for one in assumptions for row in power_rows(one, question)]
+    rows = [row for assumed in assumptions for row in power_rows(assumed, question)]
     words = power_words(assumptions, rows, question)
     return PowerPlan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))
 
@@ -132,8 +133,6 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
         )
     if args.runs:
         require("numpy")
-        from lm_eval.cli.compare import choice_of
-
         return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0
     total_variance(0.0, within)  # the check of a variance
@@ -226,13 +225,13 @@ def power_words(
     if not rows:
         yield "None of the differences looked for can be. Give one with --difference."
         return
-    hardest = max(assumptions, key=lambda one: one.variance + 2 * one.within / one.repeats)
-    own = [row for row in rows if row.label == hardest.label]
+    hardest = max(assumptions, key=lambda each: each.variance + 2 * each.within / each.repeats)
+    of_hardest = [row for row in rows if row.label == hardest.label]
     where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
     chance, level = _percent(question.power), _percent(question.level)
-    yield from _sentences(hardest, own, question, chance, level, where)
+    yield from _sentences(hardest, of_hardest, question, chance, level, where)
     yield from _several(assumptions, question, level)
-    clusters = [one.num_clusters for one in assumptions if one.num_clusters is not None]
+    clusters = [each.num_clusters for each in assumptions if each.num_clusters is not None]
     if clusters and min(clusters) < FEW_CLUSTERS:
         yield (
             f"The items come in {min(clusters)} clusters, and further ones are taken to come in more of "
@@ -311,8 +310,8 @@ def _by_exact_test(assumed: Assumptions, row: PowerRow, chance: str) -> Iterator
     if assumed.discordant is not None and row.difference > assumed.discordant:
         yield (
             f"A difference of {row.difference:.4g} takes at least that share of items that one has "
-            f"right and the other wrong, which is more than the {assumed.discordant:.2g} here; the exact "
-            f"test is worked out with {row.difference:.4g}."
+            f"right and the other wrong, which is more than the {assumed.discordant:.2g} here; the "
+            f"exact test is worked out with {row.difference:.4g}."
         )
 
 
@@ -336,10 +335,10 @@ def _power_sentences(
 
 def _compared_with_run(assumed: Assumptions, row: PowerRow) -> str:
     assert assumed.num_items is not None
-    needed = _needed(row)
-    if needed <= assumed.num_items:
-        return f"The run has {assumed.num_items:,}: enough."
-    return f"The run has {assumed.num_items:,}, so it takes {needed / assumed.num_items:.1f} times as many."
+    needed, has = _needed(row), assumed.num_items
+    if needed <= has:
+        return f"The run has {has:,}: enough."
+    return f"The run has {has:,}, so it takes {needed / has:.1f} times as many."
 
 
 def _needed(row: PowerRow) -> int:

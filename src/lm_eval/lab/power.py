@@ -104,116 +104,126 @@ class PowerRow:
     """None where scores are not right or wrong, or come in clusters or several replies."""
 
 
-def power_rows(one: Assumptions, question: Question) -> Iterator[PowerRow]:
+def power_rows(assumed: Assumptions, question: Question) -> Iterator[PowerRow]:
     """The answers for one of the assumptions; ValueError for what cannot be asked."""
     items = question.items
     if items is None and question.difference is None:
-        items = one.num_items
+        items = assumed.num_items
     if items is None:
         wanted = DIFFERENCES if question.difference is None else (question.difference,)
         for difference in wanted:
-            _check_possible(difference, one, question)
-            if difference <= one.limit:
-                for repeats in _repeats(one, question):
-                    yield items_row(one, question, difference, repeats)
+            _check_possible(difference, assumed, question)
+            if difference <= assumed.limit:
+                for repeats in _repeats(assumed, question):
+                    yield items_row(assumed, question, difference, repeats)
     elif question.difference is None:
-        for repeats in _repeats(one, question):
-            yield _difference_row(one, question, items, repeats)
+        for repeats in _repeats(assumed, question):
+            yield _difference_row(assumed, question, items, repeats)
     else:
-        _check_possible(question.difference, one, question)
-        yield from _chance_rows(one, question, items, question.difference)
+        _check_possible(question.difference, assumed, question)
+        yield from _chance_rows(assumed, question, items, question.difference)
 
 
-def items_row(one: Assumptions, question: Question, difference: float, repeats: int) -> PowerRow:
+def items_row(
+    assumed: Assumptions, question: Question, difference: float, repeats: int
+) -> PowerRow:
     """How many items a difference takes."""
-    exact = items_needed(
+    needed_items = items_needed(
         difference,
-        variance=_total(one, repeats),
+        variance=_total(assumed, repeats),
         alpha=question.level,
         power=question.power,
     )
-    items = max(1, math.ceil(exact))
-    found = _exact(one, difference, items, question)
-    if found is not None:
+    items = max(1, math.ceil(needed_items))
+    by_test = _exact(assumed, difference, items, question)
+    if by_test is not None:
         needed = exact_items(
             difference,
-            discordant=_discordant(one, difference),
+            discordant=_discordant(assumed, difference),
             alpha=question.level,
             power=question.power,
         )
-        found = replace(found, items=needed)
-    return PowerRow(one.label, difference, items, repeats, question.power, found)
+        by_test = replace(by_test, items=needed)
+    return PowerRow(assumed.label, difference, items, repeats, question.power, by_test)
 
 
-def _difference_row(one: Assumptions, question: Question, items: int, repeats: int) -> PowerRow:
-    found = detectable(
-        items, variance=_total(one, repeats), alpha=question.level, power=question.power
+def _difference_row(assumed: Assumptions, question: Question, items: int, repeats: int) -> PowerRow:
+    smallest = detectable(
+        items, variance=_total(assumed, repeats), alpha=question.level, power=question.power
     )
-    is_own = items == one.num_items
-    if found > one.limit or (is_own and not can_find(one.num_clusters or items, question.level)):
-        return PowerRow(one.label, None, items, repeats, question.power)
-    exact = _exact(one, found, items, question)
-    if exact is not None and one.discordant is not None:
-        smallest = exact_detectable(
+    is_own = items == assumed.num_items
+    if smallest > assumed.limit or (
+        is_own and not can_find(assumed.num_clusters or items, question.level)
+    ):
+        return PowerRow(assumed.label, None, items, repeats, question.power)
+    exact = _exact(assumed, smallest, items, question)
+    if exact is not None and assumed.discordant is not None:
+        by_test = exact_detectable(
             items,
-            discordant=one.discordant,
-            largest=one.limit,
+            discordant=assumed.discordant,
+            largest=assumed.limit,
             alpha=question.level,
             power=question.power,
         )
-        exact = replace(exact, difference=smallest)
-    return PowerRow(one.label, found, items, repeats, question.power, exact)
+        exact = replace(exact, difference=by_test)
+    return PowerRow(assumed.label, smallest, items, repeats, question.power, exact)
 
 
-def _exact(one: Assumptions, difference: float, items: int, question: Question) -> Exact | None:
-    if one.discordant is None:
+def _exact(assumed: Assumptions, difference: float, items: int, question: Question) -> Exact | None:
+    if assumed.discordant is None:
         return None
-    rate = _discordant(one, difference)
-    found = exact_power(difference, items, discordant=rate, alpha=question.level)
-    return None if found is None else Exact(found)
+    rate = _discordant(assumed, difference)
+    chance = exact_power(difference, items, discordant=rate, alpha=question.level)
+    return None if chance is None else Exact(chance)
 
 
-def _discordant(one: Assumptions, difference: float) -> float:
+def _discordant(assumed: Assumptions, difference: float) -> float:
     """The share of discordant items: as assumed, and at least what the difference is made of."""
-    assert one.discordant is not None
-    return min(1.0, max(one.discordant, abs(difference)))
+    assert assumed.discordant is not None
+    return min(1.0, max(assumed.discordant, abs(difference)))
 
 
 def _chance_rows(
-    one: Assumptions, question: Question, items: int, difference: float
+    assumed: Assumptions, question: Question, items: int, difference: float
 ) -> Iterator[PowerRow]:
-    repeats = question.repeats or one.repeats
-    chance = power_of(difference, items, variance=_total(one, repeats), alpha=question.level)
+    repeats = question.repeats or assumed.repeats
+    chance = power_of(difference, items, variance=_total(assumed, repeats), alpha=question.level)
     yield PowerRow(
-        one.label, difference, items, repeats, chance, _exact(one, difference, items, question)
+        assumed.label,
+        difference,
+        items,
+        repeats,
+        chance,
+        _exact(assumed, difference, items, question),
     )
-    if one.within and question.repeats is None:
-        found = repeats_needed(
+    if assumed.within and question.repeats is None:
+        exact = repeats_needed(
             *(difference, items),
-            variance=one.variance,
-            within=one.within,
+            variance=assumed.variance,
+            within=assumed.within,
             alpha=question.level,
             power=question.power,
         )
-        needed = None if found is None else math.ceil(found - 1e-9)
+        needed = None if exact is None else math.ceil(exact - 1e-9)
         if needed is None or needed > repeats:
-            yield PowerRow(one.label, difference, items, needed, question.power)
+            yield PowerRow(assumed.label, difference, items, needed, question.power)
 
 
-def _repeats(one: Assumptions, question: Question) -> Sequence[int]:
+def _repeats(assumed: Assumptions, question: Question) -> Sequence[int]:
     if question.repeats is not None:
         return [question.repeats]
-    return sorted({*REPEATS, one.repeats}) if one.within else [1]
+    return sorted({*REPEATS, assumed.repeats}) if assumed.within else [1]
 
 
-def _total(one: Assumptions, repeats: int) -> float:
-    return total_variance(one.variance, one.within, repeats)
+def _total(assumed: Assumptions, repeats: int) -> float:
+    return total_variance(assumed.variance, assumed.within, repeats)
 
 
-def _check_possible(difference: float, one: Assumptions, question: Question) -> None:
-    if question.difference is not None and abs(difference) > one.limit:
+def _check_possible(difference: float, assumed: Assumptions, question: Question) -> None:
+    if question.difference is not None and abs(difference) > assumed.limit:
         raise ValueError(
-            f"A difference of {difference:g} cannot be: {one.label} allows {one.limit:g} at most."
+            f"A difference of {difference:g} cannot be: {assumed.label} allows {assumed.limit:g} at "
+            "most."
         )
 
 
@@ -230,27 +240,27 @@ def pairs_in_runs(
     variance.
     """
     runs = open_runs(paths)
-    found, notes = chosen(runs, choice)
-    pairs = [(a, b) for a, b in combinations(found, 2) if _is_pair(a, b)]
+    measurements, notes = chosen(runs, choice)
+    pairs = [(a, b) for a, b in combinations(measurements, 2) if _is_pair(a, b)]
     if not pairs:
-        raise ComparisonError(" ".join([_nothing_to_pair(found), *notes]))
-    replies = {str(run.path): run for run in runs}
-    has_models = len({one.model for one in found}) > 1
-    made = [
+        raise ComparisonError(" ".join([_nothing_to_pair(measurements), *notes]))
+    run_of = {str(run.path): run for run in runs}
+    has_models = len({measured.model for measured in measurements}) > 1
+    of_pairs = [
         _assumptions(
             align([a, b], intersect=intersect),
-            [_ReplyVariance.of(replies[one.run], one) for one in (a, b)],
+            [_ReplyVariance.of(run_of[measured.run], measured) for measured in (a, b)],
             _label(a, b, has_models=has_models),
         )
         for a, b in pairs
     ]
-    known = [one for one in made if one.variance + one.within > 0]
-    if not known:
+    varying = [pair for pair in of_pairs if pair.variance + pair.within > 0]
+    if not varying:
         raise ComparisonError(
-            f"{made[0].label}: both scored the same on all {made[0].num_items} items, so there is no "
-            "variance to plan with. Run more items, or assume one: --discordant 0.1."
+            f"{of_pairs[0].label}: both scored the same on all {of_pairs[0].num_items} items, so there "
+            "is no variance to plan with. Run more items, or assume one: --discordant 0.1."
         )
-    return (known if len(known) <= MANY_PAIRS else _three(known)), notes
+    return (varying if len(varying) <= MANY_PAIRS else _three(varying)), notes
 
 
 _ALL_FORMATS = "--tasks 'TASK@*'"
@@ -260,9 +270,9 @@ def _is_pair(a: Measurement, b: Measurement) -> bool:
     return a.task == b.task and (a.model == b.model) != (a.format == b.format)
 
 
-def _nothing_to_pair(found: Sequence[Measurement]) -> str:
-    names = listing([f"{one.name} ({one.model})" for one in found], 6)
-    command = next((f"`{one.more_formats}`" for one in found if one.more_formats), None)
+def _nothing_to_pair(measurements: Sequence[Measurement]) -> str:
+    names = listing([f"{measured.name} ({measured.model})" for measured in measurements], 6)
+    command = next((f"`{m.more_formats}`" for m in measurements if m.more_formats), None)
     return (
         f"There is nothing to compare: two formats of one model are needed, or two models under one "
         f"format; here is {names}. Run the task under several formats "
@@ -280,22 +290,22 @@ class _ReplyVariance:
     """The mean over items of the variance of whether a reply is right."""
 
     @classmethod
-    def of(cls, run: StoredRun, one: Measurement) -> _ReplyVariance:
+    def of(cls, run: StoredRun, measured: Measurement) -> _ReplyVariance:
         """From the samples, where the task was asked several times and its score is the share right."""
-        asked = run.results["configs"].get(one.name, {}).get("repeats") or 1
-        if asked < 2 or one.metric != "acc":
+        asked = run.results["configs"].get(measured.name, {}).get("repeats") or 1
+        if asked < 2 or measured.metric != "acc":
             return cls()
-        rows = [sample["readings"] for sample in run.samples(one.name) if "readings" in sample]
+        rows = [sample["readings"] for sample in run.samples(measured.name) if "readings" in sample]
         if not rows:
             return cls()
         try:
-            found = [variance([float(reply["right"]) for reply in row]) for row in rows]
+            variances = [variance([float(reply["right"]) for reply in row]) for row in rows]
         except (LookupError, TypeError, ValueError):
             raise ComparisonError(
-                f"{run.samples_path(one.name)} is damaged: it does not say which replies are right. Run "
-                "again, or delete the run."
+                f"{run.samples_path(measured.name)} is damaged: it does not say which replies are "
+                "right. Run again, or delete the run."
             ) from None
-        return cls(len(rows[0]), fmean(found))
+        return cls(len(rows[0]), fmean(variances))
 
 
 def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
@@ -306,29 +316,29 @@ def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
 
 
 def _assumptions(aligned: Aligned, replies: Sequence[_ReplyVariance], label: str) -> Assumptions:
-    found = paired(*aligned.scores, clusters=aligned.clusters)
-    is_mcnemar = found.test == MCNEMAR
-    discordant = (found.wins + found.losses) / found.n
+    test = paired(*aligned.scores, clusters=aligned.clusters)
+    is_mcnemar = test.test == MCNEMAR
+    discordant = (test.wins + test.losses) / test.n
     # Of an item's difference, if there is none on average; with clusters, what n items amount to.
-    total = discordant if is_mcnemar else found.n * (found.difference.stderr or 0.0) ** 2
-    within = fmean(one.variance for one in replies)
-    of_replies = sum(one.variance / one.count for one in replies)
+    total = discordant if is_mcnemar else test.n * (test.difference.stderr or 0.0) ** 2
+    within = fmean(reply.variance for reply in replies)
+    of_replies = sum(reply.variance / reply.count for reply in replies)
     return Assumptions(
         label,
         # What the replies add is told apart, so that other numbers of them can be planned with.
         max(0.0, total - of_replies),
         within=within,
-        num_items=found.n,
+        num_items=test.n,
         num_clusters=None if aligned.clusters is None else len(set(aligned.clusters)),
-        repeats=max(one.count for one in replies),
-        seen=found.difference.value,
+        repeats=max(reply.count for reply in replies),
+        seen=test.difference.value,
         limit=1.0 if aligned.is_share else math.inf,
         discordant=discordant if is_mcnemar and not within else None,
     )
 
 
-def _three(known: Sequence[Assumptions]) -> list[Assumptions]:
-    ordered = sorted(known, key=lambda one: one.variance)
-    middle = median([one.variance for one in ordered])
-    nearest = min(ordered, key=lambda one: abs(one.variance - middle))
+def _three(pairs: Sequence[Assumptions]) -> list[Assumptions]:
+    ordered = sorted(pairs, key=lambda pair: pair.variance)
+    middle = median([pair.variance for pair in ordered])
+    nearest = min(ordered, key=lambda pair: abs(pair.variance - middle))
     return list(dict.fromkeys([ordered[0], nearest, ordered[-1]]))
