@@ -1,17 +1,50 @@
-"""``lm-eval diff``: why two stored runs have different scores."""
+"""``lm-eval diff``: why two stored runs have different scores.
+
+Two runs on one screen: scores with the paired test, a line for each topic that differs or does not, and
+what explains the difference.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.cli.arguments import split_list
-from lm_eval.errors import UsageError
-from lm_eval.lab.diff.report import print_diff
-from lm_eval.lab.diff.runs import diff_runs
+from lm_eval.errors import UsageError, listing
+from lm_eval.lab.diff.facts import FactDiff, in_order
+from lm_eval.lab.diff.items import ItemDiff, Sample, answer_text, prompt_texts
+from lm_eval.lab.diff.runs import ResultDiff, RunDiff, conclusion, diff_runs
+from lm_eval.lab.reread.report import difference_words
+from lm_eval.lab.show.phrases import at_place, counted, first_difference, quoted
 from lm_eval.lab.stored.select import one_run
+from lm_eval.stats.estimates import Estimate
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.encode import to_json
 from lm_eval.text.files import write_output
-from lm_eval.text.terminal import console, print_written
+from lm_eval.text.numbers import number, p_value, percent, signed, value_of, with_interval
+from lm_eval.text.terminal import console, print_written, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_COLUMNS = (
+    Column("name", "Result", wraps=True, stays=True),
+    Column("first", "A", is_number=True, stays=True),
+    Column("second", "B", is_number=True, stays=True),
+    Column("difference", "A − B", is_number=True, stays=True),
+    Column("p", "p", is_number=True),
+    Column("items", "items", is_number=True),
+    Column("prompts", "prompts", is_number=True),
+    Column("answers", "answers", is_number=True),
+    Column("readings", "readings", is_number=True),
+    Column("scoring", "scoring", is_number=True),
+)
+MOST_ROWS = 12
+MOST_CHANGES = 4
+LONG_FIELD = 50
+Line = tuple[str, str]
+"""A topic (empty where the previous line continues) and the text about it."""
 
 
 def diff(args: argparse.Namespace) -> int:
@@ -43,3 +76,277 @@ def _formats(text: str | None) -> tuple[str, str] | None:
             "second, as in --formats mcqa,cot."
         )
     return names[0], names[1]
+
+
+# The screen
+
+
+def print_diff(found: RunDiff, console: Console, *, show: int) -> None:
+    """Print two runs; of several results, the one with the largest difference is shown in full."""
+    for side, run in zip("AB", found.runs, strict=True):
+        console.print(Paragraph(f"{side}  ", f"{visible(run.model)}  {visible(str(run.path))}"))
+    chosen = found.results
+    if len(chosen) > 1:
+        _print_table(chosen, console)
+        chosen = (max(chosen, key=_size),)
+        why = "the largest" if _size(chosen[0]) else "the first"
+        console.print(Paragraph("  ", f"In full: {_title(chosen[0])}, {why}. Choose with --tasks."))
+    for result in chosen:
+        _print_result(result, found, console, show)
+    _print_left_out(found, console)
+
+
+def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: int) -> None:
+    console.print()
+    console.print(Paragraph("", _scores(result)))
+    shared = [] if result.items is None else result.items.paired[0]
+    if result.paired is not None:
+        words = difference_words(result.paired, "A − B", "higher in A", "higher in B")
+        console.print(Paragraph("  ", f"On the {_shared_items(shared)} of both: {words}"))
+    elif result.no_test:
+        text = (
+            f"On the {_shared_items(shared)} of both, luck cannot be told apart. {result.no_test}"
+        )
+        console.print(Paragraph("  ", text))
+    console.print()
+    lines: list[Line] = list(fact_lines(in_order([*found.findings, *result.findings]), show))
+    if result.items is not None:
+        lines += [*item_lines(result.items), *read_line(result.items)]
+    if result.items is not None and shared:
+        lines.append(("verdicts", verdict_line(result.items)))
+    _print_lines(lines, console)
+    console.print()
+    for sentence in conclusion(result, found.findings):
+        console.print(Paragraph("", sentence))
+
+
+def _shared_items(shared: Sequence[float]) -> str:
+    """``7 items``; one goes without a number."""
+    return "item" if len(shared) == 1 else counted(len(shared), "item")
+
+
+def _print_lines(lines: Iterable[Line], console: Console) -> None:
+    for topic, text in lines:
+        console.print(Paragraph(f"  {topic:<13}", text))
+
+
+def _print_table(results: Sequence[ResultDiff], console: Console) -> None:
+    ordered = sorted(results, key=_size, reverse=True)
+    console.print()
+    console.print(FittingTable(_COLUMNS, [[_row(one) for one in ordered[:MOST_ROWS]]]))
+    if len(ordered) > MOST_ROWS:
+        console.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
+    if not any(one.parts for one in results):
+        return
+    console.print(
+        Paragraph(
+            "  ",
+            "items … scoring: what of the difference comes from items that one run lacks, from other "
+            "prompts, other answers to the same prompt, other readings of the same answer, other "
+            "scores of the same reading. p is about the items of both.",
+        )
+    )
+
+
+def _row(result: ResultDiff) -> Cells:
+    first, second = result.scores
+    return Cells(
+        name=_title(result),
+        first=value_of(first),
+        second=value_of(second),
+        difference=signed(result.difference),
+        p="" if result.paired is None else p_value(result.paired.p),
+        **{name: signed(value) for name, value in result.parts.items()},
+    )
+
+
+def _size(result: ResultDiff) -> float:
+    return abs(result.difference or 0.0)
+
+
+def _title(result: ResultDiff) -> str:
+    first, second = map(visible, result.names)
+    return first if first == second else f"{first} and {second}"
+
+
+def _scores(result: ResultDiff) -> str:
+    first, second = result.metrics
+    metric = first if first == second else f"{first} and {second}"
+    shown = [_score(side, one) for side, one in zip("AB", result.scores, strict=True)]
+    total = "" if result.difference is None else f"; A − B {signed(result.difference)}"
+    return f"{_title(result)}, {visible(metric)}: {', '.join(shown)}{total}"
+
+
+def _score(side: str, one: Estimate | None) -> str:
+    if one is None:
+        return f"{side} has none"
+    count = f" on {counted(one.n, 'item')}" if one.n else ""
+    return f"{side} {with_interval(one)}{count}"
+
+
+def _print_left_out(found: RunDiff, console: Console) -> None:
+    for side, names in zip("AB", found.left_out, strict=True):
+        if names:
+            console.print(Paragraph("", f"Only in {side}: {visible(listing(names, 6))}."))
+
+
+# Lines by topic
+
+
+def fact_lines(findings: Sequence[FactDiff], show: int) -> Iterator[Line]:
+    """One line for each topic of the settings."""
+    for finding in findings:
+        if not finding.changes:
+            yield finding.topic, f"same{f': {visible(finding.same, 70)}' if finding.same else ''}"
+            continue
+        most = MOST_CHANGES * max(show, 1)
+        shown = "; ".join(visible(one.words()) for one in finding.changes[:most])
+        more = len(finding.changes) - most
+        yield finding.topic, shown + (f"; and {more} more" if more > 0 else "")
+
+
+def item_lines(items: ItemDiff) -> Iterator[Line]:
+    """One line for each step from the items to the verdicts, with the first examples."""
+    counts = items.counts
+    yield from _items(items)
+    if not counts["shared"]:
+        return
+    shots = _of(counts["shots"], counts["shared"], "have other ones")
+    yield "examples", "not stored separately" if counts["no_shots"] else shots
+    yield from _prompts(items)
+    if counts["targets"]:
+        yield "targets", _of(counts["targets"], counts["shared"], "differ")
+        for one, other in items.examples["targets"][:1]:
+            change = f"{_short(one.get('target'))} → {_short(other.get('target'))}"
+            yield "", f"doc {one['doc_id']}: {change}"
+    if not counts["same_prompts"]:
+        return
+    if counts["tokens"]:
+        yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split differently")
+        for one, other in items.examples["tokens"][:1]:
+            yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
+    yield "answers", _of(counts["answers"], counts["same_prompts"], "differ after the same prompt")
+    yield from _answers(items)
+    if counts["same_answers"]:
+        yield (
+            "readings",
+            _of(counts["readings"], counts["same_answers"], "differ for the same answer"),
+        )
+    for one, other in items.examples.get("readings", ()):
+        yield "", f"doc {one['doc_id']}: {quoted(answer_text(one), 60)}"
+        yield "", f"read as {_reading(one)} → {_reading(other)}"
+
+
+def read_line(items: ItemDiff) -> Iterator[Line]:
+    """How many answers could be read in each run."""
+    counts = items.counts
+    if counts["with_reading"]:
+        shares = [
+            percent(counts[f"read_{side}"], counts[f"replies_{side}"])
+            if counts[f"reads_{side}"]
+            else "nothing to read"
+            for side in "ab"
+        ]
+        yield "read", shares[0] if shares[0] == shares[1] else f"{shares[0]} → {shares[1]}"
+
+
+def verdict_line(items: ItemDiff) -> str:
+    """Which docs score higher in which run."""
+    first, second = items.flips
+    if not first and not second:
+        return "the same on every shared item"
+    sides = (("A", first), ("B", second))
+    return "; ".join(
+        f"{len(docs)} higher in {side}{f' (docs {listing(map(str, docs), 8)})' if docs else ''}"
+        for side, docs in sides
+    )
+
+
+def _items(items: ItemDiff) -> Iterator[Line]:
+    counts = items.counts
+    said = [f"{counts['shared']} in both"]
+    for side in "ab":
+        if counts[f"only_{side}"]:
+            said.append(f"{counts[f'only_{side}']} in {side.upper()} only")
+    if counts["changed"]:
+        said.append(f"{counts['changed']} under the same number with other content")
+    if counts["moved"]:
+        said.append(f"{counts['moved']} of these are in the other run under another number")
+    if counts["unscored"]:
+        said.append(f"{counts['unscored']} of those in both without a score in one of them")
+    yield "items", ", ".join(said)
+    for one, other in items.examples.get("changed", ()):
+        yield "", f"doc {one['doc_id']}, {_first_field(one.get('doc'), other.get('doc'))}"
+
+
+def _first_field(first: Any, second: Any) -> str:
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        return f"{_short(first)} → {_short(second)}"
+    for key in dict.fromkeys([*first, *second]):
+        if first.get(key) != second.get(key):
+            change = _field_change(str(first.get(key)), str(second.get(key)))
+            return f"{visible(str(key), 30)}{change}"
+    return "the same fields, hashed differently"
+
+
+def _field_change(one: str, other: str) -> str:
+    """Two texts in full where they are short, else around the first character that differs."""
+    if max(len(one), len(other)) <= LONG_FIELD:
+        return f": {quoted(one, LONG_FIELD)} → {quoted(other, LONG_FIELD)}"
+    place = first_difference(one, other)
+    texts = [at_place(text, place, LONG_FIELD // 2) for text in (one, other)]
+    return f", from character {place} on: “{texts[0]}” → “{texts[1]}”"
+
+
+def _prompts(items: ItemDiff) -> Iterator[Line]:
+    counts = items.counts
+    if not counts["no_prompts"]:
+        yield "prompts", _of(counts["prompts"], counts["shared"], "differ")
+        for one, other in items.examples.get("prompts", ()):
+            yield from _prompt_example(one, other)
+        return
+    said = _of(counts["prompts"], counts["shared"], "are made differently")
+    yield "prompts", f"not stored; by what they are made from: {said}"
+    for one, other in items.examples.get("prompts", ()):
+        yield "", f"{_short(one.get('prompt_key'))} → {_short(other.get('prompt_key'))}"
+
+
+def _prompt_example(one: Sample, other: Sample) -> Iterator[Line]:
+    ours, theirs = prompt_texts(one), prompt_texts(other)
+    at = next(
+        (n for n, (x, y) in enumerate(zip(ours, theirs, strict=False)) if x != y),
+        min(len(ours), len(theirs)),
+    )
+    if at >= len(ours) or at >= len(theirs):
+        yield "", f"doc {one['doc_id']}: {len(ours)} → {len(theirs)} requests"
+        return
+    place = first_difference(ours[at], theirs[at])
+    yield "", f"doc {one['doc_id']}, from character {place} on:"
+    for side, text in (("A", ours[at]), ("B", theirs[at])):
+        yield "", f"{side}  {at_place(text, place)}"
+
+
+def _answers(items: ItemDiff) -> Iterator[Line]:
+    if items.num_numbers:
+        yield "", f"log-likelihoods are at most {number(items.largest_change)} apart"
+    for one, other in items.examples.get("answers", ()):
+        first, second = answer_text(one), answer_text(other)
+        yield "", f"doc {one['doc_id']}: {quoted(first, 60)} → {quoted(second, 60)}"
+
+
+def _reading(sample: Sample) -> str:
+    reading = sample.get("reading")
+    if not isinstance(reading, Mapping):
+        return _short(sample.get("filtered_resps"))
+    if reading.get("no_answer") is not None:
+        return f"nothing ({visible(str(reading['no_answer']))})"
+    return f"{_short(reading.get('answer'))} by {visible(str(reading.get('rule')))}"
+
+
+def _of(count: int, total: int, what: str) -> str:
+    same = "the same" if total == 1 else f"the same on all {total}"
+    return f"{count} of {total} {what}" if count else same
+
+
+def _short(value: Any) -> str:
+    return quoted(value if isinstance(value, str) else str(value), 50)

@@ -1,17 +1,19 @@
 """Why two stored runs have different scores: settings, items, prompts, answers, readings, in this order.
 
 In: two runs. Out: a ``RunDiff`` with a ``ResultDiff`` for each result that both have, whose difference
-in score is the sum of what items, prompts, answers, readings and scoring contribute.
+in score is the sum of what items, prompts, answers, readings and scoring contribute; ``conclusion``
+says in words what explains it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from lm_eval.errors import ComparisonError, MissingExtraError, listing
-from lm_eval.lab.diff.facts import FactDiff, result_findings, run_findings
+from lm_eval.lab.diff.facts import FactDiff, in_order, result_findings, run_findings
 from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, Metric, compare_items
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredResult, StoredRun
@@ -19,7 +21,10 @@ from lm_eval.lab.stored.select import check_names, chosen_names, format_name
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
+from lm_eval.stats.power import ALPHA
 from lm_eval.text.encode import plain
+from lm_eval.text.numbers import number, p_equals, signed
+from lm_eval.text.terminal import visible
 
 Parts = dict[str, float]
 """``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → what of the difference is theirs."""
@@ -261,3 +266,172 @@ def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
         n=known if isinstance(known, int) else 0,
         method="as stored",
     )
+
+
+# In words
+
+
+def conclusion(found: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
+    """What explains the difference, and what was found equal."""
+    facts = in_order([*run_facts, *found.findings])
+    said = [*_other_measure(found), _explanation(found, facts), *_rest(found)]
+    equal = [fact.topic for fact in facts if fact.is_same]
+    equal += _equal_items(found.items)
+    if any(found.parts.values()):
+        said += [] if found.paired is None else [_chance(found.paired)]
+        said += _adherence(found)
+    if equal:
+        said.append(f"Found equal: {listing(equal)}.")
+    return said
+
+
+def _chance(found: Paired) -> str:
+    if not found.wins and not found.losses:
+        return "On the items of both there is no difference."
+    if found.p < ALPHA:
+        return f"On the items of both that is more than chance gives ({p_equals(found.p)})."
+    needed = found.smallest_detectable
+    said = f"On the items of both, chance alone may give as much ({p_equals(found.p)})."
+    if needed is None:
+        return said
+    return (
+        f"{said} {found.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
+    )
+
+
+def _adherence(found: ResultDiff) -> list[str]:
+    """A remark where the difference is no larger than the difference in answers read."""
+    if found.items is None or not found.items.counts["with_reading"] or not found.items.paired[0]:
+        return []
+    counts = found.items.counts
+    first, second = (counts[f"read_{side}"] / counts[f"replies_{side}"] for side in "ab")
+    gap = first - second
+    difference = fmean(found.items.paired[0]) - fmean(found.items.paired[1])
+    if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
+        return []
+    return [
+        "Unread answers may explain it: it is no larger than the gap in answers read "
+        f"({signed(gap)})."
+    ]
+
+
+def _explanation(found: ResultDiff, facts: Sequence[FactDiff]) -> str:
+    changed = [fact for fact in facts if fact.changes]
+    names = listing([fact.topic for fact in changed]) if changed else ""
+    if found.items is None:
+        why = f"What differs in the files: {names}." if names else "The files show no difference."
+        return f"Item by item nothing is known: {found.no_items} {why}"
+    if not found.items.paired[0] and found.items.counts["shared"]:
+        why = f" What differs in the files: {names}." if names else ""
+        return f"No item has a score in both runs, so there is no difference to explain.{why}"
+    parts = {name: value for name, value in found.parts.items() if abs(value) > 1e-12}
+    if not parts:
+        if any(found.items.flips):
+            return (
+                "The scores are the same, but not the verdicts: those that flip cancel out."
+                f"{_causes(found.items, facts)}"
+            )
+        if not found.items.counts["shared"]:
+            return "Item by item nothing can be said: the runs share no item."
+        return "There is no difference to explain: every item that both have got the same score."
+    total = found.difference
+    ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
+    words = dict(_PART_WORDS)
+    if found.items.counts["changed"]:
+        words["items"] = words["changed"]
+    shown = ", ".join(f"{signed(value)} from {words[name]}" for name, value in ordered)
+    return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
+
+
+def _other_measure(found: ResultDiff) -> list[str]:
+    """Said first where the two numbers do not measure the same."""
+    first, second = map(visible, found.metrics)
+    if first == second or None in found.scores:
+        return []
+    return [
+        f"These are not the same measure: A is {first}, B is {second}. Part of the difference is "
+        "between the measures."
+    ]
+
+
+def _rest(found: ResultDiff) -> list[str]:
+    """Said where the parts leave something over: they are made from means over items."""
+    if found.difference is None or not found.parts:
+        return []
+    rest = found.difference - sum(found.parts.values())
+    if abs(rest) < 5e-4:
+        return []
+    return [
+        f"{signed(rest)} is left over: a score in the files is not the mean over the items in the "
+        "samples. It is made in another way, or samples were lost or changed."
+    ]
+
+
+_PART_WORDS = {
+    "items": "items that only one run has",
+    "changed": "items that are not the same in both runs",
+    "prompts": "items whose prompts differ",
+    "answers": "other answers to the same prompts",
+    "readings": "other readings of the same answers",
+    "scoring": "other scores of the same readings",
+}
+
+
+def _causes(items: ItemDiff, facts: Sequence[FactDiff]) -> str:
+    """Which settings explain each stage that matters."""
+    changed = {fact.topic for fact in facts if fact.changes}
+    keys = {change.key for fact in facts for change in fact.changes}
+    said: list[str] = []
+    if items.counts["only_a"] or items.counts["only_b"]:
+        said.append(
+            f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
+        )
+    elif items.counts["changed"]:
+        said.append("Behind the items: docs with other content.")
+    if items.flipped["prompt"]:
+        topics = ["few-shot examples"] if items.counts["shots"] else []
+        topics += [topic for topic in ("settings", "task", "format") if topic in changed]
+        said.append(
+            f"Behind the prompts: {listing(topics) if topics else 'nothing that is stored'}."
+        )
+    if items.flipped["answer"]:
+        said.append(_behind_answers(facts))
+    if items.flipped["reading"]:
+        what = "the reader" if "reader" in changed else "the code of the reader (versions)"
+        said.append(f"Behind the readings: {what}.")
+    if items.flipped["score"]:
+        what = "the targets" if items.counts["targets"] else "the metric, or its code"
+        said.append(f"Behind the scoring: {what}.")
+    return "".join(f" {one}" for one in said)
+
+
+def _behind_answers(facts: Sequence[FactDiff]) -> str:
+    """How many docs were asked does not change an answer; everything else about a run may."""
+    changed = {
+        fact.topic for fact in facts if any(change.key != "limit" for change in fact.changes)
+    }
+    topics = [one for one in ("model", "arguments", "settings", "versions") if one in changed]
+    if topics:
+        return f"Behind the answers: {listing(topics)}."
+    return (
+        "Model, arguments and settings are the same, so the answers to one prompt are not repeatable: "
+        "sampling, batching or hardware."
+    )
+
+
+def _equal_items(items: ItemDiff | None) -> list[str]:
+    if items is None or not items.counts["shared"]:
+        return []
+    counts = items.counts
+    found = []
+    if not counts["only_a"] and not counts["only_b"] and not counts["changed"]:
+        found.append("items")
+    if not counts["shots"] and not counts["no_shots"]:
+        found.append("examples")
+    if not counts["prompts"] and not counts["no_prompts"]:
+        found.append("prompts")
+    if not counts["answers"] and not counts["prompts"]:
+        found.append("answers")
+        if not counts["readings"]:
+            found.append("readings")
+    return found
