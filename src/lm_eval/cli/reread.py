@@ -1,24 +1,41 @@
-"""``lm-eval reread``: stored answers, or the collection of odd ones, read with another reader."""
+"""``lm-eval reread``: stored answers, or the collection of odd ones, read with another reader.
+
+A result of a run is shown with its scores before and after, the test, and the verdicts that flip. The
+collection is in ``lm_eval/formats/readers/odd_answers``: one table for each kind of answer, with what a
+careful person would read, or why nothing can be read.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
 
 from lm_eval.cli.arguments import split_list
 from lm_eval.errors import UsageError
+from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.list_file import add_formats
-from lm_eval.formats.readers import BoundReader
-from lm_eval.lab.reread.items import ReadAgain, given_reader, reader_words
-from lm_eval.lab.reread.odd_answers import print_corpus, read_corpus
-from lm_eval.lab.reread.report import print_reread
-from lm_eval.lab.reread.results import rereadable, rereads
+from lm_eval.formats.readers import BoundReader, Reading, fitted, read
+from lm_eval.lab.reread.items import ReadAgain, Verdict, given_reader, in_words, reader_words
+from lm_eval.lab.reread.results import NOT_READ, Reread, Side, rereadable, rereads
+from lm_eval.lab.show.phrases import counted, difference_words, marked, quoted
 from lm_eval.lab.stored.select import one_run
-from lm_eval.text.encode import to_json
+from lm_eval.scoring.metrics import same_answer
+from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.encode import AsDict, to_json
 from lm_eval.text.files import output_file
-from lm_eval.text.terminal import console, print_written
+from lm_eval.text.numbers import interval, number, percent
+from lm_eval.text.terminal import console, print_written, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 Sink = Callable[[dict[str, Any]], None]
 Report = Callable[[], None]
@@ -95,3 +112,253 @@ def _written(path: str | None) -> Iterator[Sink]:
         raise UsageError(f"--output_path {path!r}: give a file that ends in .jsonl.")
     with output_file(path) as file:
         yield lambda row: print(to_json(row), file=file)
+
+
+# The screen of a result
+
+
+_RESULT_COLUMNS = (
+    Column("name", "", stays=True),
+    Column("score", "Score", is_number=True, stays=True),
+    Column("interval", "95 % interval", is_number=True, stays=True),
+    Column("read", "Read", is_number=True, stays=True),
+    Column("score_read", "if read", is_number=True, stays=True),
+    Column("reader", "Reader", wraps=True, stays=True),
+)
+MOST_RULES = 6
+
+
+def print_reread(found: Reread, console: Console) -> None:
+    """Print one result."""
+    docs = found.paired.n
+    to_docs = f" to {counted(docs, 'doc')}" if docs != found.total else ""
+    part = f", {found.part}" if found.part else ""
+    what = f"{found.metric} of {counted(found.total, 'stored answer')}{to_docs}"
+    title = f"{found.name} ({found.model}){part}: {what}"
+    console.print(Paragraph("", visible(title)))
+    rows = [
+        _side_row("before", found.before, found.total),
+        _side_row("after", found.after, found.total),
+    ]
+    console.print(FittingTable(_RESULT_COLUMNS, [rows]))
+    for line in _lines(found):
+        console.print(line)
+    console.print()
+
+
+def _side_row(name: str, side: Side, total: int) -> Cells:
+    return Cells(
+        name=name,
+        score=number(side.score.value),
+        interval=interval(side.score),
+        read=percent(side.read, total),
+        score_read=number(side.score_read),
+        reader=visible(side.reader),
+    )
+
+
+def _lines(found: Reread) -> Iterator[RenderableType]:
+    yield Paragraph("  ", difference_words(found.paired, "after − before", "higher", "lower"))
+    yield Paragraph("  ", _reading_words(found))
+    yield Paragraph("  ", f"Rules before: {_rules(found.before.rules)}.")
+    yield Paragraph("  ", f"Rules after:  {_rules(found.after.rules)}.")
+    for note in found.notes:
+        yield Paragraph("  ", f"Note: {visible(note)}.")
+    if not found.num_flips:
+        yield Paragraph("", "No verdict flips.")
+        return
+    if not found.flips:
+        yield Paragraph("", f"Verdicts that flip: {found.num_flips}. With text: --show 5.")
+        return
+    shown = "" if len(found.flips) == found.num_flips else f", the first {len(found.flips)}"
+    yield Paragraph("", f"Verdicts that flip ({found.num_flips}{shown}):")
+    for flip in found.flips:
+        yield from _flip(flip)
+    if found.num_flips > len(found.flips):
+        left = found.num_flips - len(found.flips)
+        yield Paragraph("  ", f"… and {left} more: --show {found.num_flips}.")
+
+
+def _reading_words(found: Reread) -> str:
+    both, total = found.read_by_both, found.total
+    only_after, only_before = found.after.read - both, found.before.read - both
+    parts = [
+        f"Read by both: {both} of {total}, {found.same_answer} of them as the same answer",
+        f"by the new reader alone: {only_after}",
+        f"by the old one alone: {only_before}",
+        f"by neither: {total - both - only_after - only_before}",
+    ]
+    said = "; ".join(parts) + "."
+    if found.scores_of_both is None:
+        return said
+    one, other = map(number, found.scores_of_both)
+    return f"{said} On those that both read, the score is {one} before and {other} after."
+
+
+def _rules(rules: Mapping[str, int]) -> str:
+    shown = [f"{visible(rule)} {count}" for rule, count in rules.items()]
+    more = f" and {len(shown) - MOST_RULES} more" if len(shown) > MOST_RULES else ""
+    return ", ".join(shown[:MOST_RULES]) + more
+
+
+def _flip(item: ReadAgain) -> Iterator[RenderableType]:
+    change = f"{_score(item.before)} → {_score(item.after)}"
+    yield Paragraph("  ", f"{visible(item.item)}: {change} (right: {visible(item.right, 60)})")
+    for name, verdict in (("before", item.before), ("after ", item.after)):
+        yield Paragraph(f"    {name}  ", _verdict(item.reply, verdict))
+
+
+def _score(verdict: Verdict) -> str:
+    return {0.0: "wrong", 1.0: "right"}.get(verdict.score, number(verdict.score))
+
+
+def _verdict(reply: str, verdict: Verdict) -> str:
+    if not verdict.is_read:
+        return f"{NOT_READ}{visible(str(verdict.reason))}, in {quoted(reply)}"
+    said = f"{visible(str(verdict.answer), 60)!s}, by {visible(str(verdict.rule))}"
+    if verdict.span is None:
+        return f"{said}, in {quoted(reply)}"
+    return f"{said}, in “{marked(reply, verdict.span)}”"
+
+
+# The collection of odd answers
+
+
+Outcome = Literal["as expected", "otherwise", "not read"]
+
+
+@dataclass(frozen=True)
+class OddAnswer(AsDict):
+    """One row of the collection, and how the reader read it."""
+
+    table: str
+    text: str
+    expected: str | None
+    """The answer in words; None where nothing should be read."""
+    why_none: str | None
+    """Why nothing should be read."""
+    answer: str | None
+    reason: str | None
+    rule: str | None
+    outcome: Outcome
+
+
+def read_corpus(reader: BoundReader) -> Iterator[OddAnswer]:
+    """Every row of the collection, read with ``reader``."""
+    for name, table in corpus().items():
+        for row in table["rows"]:
+            yield _read_row(name, {**table, **row}, reader)
+
+
+@cache
+def corpus() -> Mapping[str, Mapping[str, Any]]:
+    """Table → reader, labels, choices and rows, as the files have them."""
+    folder = resources.files("lm_eval.formats.readers") / "odd_answers"
+    files = sorted((one for one in folder.iterdir()), key=lambda one: one.name)
+    return {
+        file.name.removesuffix(".yaml"): yaml.safe_load(file.read_text(encoding="utf-8"))
+        for file in files
+        if file.name.endswith(".yaml")
+    }
+
+
+def _read_row(name: str, row: Mapping[str, Any], reader: BoundReader) -> OddAnswer:
+    labels, choices = tuple(row.get("labels", ())), tuple(row.get("choices", ()))
+    answers = _kind(row)
+    reading = read(
+        row["text"],
+        (reader,),
+        labels=labels,
+        choices=choices,
+        prefix=row.get("prefix"),
+        finish=row.get("finish"),
+    )
+    reading = fitted(reading, answers, labels, choices)
+    expected = row.get("value")
+    names = choices or labels
+    return OddAnswer(
+        name,
+        row["text"],
+        None if expected is None else in_words(expected, answers, names),
+        row.get("reason"),
+        in_words(reading.value, answers, names) if reading.is_answer else None,
+        reading.reason,
+        reading.rule,
+        _outcome(reading, expected, answers),
+    )
+
+
+def _kind(row: Mapping[str, Any]) -> AnswerKind:
+    """What kind of answer a row is about: the reader that the table belongs to tells."""
+    value = row.get("value")
+    if isinstance(value, list):
+        return "order"
+    if isinstance(value, int):
+        return "choice"
+    if value is None and (row.get("labels") or row.get("choices")):
+        is_order = "ranking" in str(row["reader"])
+        return "order" if is_order else "choice"
+    return "text"
+
+
+def _outcome(reading: Reading, expected: Any, answers: AnswerKind) -> Outcome:
+    if not reading.is_answer:
+        return "as expected" if expected is None else "not read"
+    if expected is None:
+        return "otherwise"
+    if answers == "text":
+        return "as expected" if same_answer(str(reading.value), str(expected)) else "otherwise"
+    value = list(reading.value) if answers == "order" else reading.value
+    return "as expected" if value == expected else "otherwise"
+
+
+_TABLE_COLUMNS = (
+    Column("name", "Table", stays=True),
+    Column("total", "Answers", is_number=True, stays=True),
+    Column("expected", "As expected", is_number=True, stays=True),
+    Column("otherwise", "Otherwise", is_number=True, stays=True),
+    Column("unread", "Not read", is_number=True, stays=True),
+)
+
+
+def print_corpus(rows: Sequence[OddAnswer], reader: str, console: Console, *, show: int) -> None:
+    """Print the counts of each table, and the first answers that were read otherwise or not at all."""
+    console.print(Paragraph("", f"{len(rows)} odd answers, read by {visible(reader)}"))
+    tables = dict.fromkeys(row.table for row in rows)
+    lines = [_table_row(name, [row for row in rows if row.table == name]) for name in tables]
+    console.print(FittingTable(_TABLE_COLUMNS, [lines, [_table_row("all", rows)]]))
+    console.print(
+        Paragraph(
+            "  ",
+            "As expected: the answer that the collection has, or none where it has none. Each table is "
+            "made for one reader and its phrase; a reader made for other answers leaves most of it.",
+        )
+    )
+    for outcome, title in (("otherwise", "Read otherwise"), ("not read", "Not read")):
+        found = [row for row in rows if row.outcome == outcome]
+        shown = found[:show]
+        if shown:
+            more = "" if len(shown) == len(found) else f", the first {len(shown)}"
+            console.print(Paragraph("", f"{title} ({len(found)}{more}):"))
+        for row in shown:
+            console.print(Paragraph("  ", _answer_words(row)))
+
+
+def _table_row(name: str, rows: Iterable[OddAnswer]) -> Cells:
+    counts = Counter(row.outcome for row in rows)
+    return Cells(
+        name=visible(name),
+        total=str(sum(counts.values())),
+        expected=str(counts["as expected"]),
+        otherwise=str(counts["otherwise"]),
+        unread=str(counts["not read"]),
+    )
+
+
+def _answer_words(row: OddAnswer) -> str:
+    expected = f"none ({row.why_none})" if row.expected is None else row.expected
+    got = f"none ({row.reason})" if row.answer is None else f"{row.answer} (by {row.rule})"
+    return (
+        f"{visible(row.table)}: {quoted(row.text, 60)} expected {visible(expected, 40)}, "
+        f"read {visible(got, 40)}"
+    )

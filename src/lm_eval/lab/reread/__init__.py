@@ -1,6 +1,6 @@
 """``lm-eval reread``: stored answers read with another reader.
 
-Read in this order: items, formats, odd_answers, results, report.
+Read in this order: items, formats, results.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
-from lm_eval.text.numbers import number, p_equals, percent
+from lm_eval.text.numbers import NOTHING, interval, number, p_equals, percent, signed
 from lm_eval.text.terminal import ELLIPSIS, visible
 
 if TYPE_CHECKING:
@@ -105,6 +105,17 @@ def read_in_both(comparison: Comparison, found: Paired) -> str:
     """``13 items read under both``."""
     num = "one item" if found.n == 1 else f"{found.n:,} items"
     return f"{num} read {comparison.under} both"
+
+
+def difference_words(test: Paired, title: str, more: str, less: str) -> str:
+    """A paired difference with its interval and test, in one sentence."""
+    ends = interval(test.difference).replace("-", "−")
+    said = f" {ends}" if ends != NOTHING else ""
+    counts = f"{test.wins} {more}, {test.losses} {less}, {test.ties} the same"
+    return (
+        f"{title} {signed(test.difference.value)}{said}: {counts}; {p_equals(test.p)} "
+        f"({test.test})."
+    )
 
 
 def unread(row: ComparisonRow) -> str:
