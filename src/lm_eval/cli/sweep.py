@@ -1,26 +1,52 @@
-"""``lm-eval sweep``: tasks × many formats of a grammar → how much of a score is the format."""
+"""``lm-eval sweep``: tasks × many formats of a grammar → how much of a score is the format.
+
+Flags become a ``Setup`` of each task: the list of formats, the items, the budget and the files. All
+errors in the request are raised there, before a model is loaded.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
+import re
+import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lm_eval import evaluator
 from lm_eval.cli.arguments import parse_seeds, split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, run_of, task_manager
-from lm_eval.errors import UsageError
+from lm_eval.errors import FormatError, OutputError, UsageError
+from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.lab.grammar.axes import AXES
+from lm_eval.lab.grammar.sample import MOST_CHOICES, FormatList, sample_formats
+from lm_eval.lab.show.phrases import counted
+from lm_eval.lab.stored.run import sweep_path
 from lm_eval.lab.sweep import sweep as sweeping
-from lm_eval.lab.sweep.cells import OpenedModel
-from lm_eval.lab.sweep.setup import Setup, Wanted, setup, with_answers, write_summary
-from lm_eval.lab.sweep.sweep import Sweep
-from lm_eval.lab.sweep.tables import check_folder, save_plots, sweep_scores_plot
+from lm_eval.lab.sweep.cells import Asker, OpenedModel, SweptTask
+from lm_eval.lab.sweep.search import KEPT_FRESH
+from lm_eval.lab.sweep.sweep import MIN_ITEMS, Plan, Sweep
+from lm_eval.lab.sweep.tables import check_folder, print_sweep, save_plots, sweep_scores_plot
+from lm_eval.models.base import LM
+from lm_eval.models.loading import model_class
+from lm_eval.reports.table import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
-from lm_eval.run.prepare import check_samples
+from lm_eval.run.prepare import check_samples, doc_ids
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.encode import to_json
+from lm_eval.text.files import cache_folder, safe_model_name, safe_task_name, write_whole
 from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.terminal import console, print_line
+
+MIN_FORMATS = 2
+DEFAULT_AXIS = AXES[0]
+ANSWERS = "answers.sqlite"
+FIRST_ITEMS = 4
+"""Items in the first round of a search without a budget, which asks all formats."""
 
 
 def sweep(args: argparse.Namespace) -> int:
@@ -111,9 +137,6 @@ def swept(ready: Setup, run: Run) -> Sweep:
 
 def show(result: Sweep, plots: str | None) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
-    from lm_eval.lab.sweep.tables import print_sweep
-    from lm_eval.text.terminal import console, print_line
-
     print_sweep(result, console())
     for name in ("formats", "answers", "results", "summary"):
         if name in result.files:
@@ -128,9 +151,6 @@ def show(result: Sweep, plots: str | None) -> None:
 
 def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
     """Print what the sweeps would ask, one line for each task, and the forecast of costs."""
-    from lm_eval.reports.table import Forecast, print_forecasts, total_estimate
-    from lm_eval.text.terminal import console, print_line
-
     forecasts = []
     for prepared in ready:
         plan = prepared.plan
@@ -149,3 +169,257 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
         print_line(f"{text}.")
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)
+
+
+# Before a model is asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The flags of ``lm-eval sweep`` that hold for every task of the command."""
+
+    formats: str
+    """How many formats, or the path of a saved list."""
+    axis: str | None = None
+    """None: the axis of the saved list, or layout."""
+    budget: str | None = None
+    search: str | None = None
+    seed: int = 0
+    saves: bool = True
+    """Whether a new list is written; a dry run writes nothing."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A sweep of one task, ready to start."""
+
+    plan: Plan
+    asker: Asker
+    list_path: Path
+
+
+def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
+    """Prepare the sweep of one task; ``run`` has the model and the options."""
+    chosen = list(doc_ids(task, run.options))
+    formats, path = format_list(task, chosen, wanted, list_folder(run))
+    if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
+        raise UsageError(
+            "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
+            "with it."
+        )
+    clusters = {task.cluster_of(doc) for doc in chosen} - {None}
+    check_items(task.name, len(chosen), len(clusters) or None, wanted.search)
+    budget = parse_budget(
+        wanted.budget,
+        num_formats=len(formats),
+        num_items=len(chosen),
+        search=wanted.search,
+    )
+    plan = Plan(
+        name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
+        formats=formats,
+        num_items=len(chosen),
+        budget=budget,
+        search=wanted.search,
+        seed=wanted.seed,
+    )
+    asker = Asker(run, [SweptTask(task, sample) for sample in formats], chosen, opened)
+    asker.check()
+    return Setup(plan, asker, path)
+
+
+def base_format(task: ConfigurableTask) -> PromptFormat:
+    """The format that a sweep varies; a ``FormatError`` if the task has none."""
+    if task.format is None:
+        example = "cot" if task.config.doc_to_choice is None else "mcqa"
+        raise FormatError(
+            f"Task {task.name!r} is asked without a format, so there is nothing to vary. Name one to "
+            f"start from, such as --base {example}; `lm-eval ls formats` lists them."
+        )
+    return task.format
+
+
+def format_list(
+    task: ConfigurableTask, docs: Sequence[int], wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
+    """The list of formats and its path: the file named, one saved before, or a newly sampled list.
+
+    If no format was named for the task, the sweep starts from the base of the file.
+    """
+    if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
+        count, most_choices = int(wanted.formats), _most_choices(task, docs)
+        return _sampled(base_format(task), count, most_choices, wanted, folder)
+    path = Path(wanted.formats).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"--formats {wanted.formats!r} is neither a number of formats, such as 50, nor a file with "
+            "a list of them."
+        )
+    formats = FormatList.load(path)
+    named = task.format if task.format_name else None
+    _check_list(formats, named or formats.base, wanted, path)
+    return formats, path
+
+
+def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
+    """How many labels each format needs: ``MOST_CHOICES``, or more where a doc has more choices."""
+    if not base_format(task).shows_labels:
+        return MOST_CHOICES
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come when the docs are asked
+        return max([MOST_CHOICES, *(len(task.ask(doc).choices) for doc in docs)])
+
+
+def _sampled(
+    base: PromptFormat, count: int, most_choices: int, wanted: Wanted, folder: Path
+) -> tuple[FormatList, Path]:
+    if count < MIN_FORMATS:
+        raise UsageError(
+            f"--formats {count}: a sweep compares formats, so it needs at least {MIN_FORMATS}, the base "
+            "format among them."
+        )
+    axis = wanted.axis or DEFAULT_AXIS
+    name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{wanted.seed}"
+    many = f"_{most_choices}choices" if most_choices > MOST_CHOICES else ""
+    path = folder / f"{name}{many}_{base.fingerprint[:6]}.yaml"
+    if path.is_file():
+        saved = FormatList.load(path)
+        _check_list(saved, base, wanted, path)
+        return saved, path
+    sampled = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
+    formats = FormatList.of(sampled)
+    return formats, formats.save(path) if wanted.saves else path
+
+
+def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
+    """Raise a ``UsageError`` if a list varies another format or axis, or lacks its base."""
+    if formats.base.fingerprint != base.fingerprint:
+        raise UsageError(
+            f"{path} varies the format {formats.base.name!r} ({formats.base.fingerprint}), but the "
+            f"task's base format is {base.name!r} ({base.fingerprint}). Start from the same one, such "
+            f"as with --base {formats.base.name}, or sample a new list with --formats {len(formats)}."
+        )
+    if wanted.axis is not None and wanted.axis != formats.axis:
+        raise UsageError(
+            f"{path} varies the axis {formats.axis!r}, not {wanted.axis!r}. Leave --axis out, or sample "
+            "a new list."
+        )
+    if len(formats) < MIN_FORMATS:
+        raise UsageError(f"{path} holds {len(formats)} format; a sweep compares at least two.")
+    if formats[0].format.fingerprint != base.fingerprint or formats[0].options:
+        raise UsageError(
+            f"{path} does not begin with its base format {base.name!r}, against which a sweep compares "
+            "the others. Put it back in the first place."
+        )
+
+
+def check_items(name: str, num_items: int, num_clusters: int | None, search: str | None) -> None:
+    """Raise a ``UsageError`` if there are too few items, or all belong to one cluster."""
+    needed = KEPT_FRESH if search is not None else MIN_ITEMS
+    if num_items < needed:
+        why = "some to choose with and some to score again what was chosen"
+        what = f"a search needs at least {needed} items, {why}"
+        if search is None:
+            what = f"a sweep compares formats on at least {needed} items"
+        raise UsageError(f"{name}: {what}; there {_are(num_items)}.")
+    if num_clusters == 1:
+        raise UsageError(
+            f"{name}: all {num_items:,} items belong to one cluster, so that nothing says what scores "
+            "others would have. Ask items of more clusters, such as with a larger --limit."
+        )
+
+
+def _are(count: int) -> str:
+    return f"{'is' if count == 1 else 'are'} {count}"
+
+
+def parse_budget(
+    text: str | None, *, num_formats: int, num_items: int, search: str | None
+) -> int | None:
+    """The number of cells that ``--budget`` asks for, None for all of them.
+
+    ``text`` is ``2n`` (twice the items), a number of cells, ``full``, or None.
+
+    A search without a budget gets enough cells for ``FIRST_ITEMS`` of every format in its first round.
+    """
+    total, searches = num_formats * num_items, 2 if search == "both" else 1
+    if text is None and search is not None:
+        of_each = FIRST_ITEMS * math.ceil(math.log2(num_formats))
+        return min(total, searches * of_each * num_formats)
+    if text is None or text == "full":
+        if search is not None:
+            raise UsageError(
+                "--search asks less than everything, so --budget full has no meaning with it. A "
+                "full sweep names the best and worst format anyway: leave --search out."
+            )
+        return None
+    cells = _cells(text, num_items)
+    least = searches * num_formats
+    if cells < least:
+        why = "each of the two searches asks every format once" if searches > 1 else "one each"
+        raise UsageError(
+            f"--budget {text} is {counted(cells, 'cell')}, but {num_formats} formats need at least "
+            f"{least:,} ({why}). Give --budget {least} or more, or fewer --formats."
+        )
+    if cells > total:
+        raise UsageError(
+            f"--budget {text} is {cells:,} cells, but {num_formats} formats × {num_items} items have "
+            f"only {total:,}. Leave --budget out to ask them all."
+        )
+    return cells
+
+
+def _cells(text: str, num_items: int) -> int:
+    times = re.fullmatch(r"(\d+(?:\.\d+)?)\s*n", text.strip().lower())
+    if times is not None:
+        return round(float(times[1]) * num_items)
+    if re.fullmatch(r"\d+", text.strip()):
+        return int(text)
+    raise UsageError(
+        f"--budget {text!r} is neither a number of cells such as 800, nor a multiple of the number of "
+        "items such as 2n, nor full."
+    )
+
+
+# Files
+
+
+def list_folder(run: Run) -> Path:
+    """The folder for lists: the output folder, or the user's cache if there is none."""
+    return cache_folder() / "sweeps" if run.output_path is None else _folder(run.output_path)
+
+
+def with_answers(run: Run) -> Run:
+    """The run with a file for its answers, so that later commands can reuse them.
+
+    Backends whose answers cost nothing keep none, unless a file is named.
+    """
+    if run.use_cache is not None or not _is_worth_keeping(run):
+        return run
+    if run.output_path is not None:
+        return replace(run, use_cache=str(_folder(run.output_path) / ANSWERS))
+    file = f"{safe_model_name(run.model_name)}.sqlite"
+    return replace(run, use_cache=str(cache_folder() / "sweeps" / file))
+
+
+def _is_worth_keeping(run: Run) -> bool:
+    model = run.model if isinstance(run.model, LM) else model_class(run.model)
+    return bool(model.keeps_answers)
+
+
+def _folder(output_path: str) -> Path:
+    path = Path(output_path).expanduser()
+    return path.parent if path.suffix == ".json" and not path.is_dir() else path
+
+
+def write_summary(sweep: Sweep) -> Sweep:
+    """Write ``sweep_<time>.json`` beside the results, if any; return the sweep with its path."""
+    results = sweep.files.get("results")
+    if results is None:
+        return sweep
+    path = sweep_path(Path(results))
+    try:
+        write_whole(path, to_json(sweep.to_dict(), indent=2) + "\n")
+    except OSError as error:
+        raise OutputError(f"The summary cannot be written to {path}: {error.strerror}.") from None
+    return replace(sweep, files={**sweep.files, "summary": str(path)})
