@@ -8,7 +8,6 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.cli.arguments import split_list
 from lm_eval.cli.options import add_asking, add_loading, add_paths
 from lm_eval.cli.program import add_options, examples, one_of, real, whole
 
@@ -218,6 +217,7 @@ def add_diff(commands: Any) -> None:
 
 def choice_of(args: Namespace) -> Choice:
     """Which results ``--tasks``, ``--formats``, ``--models`` and ``--metric`` ask for."""
+    from lm_eval.cli.arguments import split_list
     from lm_eval.lab.stored.select import Choice
 
     return Choice(
