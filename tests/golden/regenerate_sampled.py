@@ -13,8 +13,9 @@ from pathlib import Path
 from lm_eval.formats.assemble import Joints, spoken
 from lm_eval.formats.compile import get_format
 from lm_eval.formats.items import Item
+from lm_eval.formats.list_file import ListedFormat
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.lab.grammar.sample import SampledFormat, sample_formats
+from lm_eval.lab.grammar.sample import sample_formats
 
 FILE = Path(__file__).parent / "sampled_formats.txt"
 FRANCE = Item(
@@ -24,7 +25,7 @@ WANTED = {"mcqa": 5, "generate": 3, "mcq::gpqa": 2, "cloze": 2}
 SEED = 1
 
 
-def sampled() -> Iterator[SampledFormat]:
+def sampled() -> Iterator[ListedFormat]:
     """Twelve formats, the bases left out."""
     for name, count in WANTED.items():
         yield from sample_formats(get_format(name), count + 1, seed=SEED)[1:]

@@ -286,8 +286,7 @@ def _sampled(
         saved = FormatList.load(path)
         _check_list(saved, base, wanted, path)
         return saved, path
-    sampled = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
-    formats = FormatList.of(sampled)
+    formats = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
     return formats, formats.save(path) if wanted.saves else path
 
 

@@ -7,7 +7,7 @@ checked against the fingerprint it was saved with, or one error that names the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,16 @@ _ENTRY_KEYS = ("name", "fingerprint", "slots", "fields", "options")
 
 @dataclass(frozen=True)
 class ListedFormat:
-    """One entry: the format, and what the list says about it."""
+    """One format of a list, what its slots hold, and the run options that belong to it."""
 
     format: PromptFormat
     slots: Mapping[str, str]
-    options: Mapping[str, int]
+    options: Mapping[str, int] = field(default_factory=dict)
+    """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are not fields of a format."""
+
+    @property
+    def name(self) -> str:
+        return self.format.name
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ or asked for; what they move is another effect, so none of them is ever mixed wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from lm_eval.formats.list_file import ListedFormat
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS
 from lm_eval.lab.grammar.layout import (
@@ -33,20 +34,12 @@ _ROOM_FOR_REASONS = 1024
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A format and the run options that go with it; these are not fields of a format."""
-
-    format: PromptFormat
-    options: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Axis:
     """Slots with their values, the base's own first, and what a choice of values gives."""
 
     name: str
     slots: Mapping[str, Sequence[str]]
-    fill: Callable[[Mapping[str, str]], Variant]
+    fill: Callable[[Mapping[str, str]], ListedFormat]
     checks: Sequence[str]
     lack: str
     """Why a base may have no slot here, for the error that says so."""
@@ -67,7 +60,7 @@ def _layout_axis(base: PromptFormat) -> Axis:
     return Axis(
         "layout",
         layout.slots,
-        lambda values: Variant(layout.fill(values)),
+        lambda values: ListedFormat(layout.fill(values), values),
         tuple(CHECKS),
         "it has no descriptor such as `Question:`, no choices that are shown, and one part only; start "
         "from another format",
@@ -75,22 +68,22 @@ def _layout_axis(base: PromptFormat) -> Axis:
 
 
 def _wording_axis(base: PromptFormat) -> Axis:
-    def fill(values: Mapping[str, str]) -> Variant:
+    def fill(values: Mapping[str, str]) -> ListedFormat:
         changes: dict[str, Any] = {name: text or None for name, text in values.items()}
-        return Variant(with_reading_side(replace(base, **changes), base))
+        return ListedFormat(with_reading_side(replace(base, **changes), base), values)
 
     lack = "there are no other words for what it asks; start from another format"
     return Axis("wording", wordings(base), fill, WORDED, lack)
 
 
 def _shots_axis(base: PromptFormat) -> Axis:
-    def fill(values: Mapping[str, str]) -> Variant:
+    def fill(values: Mapping[str, str]) -> ListedFormat:
         if not values["num_fewshot"].isdigit():
-            return Variant(base)
+            return ListedFormat(base, values)
         options = {"num_fewshot": int(values["num_fewshot"])}
         if options["num_fewshot"] and values["fewshot_seed"].isdigit():
             options["fewshot_seed"] = int(values["fewshot_seed"])
-        return Variant(base, options)
+        return ListedFormat(base, values, options)
 
     slots = {"num_fewshot": NUM_FEWSHOT, "fewshot_seed": FEWSHOT_SEEDS}
     return Axis("shots", slots, fill, BASE_CHECKS, "")
@@ -102,9 +95,9 @@ def _reasoning_axis(base: PromptFormat) -> Axis:
     if other is not None:
         slots["reasoning"] = (STEPS, DIRECT) if base.gen_prefix is None else (DIRECT, STEPS)
 
-    def fill(values: Mapping[str, str]) -> Variant:
+    def fill(values: Mapping[str, str]) -> ListedFormat:
         is_own = not slots or values["reasoning"] == slots["reasoning"][0]
-        return Variant(base if is_own or other is None else other)
+        return ListedFormat(base if is_own or other is None else other, values)
 
     lack = (
         "the model writes nothing, so that it cannot reason"

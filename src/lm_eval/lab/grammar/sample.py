@@ -1,8 +1,8 @@
 """Formats that ask the same in another form, sampled from a grammar over the fields of a format.
 
-In: a base format, how many, a seed and an axis. Out: ``SampledFormats``, the base first, each with the
-values of its slots, and how many samples each check rejected; as a ``FormatList`` they can be saved and
-loaded. Tasks and models have no part in it, so the list is the same for all of them.
+In: a base format, how many, a seed and an axis. Out: a ``FormatList``, the base first, each with the
+values of its slots, and how many samples each check rejected; it can be saved and loaded. Tasks and
+models have no part in it, so the list is the same for all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -19,9 +19,9 @@ from typing import Any, overload
 
 from lm_eval.errors import ConfigError, FormatError, OutputError, UsageError, did_you_mean, listing
 from lm_eval.formats.compile import format_names, get_format
-from lm_eval.formats.list_file import LIST_VERSION, FormatListFile, read_format_list
+from lm_eval.formats.list_file import LIST_VERSION, FormatListFile, ListedFormat, read_format_list
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.lab.grammar.axes import AXES, Axis, Variant, axis_of
+from lm_eval.lab.grammar.axes import AXES, Axis, axis_of
 from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS, Probe, failed_check
 from lm_eval.registry import FORMATS
 from lm_eval.text.files import write_whole
@@ -36,27 +36,13 @@ _MOST_DRAWS = 5_000
 
 
 @dataclass(frozen=True)
-class SampledFormat:
-    """One format of a list, what its slots hold, and the run options that belong to it."""
-
-    format: PromptFormat
-    slots: Mapping[str, str]
-    options: Mapping[str, int] = field(default_factory=dict)
-    """``num_fewshot`` and ``fewshot_seed`` on the axis ``shots``; they are not fields of a format."""
-
-    @property
-    def name(self) -> str:
-        return self.format.name
-
-
-@dataclass(frozen=True)
-class SampledFormats(Sequence[SampledFormat]):
-    """The sampled formats, the base first, and how they were found."""
+class FormatList(Sequence[ListedFormat]):
+    """Sampled formats, the base first, and how they were found; can be saved, and loaded again."""
 
     base: PromptFormat
     axis: str
     seed: int
-    formats: tuple[SampledFormat, ...]
+    formats: tuple[ListedFormat, ...]
     sizes: Mapping[str, int]
     """Slot → how many values it has for this base."""
     rejected: Mapping[str, int]
@@ -67,16 +53,60 @@ class SampledFormats(Sequence[SampledFormat]):
         return len(self.formats)
 
     @overload
-    def __getitem__(self, place: int) -> SampledFormat: ...
+    def __getitem__(self, place: int) -> ListedFormat: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[SampledFormat, ...]: ...
-    def __getitem__(self, place: int | slice) -> SampledFormat | tuple[SampledFormat, ...]:
+    def __getitem__(self, place: slice) -> tuple[ListedFormat, ...]: ...
+    def __getitem__(self, place: int | slice) -> ListedFormat | tuple[ListedFormat, ...]:
         return self.formats[place]
 
-    @property
-    def combinations(self) -> int:
-        """How many ways there are to fill the slots, before any check."""
-        return prod(self.sizes.values())
+    @classmethod
+    def of(cls, sampled: FormatList) -> FormatList:
+        """``sampled`` itself: ``sample_formats`` returns a list that can be saved."""
+        return sampled
+
+    @classmethod
+    def load(cls, path: str | Path) -> FormatList:
+        """The list in a file; whatever is wrong with it is one error with file and line."""
+        return _loaded(read_format_list(path))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the list, making the folder where there is none; the file's path."""
+        file = Path(path)
+        try:
+            # A sweep that dies here leaves no half of a list for the next one to find.
+            write_whole(file, self.as_yaml())
+        except OSError as error:
+            raise OutputError(
+                f"The list of formats cannot be written to {file}: {error.strerror}. Name "
+                "another --output_path."
+            ) from None
+        return file
+
+    def as_yaml(self) -> str:
+        """The file's text: what is common to all, then each format by what differs from the base."""
+        said = _HEAD[self.axis].format(count=len(self), base=self.base.name)
+        data = self._head() | {"formats": [self._entry(one) for one in self.formats]}
+        return f"# {said}\n{_HOW}\n{_dumped(data)}"
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "format_list": LIST_VERSION,
+            "axis": self.axis,
+            "base": _base_spec(self.base),
+            "seed": self.seed,
+            "most_choices": self.most_choices,
+            "sizes": dict(self.sizes),
+            "rejected": dict(self.rejected),
+        }
+
+    def _entry(self, one: ListedFormat) -> dict[str, Any]:
+        entry: dict[str, Any] = {"name": one.name, "fingerprint": one.format.fingerprint}
+        parts = {
+            "slots": _Line(one.slots),
+            "fields": _Lines(_difference(one.format, self.base)),
+            "options": dict(one.options),
+        }
+        return entry | {key: value for key, value in parts.items() if value}
 
 
 def sample_formats(
@@ -87,7 +117,7 @@ def sample_formats(
     axes: Sequence[str] = ("layout",),
     most_choices: int = MOST_CHOICES,
     allow_fewer: bool = False,
-) -> SampledFormats:
+) -> FormatList:
     """``count`` formats of one axis, the base first; no two look alike, and each passed every check.
 
     Combinations of slot values are drawn without replacement, each as likely as any other, until there
@@ -104,7 +134,7 @@ def sample_formats(
         sampler.try_sample(place)
     if len(sampler.found) < count and not allow_fewer:
         raise _too_few(sampler, count)
-    return SampledFormats(
+    return FormatList(
         base=base,
         axis=axis.name,
         seed=seed,
@@ -122,15 +152,14 @@ class _Sampler:
         self.base, self.axis, self.most_choices = base, axis, most_choices
         self.total = prod(len(values) for values in axis.slots.values())
         self.rejected: Counter[str] = Counter()
-        self.found: list[SampledFormat] = []
+        self.found: list[ListedFormat] = []
         self._seen: set[Any] = set()
         self._names: set[str] = set()
         self._add_base()
 
     def try_sample(self, place: int) -> None:
         """Keep the combination of that number if it passes every check and is new."""
-        values = self._values(place)
-        variant = self.axis.fill(values)
+        variant = self.axis.fill(self._values(place))
         probe = Probe(self.base, variant.format, self.most_choices)
         reason = failed_check(probe, self.axis.checks)
         if reason is None and not self._is_new(probe, variant):
@@ -138,8 +167,7 @@ class _Sampler:
         if reason is not None:
             self.rejected[reason] += 1
             return
-        named = replace(variant.format, name=self._name(variant))
-        self.found.append(SampledFormat(named, values, variant.options))
+        self.found.append(_renamed(variant, self._name(variant)))
 
     def _add_base(self) -> None:
         probe = Probe(self.base, self.base, self.most_choices)
@@ -149,12 +177,13 @@ class _Sampler:
                 f"Format {self.base.name!r} cannot be varied: it fails the check {reason!r} itself. "
                 f"{_about(reason)} Correct the format, or start from another."
             )
-        self._is_new(probe, Variant(self.base))
-        name = self.base.name
+        base = ListedFormat(self.base, self._values(0))
+        self._is_new(probe, base)
+        name = base.name
         if name in format_names() and get_format(name).fingerprint != self.base.fingerprint:
-            name = self._name(Variant(self.base))  # a task's own format under a known name
+            name = self._name(base)  # a task's own format under a known name
         self._names.add(name)
-        self.found.append(SampledFormat(replace(self.base, name=name), self._values(0)))
+        self.found.append(_renamed(base, name))
 
     def _values(self, place: int) -> dict[str, str]:
         """The slot values of a combination; number 0 is the base's own."""
@@ -164,7 +193,7 @@ class _Sampler:
             values[name] = options[at]
         return values
 
-    def _is_new(self, probe: Probe, variant: Variant) -> bool:
+    def _is_new(self, probe: Probe, variant: ListedFormat) -> bool:
         """Whether it looks like none before, neither as plain text nor as chat; notes it if so."""
         options = tuple(variant.options.items())
         keys = {(way, digest, options) for way, digest in enumerate(probe.digests)}
@@ -173,7 +202,7 @@ class _Sampler:
         self._seen |= keys
         return True
 
-    def _name(self, variant: Variant) -> str:
+    def _name(self, variant: ListedFormat) -> str:
         """A name that says what is in it: two lists call different formats differently."""
         if variant.options:
             shots, seed = variant.options["num_fewshot"], variant.options.get("fewshot_seed")
@@ -183,6 +212,10 @@ class _Sampler:
         name = next(name for name in names if name not in self._names)
         self._names.add(name)
         return name
+
+
+def _renamed(listed: ListedFormat, name: str) -> ListedFormat:
+    return replace(listed, format=replace(listed.format, name=name))
 
 
 def _about(reason: str) -> str:
@@ -251,61 +284,6 @@ _HEAD = {
 _HOW = "# Run them: lm-eval sweep --formats FILE. Make them known by name: --format_path FILE."
 
 
-@dataclass(frozen=True)
-class FormatList(SampledFormats):
-    """Sampled formats that can be saved, and loaded again."""
-
-    @classmethod
-    def of(cls, sampled: SampledFormats) -> FormatList:
-        """The list of what was sampled."""
-        given = {one.name: getattr(sampled, one.name) for one in fields(SampledFormats)}
-        return cls(**given)
-
-    @classmethod
-    def load(cls, path: str | Path) -> FormatList:
-        """The list in a file; whatever is wrong with it is one error with file and line."""
-        return _loaded(read_format_list(path))
-
-    def save(self, path: str | Path) -> Path:
-        """Write the list, making the folder where there is none; the file's path."""
-        file = Path(path)
-        try:
-            # A sweep that dies here leaves no half of a list for the next one to find.
-            write_whole(file, self.as_yaml())
-        except OSError as error:
-            raise OutputError(
-                f"The list of formats cannot be written to {file}: {error.strerror}. Name "
-                "another --output_path."
-            ) from None
-        return file
-
-    def as_yaml(self) -> str:
-        """The file's text: what is common to all, then each format by what differs from the base."""
-        said = _HEAD[self.axis].format(count=len(self), base=self.base.name)
-        data = self._head() | {"formats": [self._entry(one) for one in self.formats]}
-        return f"# {said}\n{_HOW}\n{_dumped(data)}"
-
-    def _head(self) -> dict[str, Any]:
-        return {
-            "format_list": LIST_VERSION,
-            "axis": self.axis,
-            "base": _base_spec(self.base),
-            "seed": self.seed,
-            "most_choices": self.most_choices,
-            "sizes": dict(self.sizes),
-            "rejected": dict(self.rejected),
-        }
-
-    def _entry(self, one: SampledFormat) -> dict[str, Any]:
-        entry: dict[str, Any] = {"name": one.name, "fingerprint": one.format.fingerprint}
-        parts = {
-            "slots": _Line(one.slots),
-            "fields": _Lines(_difference(one.format, self.base)),
-            "options": dict(one.options),
-        }
-        return entry | {key: value for key, value in parts.items() if value}
-
-
 def _dumped(data: Any) -> str:
     """YAML with one line for each field, in which ``\\n`` and other marks are escaped."""
     import yaml
@@ -363,7 +341,7 @@ def _loaded(saved: FormatListFile) -> FormatList:
         base=saved.base,
         axis=axis,
         seed=_whole(saved, "seed", DEFAULT_SEED),
-        formats=tuple(SampledFormat(one.format, one.slots, one.options) for one in saved.entries),
+        formats=saved.entries,
         sizes=_counts(saved, "sizes"),
         rejected=_counts(saved, "rejected"),
         most_choices=_whole(saved, "most_choices", MOST_CHOICES),

@@ -21,7 +21,7 @@ import numpy as np
 from lm_eval.data import Splits
 from lm_eval.errors import ComparisonError, LmEvalWarning
 from lm_eval.evaluator import execute
-from lm_eval.lab.grammar.sample import SampledFormat
+from lm_eval.formats.list_file import ListedFormat
 from lm_eval.lab.stored.measurement import Measurement, readings
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model
@@ -239,7 +239,7 @@ def _number_of(result: TaskResult, columns: ItemColumns, at: int) -> float:
 class SweptTask(ConfigurableTask):
     """A task under one format of a list."""
 
-    def __init__(self, base: ConfigurableTask, sample: SampledFormat) -> None:
+    def __init__(self, base: ConfigurableTask, sample: ListedFormat) -> None:
         config = copy.copy(base.config)
         config.own_formats = {**config.own_formats, sample.name: sample.format}
         if "num_fewshot" in sample.options:

@@ -16,7 +16,7 @@ import numpy as np
 from lm_eval.errors import DataError
 from lm_eval.lab.compare.statistics import Options, compare_formats
 from lm_eval.lab.compare.values import Comparison, Pair
-from lm_eval.lab.grammar.sample import SampledFormats
+from lm_eval.lab.grammar.sample import FormatList
 from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.sweep.cells import Asker, Cell
 from lm_eval.lab.sweep.search import HALVING, SearchResult, most_cells, search
@@ -146,7 +146,7 @@ class Plan:
 
     name: str
     """The task under its base format, such as ``demo_mcq@mcqa``."""
-    formats: SampledFormats
+    formats: FormatList
     num_items: int
     budget: int | None = None
     """How many cells to ask; None: all."""
