@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval.lab.stored.measurement import measurements_of
 from lm_eval.lab.stored.run import open_runs
+from lm_eval.lab.stored.select import chosen
 from lm_eval.stats.clusters import clustered_estimate
 from tests.support.command_line import Workplace
 
@@ -55,7 +55,7 @@ def test_errors_and_intervals_are_over_clusters(
     if expected.low is not None:
         assert result["acc_ci95,none"] == pytest.approx([expected.low, expected.high])
     assert f"docs come in {len(set(clusters))} clusters" in found["notes"]["t"][0]
-    (one,) = measurements_of(open_runs([work.output])[0])
+    (one,) = chosen([open_runs([work.output])[0]])[0]
     assert one.clusters == tuple(clusters)
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from lm_eval.cli import main
-from lm_eval.lab.stored.measurement import align, measurements_of
+from lm_eval.lab.stored.measurement import align
 from lm_eval.lab.stored.run import StoredRun, open_runs
+from lm_eval.lab.stored.select import chosen
 from lm_eval.registry import RUN_READERS
 from nugget_eval.lab_runs import READER
 from tests.support.nuggets.toy_judge import Question, ToyJudge, better_with_reasoning, gold, plain
@@ -74,7 +75,7 @@ def test_a_comparison_is_one_run_with_a_result_for_each_trial(work: Workplace) -
         "nuggets@short_cot×adaptive",
         "nuggets@short_cot×json",
     ]
-    found = {one.format: one for one in measurements_of(run)}
+    found = {one.format: one for one in chosen([run])[0]}
     one = found["short_cot×json"]
     assert (one.task, one.metric, len(one.items)) == ("nuggets", "accuracy", 7)
     assert one.clusters == ("t1",) * 4 + ("t2",) * 3
@@ -98,7 +99,7 @@ def test_the_first_trial_that_was_asked_for_is_the_default(
     if damaged is not None:
         (work.folder / "out/comparison.json").write_text(damaged)
         asked.sort()
-    assert [one.format for one in measurements_of(opened(work))] == asked
+    assert [one.format for one in chosen([opened(work)])[0]] == asked
     done = lab(work, "compare", "out", "--output_path", "found.json")
     assert done.code == 0, done.err
     (found,) = json.loads((work.folder / "found.json").read_text())["comparisons"]
@@ -108,7 +109,7 @@ def test_the_first_trial_that_was_asked_for_is_the_default(
 def test_without_gold_the_gain_of_a_label_is_its_score(work: Workplace) -> None:
     compared(work)
     run = opened(work)
-    found = {one.format: one for one in measurements_of(run)}["short_cot×json"]
+    found = {one.format: one for one in chosen([run])[0]}["short_cot×json"]
     assert found.metric == "gain"
     assert found.scores.tolist() == [1.0, 1.0, 0.0, 0.5, 1.0, 0.5, 0.0]
     assert "no gold labels" in run.results["notes"]["nuggets@short_cot×json"][0]
@@ -121,7 +122,7 @@ def test_a_missing_label_is_not_read_and_not_right(work: Workplace) -> None:
     with FaultyServer(ToyJudge(silent_on_t2)) as server:
         done = work.run(server.url, "--gold", gold(work))
     assert done.code == 0, done.err
-    (found,) = measurements_of(opened(work))
+    (found,) = chosen([opened(work)])[0]
     assert found.scores.tolist() == [1.0] * 4 + [0.0] * 3
     assert found.is_read is not None
     assert found.is_read.tolist() == [True] * 4 + [False] * 3
@@ -224,7 +225,7 @@ def test_replies_of_an_older_version_are_matched_by_topic(work: Workplace) -> No
         rows = [json.loads(line) for line in path.read_text().splitlines()]
         old = [{k: v for k, v in row.items() if k not in ("item", "gold")} for row in rows]
         path.write_text("".join(json.dumps(row) + "\n" for row in old))
-    (found, *_) = measurements_of(opened(work))
+    (found, *_) = chosen([opened(work)])[0]
     assert (found.metric, len(found.items)) == ("gain", 7)  # gold is not known without the replies
 
 

@@ -557,12 +557,12 @@ def test_limit_and_samples_choose_the_items(place: Workplace) -> None:
 
 
 def test_results_of_a_sweep_are_read_as_a_run(place: Workplace) -> None:
-    from lm_eval.lab.stored.measurement import measurements_of
     from lm_eval.lab.stored.run import open_runs
+    from lm_eval.lab.stored.select import chosen
 
     words(sweep(place))
     (run,) = open_runs([place.output])
-    assert len(measurements_of(run)) == FORMATS
+    assert len(chosen([run])[0]) == FORMATS
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError, did_you_mean, listing
-from lm_eval.lab.stored.run import PLAIN, StoredRun, sweep_path
+from lm_eval.lab.stored.run import PLAIN, sweep_path
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.reports.items import ItemColumns
 from lm_eval.scoring.repeats import is_repeat_metric
@@ -100,13 +100,6 @@ class Aligned:
     def is_share(self) -> bool:
         """Whether every score lies between 0 and 1."""
         return is_share(self.scores)
-
-
-def measurements_of(run: StoredRun) -> list[Measurement]:
-    """Every result of a run that has items."""
-    return [
-        measurement(run.results, run.items, name, str(run.path), run.model) for name in run.names
-    ]
 
 
 def measurement(

@@ -109,11 +109,6 @@ class FullSweep(AsDict):
         }
         return tuple(pairs.get(row.label) for row in self.comparison.rows)
 
-    @property
-    def num_different(self) -> int:
-        """How many formats differ from the base, with a false discovery rate of 5 %."""
-        return sum(pair.is_significant for pair in self.comparison.pairs)
-
 
 def full_sweep(formats: Sequence[Measurement], slots: Sequence[Mapping[str, str]]) -> FullSweep:
     """The formats against the first of them; ``slots`` are the values of each format's slots.

@@ -15,8 +15,9 @@ import pytest
 
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.stored import run as stored
-from lm_eval.lab.stored.measurement import Measurement, align, measurements_of
+from lm_eval.lab.stored.measurement import Measurement, align
 from lm_eval.lab.stored.run import StoredRun, open_runs
+from lm_eval.lab.stored.select import chosen
 
 STAMP = "2026-01-02T03-04-05.000006"
 
@@ -63,7 +64,7 @@ def test_files_of_the_harness_are_read_from_their_samples(tmp_path: Path) -> Non
     path = write_run(tmp_path / "m")
     (run,) = open_runs([tmp_path, path])
     assert (run.model, run.names, run.format_of("t"), run.task_of("t")) == ("m", ["t"], None, "t")
-    (one,) = measurements_of(run)
+    (one,) = chosen([run])[0]
     assert (one.task, one.format, one.metric) == ("t", "plain", "acc")
     assert one.scores.tolist() == [0, 1, 0, 1]
     assert one.is_read is None
@@ -72,7 +73,7 @@ def test_files_of_the_harness_are_read_from_their_samples(tmp_path: Path) -> Non
 
 def refused(path: Path) -> str:
     with pytest.raises(ComparisonError) as error:
-        [measurements_of(run) for run in open_runs([path])]
+        [chosen([run])[0] for run in open_runs([path])]
     return str(error.value)
 
 
@@ -149,7 +150,7 @@ def test_files_beside_the_results_alone_are_read(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.json").write_text("{")
     path = write_run(tmp_path / "m", items_file="../elsewhere.json")
     (run,) = open_runs([path])
-    assert len(measurements_of(run)) == 1
+    assert len(chosen([run])[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_a_results_file_of_another_shape(
 def test_costs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     costs = {"tasks": {"t": {"requests": None, "tokens_in": 7}}}
     (run,) = open_runs([write_run(tmp_path, accounting=costs)])
-    assert measurements_of(run)[0].usage == {"tokens_in": 7}
+    assert chosen([run])[0][0].usage == {"tokens_in": 7}
 
 
 @pytest.mark.parametrize(
@@ -289,7 +290,7 @@ def test_a_damaged_items_file_is_named(tmp_path: Path, change: dict[str, Any]) -
     }
     items = tmp_path / "items.json"
     items.write_text(json.dumps({"items": [columns]}))
-    assert measurements_of(open_runs([path])[0])[0].scores.tolist() == [0, 1, 0, 1]
+    assert chosen([open_runs([path])[0]])[0][0].scores.tolist() == [0, 1, 0, 1]
     items.write_text(json.dumps({"items": [columns | change]}))
     assert "items.json is damaged: it does not hold what a run writes there. Delete it" in refused(
         path

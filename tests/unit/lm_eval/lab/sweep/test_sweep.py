@@ -24,7 +24,7 @@ def test_its_numbers_are_those_of_a_comparison_with_the_base() -> None:
     assert result.comparison == block
     assert result.scores == tuple(one.score for one in block.rows)
     assert (result.best, result.worst) == (block.spread.best, block.spread.worst)
-    assert result.num_different == sum(pair.is_significant for pair in block.pairs) > 0
+    assert any(pair.is_significant for pair in block.pairs)
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
