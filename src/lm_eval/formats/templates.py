@@ -214,18 +214,22 @@ class ClozeTemplate(TemplateConfig):
         return self.show_choices
 
 
+_BUILT_IN: dict[str, tuple[type[TemplateConfig], str]] = {
+    "mcq": (MCQTemplate, "mcq::mmlu"),
+    "mcq::mmlu": (MCQTemplate, "mcq::mmlu"),
+    "mcq::gpqa": (MCQTemplate, "mcq::gpqa"),
+    "mcq::numbered": (MCQTemplate, "mcq::numbered"),
+    "cloze": (ClozeTemplate, "cloze::with_options"),
+    "cloze::with_options": (ClozeTemplate, "cloze::with_options"),
+    "cloze::pure": (ClozeTemplate, "cloze::pure"),
+}
+"""Style → its class, and the built-in format that holds its settings."""
+
+
 class TemplateFactory:
     """Templates by style, from a mapping, and from one another."""
 
-    STYLES: ClassVar[tuple[str, ...]] = (
-        "mcq",
-        "mcq::mmlu",
-        "mcq::gpqa",
-        "mcq::numbered",
-        "cloze",
-        "cloze::with_options",
-        "cloze::pure",
-    )
+    STYLES: ClassVar[tuple[str, ...]] = tuple(_BUILT_IN)
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> TemplateConfig:
@@ -239,7 +243,12 @@ class TemplateFactory:
         if template_type in TEMPLATES:
             template_class: type[TemplateConfig] = TEMPLATES.get(template_type)
             return template_class(**_known(given, template_class, template_type))
-        return cls._styled(str(template_type), given)
+        if template_type not in cls.STYLES:
+            raise ConfigError(
+                f"template: unknown template_type {str(template_type)!r}."
+                f"{did_you_mean(str(template_type), cls.types())} Types: {listing(cls.types(), 40)}."
+            )
+        return _styled(template_type, given, _BUILT_IN[template_type][0])
 
     @classmethod
     def from_spec(cls, spec: Any) -> TemplateConfig:
@@ -262,27 +271,27 @@ class TemplateFactory:
     @classmethod
     def create_mmlu_style(cls, **settings: Any) -> MCQTemplate:
         """MMLU style: ``A. choice`` on lines of their own."""
-        return cls._mcq("mcq::mmlu", settings)
+        return _styled("mcq::mmlu", settings, MCQTemplate)
 
     @classmethod
     def create_gpqa_style(cls, **settings: Any) -> MCQTemplate:
         """GPQA style: ``(A) choice`` on one line."""
-        return cls._mcq("mcq::gpqa", settings)
+        return _styled("mcq::gpqa", settings, MCQTemplate)
 
     @classmethod
     def create_numbered_style(cls, num_choices: int = 4, **settings: Any) -> MCQTemplate:
         """Numbers for labels: ``1. choice``."""
-        return cls._mcq("mcq::numbered", {"num_choices": num_choices, **settings})
+        return _styled("mcq::numbered", {"num_choices": num_choices, **settings}, MCQTemplate)
 
     @classmethod
     def create_cloze_with_options(cls, **settings: Any) -> ClozeTemplate:
         """Fill in the blank, options shown."""
-        return cls._cloze("cloze::with_options", settings)
+        return _styled("cloze::with_options", settings, ClozeTemplate)
 
     @classmethod
     def create_pure_cloze(cls, **settings: Any) -> ClozeTemplate:
         """Fill in the blank, no options shown."""
-        return cls._cloze("cloze::pure", settings)
+        return _styled("cloze::pure", settings, ClozeTemplate)
 
     @classmethod
     def convert_template(cls, template: TemplateConfig, target_type: str) -> TemplateConfig:
@@ -297,43 +306,6 @@ class TemplateFactory:
             f"{did_you_mean(target_type, ('mcq', 'cloze'))} It can be converted to mcq or cloze."
         )
 
-    @classmethod
-    def _styled(cls, style: str, settings: dict[str, Any]) -> TemplateConfig:
-        if style not in cls.STYLES:
-            raise ConfigError(
-                f"template: unknown template_type {style!r}.{did_you_mean(style, cls.types())} "
-                f"Types: {listing(cls.types(), 40)}."
-            )
-        return cls._mcq(style, settings) if style.startswith("mcq") else cls._cloze(style, settings)
-
-    @classmethod
-    def _mcq(cls, style: str, settings: Mapping[str, Any]) -> MCQTemplate:
-        settings = dict(settings)
-        if style == "mcq::numbered":
-            count = settings.pop("num_choices", 4)
-            if not isinstance(count, int) or isinstance(count, bool) or count < 2:
-                raise ConfigError(
-                    f"template: num_choices must be a whole number from 2 up, not {shorten(count)}."
-                )
-            settings.setdefault("choice_labels", [str(n + 1) for n in range(count)])
-        base = get_format("mcq::mmlu" if style == "mcq" else style)
-        return MCQTemplate(**{**_shared(base), **_known(settings, MCQTemplate, style)})
-
-    @classmethod
-    def _cloze(cls, style: str, settings: Mapping[str, Any]) -> ClozeTemplate:
-        base = get_format("cloze::with_options" if style == "cloze" else style)
-        known = _known(dict(settings), ClozeTemplate, style)
-        return ClozeTemplate(
-            **{
-                **_shared(base),
-                "blank_marker": base.blank_marker,
-                "blank_position": base.blank_position,
-                "choices_prefix": base.choices_prefix or ClozeTemplate.choices_prefix,
-                "show_choices": base.choice_labels is not None,
-                **known,
-            }
-        )
-
 
 mmlu_template = TemplateFactory.create_mmlu_style
 gpqa_template = TemplateFactory.create_gpqa_style
@@ -342,17 +314,37 @@ cloze_template = TemplateFactory.create_cloze_with_options
 pure_cloze_template = TemplateFactory.create_pure_cloze
 
 
-def _shared(base: PromptFormat) -> dict[str, Any]:
-    """The settings that both kinds of template take from a built-in format."""
+def _styled(style: str, settings: Mapping[str, Any], template_class: type[T]) -> T:
+    """The template of a built-in style with some of its settings changed."""
+    base, settings = get_format(_BUILT_IN[style][1]), dict(settings)
+    if style == "mcq::numbered":
+        count = settings.pop("num_choices", 4)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 2:
+            raise ConfigError(
+                f"template: num_choices must be a whole number from 2 up, not {shorten(count)}."
+            )
+        settings.setdefault("choice_labels", [str(n + 1) for n in range(count)])
+    known = _known(settings, template_class, style)
+    return template_class(**{**_settings_of(base, template_class), **known})
+
+
+def _settings_of(base: PromptFormat, template_class: type[TemplateConfig]) -> dict[str, Any]:
+    """The settings of a template that say what a built-in format says."""
     labels = base.choice_labels if isinstance(base.choice_labels, tuple) else _letters()
-    return {
+    settings = {
         "prefix": base.instruction or "",
         "suffix": base.answer_prompt or "",
         "question_choice_delimiter": base.question_choice_delimiter or "",
         "choice_delimiter": base.choice_delimiter,
         "choice_labels": list(labels),
         "choice_format": base.choice_format,
+        "blank_marker": base.blank_marker,
+        "blank_position": base.blank_position,
+        "choices_prefix": base.choices_prefix or ClozeTemplate.choices_prefix,
+        "show_choices": base.choice_labels is not None,
     }
+    taken = {f.name for f in fields(template_class)}
+    return {name: value for name, value in settings.items() if name in taken}
 
 
 def _known(
