@@ -131,17 +131,18 @@ SOURCES = {"hub": "on a hub", "code": "made by custom_dataset"}
 
 def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> CheckFinding:
     """An error, sorted by what can be done about it."""
-    message = str(error)
+    outcome, cause = CheckOutcome.ERROR, ""
     if isinstance(error, CodeNotRunError):
-        return CheckFinding(name, CheckOutcome.NEEDS_CODE, error.field or "", message, kind=kind)
-    if isinstance(error, HelperError) and error.package:
-        return CheckFinding(name, CheckOutcome.NEEDS_PACKAGE, error.package, message, kind=kind)
-    if isinstance(error, MissingExtraError):
-        return CheckFinding(name, CheckOutcome.NEEDS_PACKAGE, error.install, message, kind=kind)
-    if isinstance(error, UnsupportedError):
-        return CheckFinding(name, CheckOutcome.UNSUPPORTED, error.key or "", message, kind=kind)
-    cause = f"{error.path}: {error.reason}" if isinstance(error, HelperError) else ""
-    return CheckFinding(name, CheckOutcome.ERROR, cause, message, kind=kind)
+        outcome, cause = CheckOutcome.NEEDS_CODE, error.field or ""
+    elif isinstance(error, HelperError) and error.package:
+        outcome, cause = CheckOutcome.NEEDS_PACKAGE, error.package
+    elif isinstance(error, MissingExtraError):
+        outcome, cause = CheckOutcome.NEEDS_PACKAGE, error.install
+    elif isinstance(error, UnsupportedError):
+        outcome, cause = CheckOutcome.UNSUPPORTED, error.key or ""
+    elif isinstance(error, HelperError):
+        cause = f"{error.path}: {error.reason}"
+    return CheckFinding(name, outcome, cause, str(error), kind=kind)
 
 
 SHOWN = 5
