@@ -20,14 +20,8 @@ from lm_eval.models.borders import Border
 from lm_eval.models.loading import load_model
 from lm_eval.orders.requests import build_ordered
 from lm_eval.reports.samples import prompt_lines
-from lm_eval.requests import (
-    DocRequests,
-    PromptOptions,
-    Request,
-    build_requests,
-    generation_kwargs,
-    shot_count,
-)
+from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs, shot_count
+from lm_eval.requests.build import build_requests
 from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders, tokenizer_of
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager

@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.errors import UsageError
 from lm_eval.formats.assemble import Chat, Context, Prompt
-from lm_eval.requests import (
-    DocRef,
-    PromptOptions,
-    Request,
-    ask_in,
-    build_contexts,
-    build_requests,
-    choose_docs,
-    generation_kwargs,
-    with_text,
-)
+from lm_eval.requests import PromptOptions, Request, choose_docs, generation_kwargs
+from lm_eval.requests.build import DocRef, ask_in, build_contexts, build_requests, with_text
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask

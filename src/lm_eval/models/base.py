@@ -26,8 +26,8 @@ from lm_eval.requests import (
     LoglikelihoodRequest,
     Request,
     RollingRequest,
-    with_text,
 )
+from lm_eval.requests.build import with_text
 from lm_eval.requests.values import Estimated, Usage
 
 

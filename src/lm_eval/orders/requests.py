@@ -16,18 +16,8 @@ from lm_eval.errors import FormatError, UsageError, place
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.orders.permutation import Order, Permutation, names_others, orders, reordered
-from lm_eval.requests import (
-    DocRef,
-    DocRequests,
-    PromptOptions,
-    Request,
-    ask_in,
-    build_contexts,
-    build_requests,
-    generation_kwargs,
-    repeated,
-    showing,
-)
+from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs
+from lm_eval.requests.build import DocRef, ask_in, build_contexts, build_requests, repeated, showing
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -8,15 +8,7 @@ Read in this order: options, values, build.
 
 from __future__ import annotations
 
-from lm_eval.requests.build import (
-    DocRef,
-    ask_in,
-    build_contexts,
-    build_requests,
-    repeated,
-    showing,
-    with_text,
-)
+from lm_eval.requests.build import build_requests
 from lm_eval.requests.options import (
     PromptOptions,
     check_limit,
@@ -41,7 +33,6 @@ from lm_eval.requests.values import (
 __all__ = [
     "Answer",
     "Answered",
-    "DocRef",
     "DocRequests",
     "FailedRequest",
     "GenerateRequest",
@@ -51,15 +42,10 @@ __all__ = [
     "Request",
     "RollingRequest",
     "Score",
-    "ask_in",
-    "build_contexts",
     "build_requests",
     "check_limit",
     "choose_docs",
     "expected_instead",
     "generation_kwargs",
-    "repeated",
     "shot_count",
-    "showing",
-    "with_text",
 ]

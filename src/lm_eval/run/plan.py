@@ -22,7 +22,8 @@ from lm_eval.models.loading import model_parameters, name_of
 from lm_eval.orders.requests import build_ordered
 from lm_eval.reports.items import RunItems
 from lm_eval.reports.results_file import RunInfo, results_dict
-from lm_eval.requests import DocRequests, PromptOptions, build_requests
+from lm_eval.requests import DocRequests, PromptOptions
+from lm_eval.requests.build import build_requests
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.config.fields import compile_field, shorten
-from lm_eval.data import Splits, Table, is_on_hub, load_splits
+from lm_eval.data.splits import Splits, is_on_hub, load_splits
+from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, MissingExtraError, place
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
