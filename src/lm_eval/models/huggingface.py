@@ -129,7 +129,7 @@ class HFLM(LocalLM):
         self.reads_apart = loaded.backend == "seq2seq"
         self.tokens = Tokens(
             loaded.tokenizer,
-            model_name=loaded.source.given,
+            model_name=loaded.source.name,
             known=loaded.vocabulary,
             add_bos_token=add_bos_token,
             prefix_token_id=token_id("prefix_token_id", prefix_token_id, loaded.vocabulary),
@@ -183,7 +183,7 @@ class HFLM(LocalLM):
 
     @property
     def tokenizer_name(self) -> str:
-        return self.loaded.tokenizer_source.given
+        return self.loaded.tokenizer_source.name
 
     @property
     def prefix_token_id(self) -> int:
@@ -197,7 +197,7 @@ class HFLM(LocalLM):
     @property
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
-        notes = self._window_notes(self.loaded.source.given, trained=self._own_length)
+        notes = self._window_notes(self.loaded.source.name, trained=self._own_length)
         if self._unused_device is not None:
             notes.append(
                 f"device={self._unused_device} was not used: device_map and parallelize say where a "
@@ -219,7 +219,7 @@ class HFLM(LocalLM):
             loaded = self.loaded
             self._identity = {
                 "model": "hf",
-                "pretrained": _shown_name(loaded.source.given, is_local=loaded.source.is_local),
+                "pretrained": _shown_name(loaded.source.name, is_local=loaded.source.is_local),
                 "digest": digest_of(loaded.source),
                 "tokenizer": digest_of(loaded.tokenizer_source, "tokenizer"),
                 "peft": loaded.adapter and digest_of(loaded.adapter, "peft"),
@@ -333,10 +333,10 @@ class HFLM(LocalLM):
         return self._generator.generate(jobs)
 
 
-def _object_or_name(given: Any) -> Any:
-    return given if given is None or is_object(given) else str(given)
+def _object_or_name(name: Any) -> Any:
+    return name if name is None or is_object(name) else str(name)
 
 
-def _shown_name(given: str, *, is_local: bool) -> str:
+def _shown_name(name: str, *, is_local: bool) -> str:
     """A hub name as it is; of a path its last part, because the digest says the rest."""
-    return Path(given).name if is_local else given
+    return Path(name).name if is_local else name

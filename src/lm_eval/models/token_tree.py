@@ -409,14 +409,14 @@ class _Queue:
         return kept, moved[::-1]
 
 
-def common_length(one: Sequence[int], other: Sequence[int]) -> int:
+def common_length(first: Sequence[int], second: Sequence[int]) -> int:
     """How many tokens two texts have in common at the start."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
+    low, high = 0, min(len(first), len(second))
+    if first[:high] == second[:high]:
         return high
     while low < high:  # comparing slices is far faster than comparing tokens in a loop
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1

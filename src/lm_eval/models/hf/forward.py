@@ -272,13 +272,13 @@ def find_rope_switch(config: Any) -> RopeSwitch | None:
     )
 
 
-def _ropes(given: Any) -> list[Mapping[str, Any]]:
+def _ropes(settings: Any) -> list[Mapping[str, Any]]:
     """The settings of rotary positions: one for the model, or one for each kind of layer."""
-    if not isinstance(given, Mapping):
+    if not isinstance(settings, Mapping):
         return []
-    if "rope_type" in given:
-        return [given]
-    return [rope for rope in given.values() if isinstance(rope, Mapping)]
+    if "rope_type" in settings:
+        return [settings]
+    return [rope for rope in settings.values() if isinstance(rope, Mapping)]
 
 
 def _switch_of(rope: Mapping[str, Any], text: Any) -> RopeSwitch | None:

@@ -306,18 +306,20 @@ def drop_settings(model: Any) -> dict[str, Any]:
     """
     from transformers import GenerationConfig
 
-    own = model.generation_config.to_diff_dict()
-    kept = {name: own[name] for name in _KEPT_SETTINGS if name in own}
+    settings = model.generation_config.to_diff_dict()
+    kept = {name: settings[name] for name in _KEPT_SETTINGS if name in settings}
     model.generation_config = GenerationConfig(**kept)
     silent = (*_KEPT_SETTINGS, "transformers_version", "eos_token_id", "pad_token_id")
-    return {name: value for name, value in own.items() if name not in silent and name[0] != "_"}
+    return {
+        name: value for name, value in settings.items() if name not in silent and name[0] != "_"
+    }
 
 
 def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     """The tokens that end a text or a turn, by the model and by its tokenizer."""
-    found: set[Any] = set()
+    ends: set[Any] = set()
     config = getattr(model, "generation_config", None)
     for holder in (config, model.config, tokenizer):
         value = getattr(holder, "eos_token_id", None)
-        found.update(value if isinstance(value, list | tuple) else [value])
-    return frozenset(int(token) for token in found - {None})
+        ends.update(value if isinstance(value, list | tuple) else [value])
+    return frozenset(int(token) for token in ends - {None})

@@ -198,18 +198,18 @@ def load_model(
     missing = sorted(info.get("missing_keys") or ())
     if missing:
         raise ModelError(
-            f"The weights of {source.given} lack {len(missing)} tensors that a "
+            f"The weights of {source.name} lack {len(missing)} tensors that a "
             f"{type(model).__name__} has ({listing(missing, 4)}); transformers would fill them "
             "with random numbers. Give the whole model, or one made for this task."
         )
     return model.eval()
 
 
-def find_tokenizer(given: str | None, model: ModelSource) -> ModelSource:
+def find_tokenizer(name: str | None, model: ModelSource) -> ModelSource:
     """Where the tokenizer is: as given, else with the model."""
-    if given is None:
+    if name is None:
         return model
-    return converted(find_source(str(given), kind="tokenizer"))
+    return converted(find_source(str(name), kind="tokenizer"))
 
 
 def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
@@ -227,7 +227,7 @@ def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
 
 def load_adapter(model: Any, source: ModelSource) -> Any:
     """The model with a PEFT adapter on it, unmerged."""
-    name = source.given
+    name = source.name
     try:
         import peft
     except ImportError as error:
@@ -254,7 +254,7 @@ def _check_adapter_weights(adapted: Any, source: ModelSource) -> None:
     there = get_peft_model_state_dict(adapted)
     if odd := sorted(saved.keys() ^ there.keys()):
         raise ModelError(
-            f"peft={source.given} does not fit the model: {len(saved.keys() & there.keys())} of its "
+            f"peft={source.name} does not fit the model: {len(saved.keys() & there.keys())} of its "
             f"{len(saved)} tensors have a place in it, of {len(there)} places (not both: "
             f"{listing(odd, 2)}). Check that the adapter was trained on this model."
         )
@@ -284,8 +284,8 @@ def check_vocabulary(loaded: LoadedModel) -> None:
     size = int(loaded.tokenizer.vocab_size)
     if size > loaded.vocabulary:
         raise ModelError(
-            f"The tokenizer {loaded.tokenizer_source.given} has {size} tokens, but "
-            f"{loaded.source.given} knows only {loaded.vocabulary}: it belongs to another model. "
+            f"The tokenizer {loaded.tokenizer_source.name} has {size} tokens, but "
+            f"{loaded.source.name} knows only {loaded.vocabulary}: it belongs to another model. "
             "Leave tokenizer= out to use the model's own."
         )
     if loaded.tokenizer_source != loaded.source and loaded.source.in_memory is None:
@@ -302,8 +302,8 @@ def _compare_with_own(loaded: LoadedModel) -> None:
     same = sum(other.get(token) == number for token, number in own.items())
     if same < len(own) / 2:
         raise ModelError(
-            f"The tokenizer {loaded.tokenizer_source.given} belongs to another model: only {same} of "
-            f"the {len(own)} tokens of {loaded.source.given} have the same numbers in it. Leave "
+            f"The tokenizer {loaded.tokenizer_source.name} belongs to another model: only {same} of "
+            f"the {len(own)} tokens of {loaded.source.name} have the same numbers in it. Leave "
             "tokenizer= out to use the model's own."
         )
 
@@ -337,11 +337,11 @@ def _loading(source: ModelSource, what: str) -> Iterator[None]:
         raise
     except ImportError as error:
         raise ModelError(
-            f"Loading the {what} of {source.given} needs a package: {first_line(error)}"
+            f"Loading the {what} of {source.name} needs a package: {first_line(error)}"
         ) from error
     except Exception as error:  # each of the libraries behind it has exceptions of its own
         raise ModelError(
-            f"transformers cannot load the {what} of {source.given}: {_reason(source, error)}"
+            f"transformers cannot load the {what} of {source.name}: {_reason(source, error)}"
         ) from error
 
 

@@ -86,19 +86,19 @@ def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
     return AutoBatch(rows, most_rows=most_rows, start=4096, most=2**18, frees=frees)
 
 
-def chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
+def chat_arguments(variables: Any, enable_thinking: bool | None) -> dict[str, Any]:
     """Variables for the chat template."""
-    if isinstance(given, str):
+    if isinstance(variables, str):
         try:
-            given = json.loads(given)
+            variables = json.loads(variables)
         except ValueError as error:
             raise UsageError(
-                f"chat_template_args={given!r} is not a JSON object ({error}). Write "
+                f"chat_template_args={variables!r} is not a JSON object ({error}). Write "
                 'chat_template_args={"enable_thinking": false}.'
             ) from error
-    if given is not None and not isinstance(given, Mapping):
-        raise UsageError(f"chat_template_args must be names with values, not {given!r}.")
-    arguments = dict(given or {})
+    if variables is not None and not isinstance(variables, Mapping):
+        raise UsageError(f"chat_template_args must be names with values, not {variables!r}.")
+    arguments = dict(variables or {})
     if enable_thinking is not None:
         arguments["enable_thinking"] = enable_thinking
     return arguments
@@ -106,9 +106,9 @@ def chat_arguments(given: Any, enable_thinking: bool | None) -> dict[str, Any]:
 
 def check_values(model_args: Mapping[str, Any]) -> None:
     """Refuse values that are wrong whatever the model; ``torch`` is asked only about odd devices."""
-    given = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
-    local_options.check_each(given, _CHECKS)
-    chat_arguments(given.get("chat_template_args"), given.get("enable_thinking"))
+    plain = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
+    local_options.check_each(plain, _CHECKS)
+    chat_arguments(plain.get("chat_template_args"), plain.get("enable_thinking"))
 
 
 def _is_of_torch(value: Any) -> bool:
@@ -121,9 +121,9 @@ def _check_device(device: Any) -> None:
         read_device(device)
 
 
-def _check_device_map(given: Any) -> None:
-    if not _is_named(given):
-        read_device_map(given)
+def _check_device_map(device_map: Any) -> None:
+    if not _is_named(device_map):
+        read_device_map(device_map)
 
 
 def _is_named(device: Any) -> bool:
@@ -177,16 +177,16 @@ def read_device(device: Any) -> Any:
     return known
 
 
-def read_device_map(given: Any) -> Any:
+def read_device_map(device_map: Any) -> Any:
     """How to spread the model: one of the rules of ``accelerate``, a device, or layers with devices."""
-    if given is None or isinstance(given, Mapping) or given in DEVICE_MAPS:
-        return given
+    if device_map is None or isinstance(device_map, Mapping) or device_map in DEVICE_MAPS:
+        return device_map
     try:
-        return str(read_device(given))
+        return str(read_device(device_map))
     except UsageError as error:
         raise UsageError(
-            f"Model 'hf' has no device_map={given}.{did_you_mean(str(given), DEVICE_MAPS)} Valid: "
-            f"{listing(DEVICE_MAPS)}, or a device."
+            f"Model 'hf' has no device_map={device_map}."
+            f"{did_you_mean(str(device_map), DEVICE_MAPS)} Valid: {listing(DEVICE_MAPS)}, or a device."
         ) from error
 
 
@@ -208,25 +208,25 @@ def _positions(config: Any) -> int | None:
     return None
 
 
-def read_window(given: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
+def read_window(length: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
     """The window in tokens: as given, where the model has positions for it, else the model's own.
 
     ``taken`` positions go to tokens that come before every text.
     """
-    own = window_of(config, tokenizer) - taken
-    if given is None:
-        return own
+    longest = window_of(config, tokenizer) - taken
+    if length is None:
+        return longest
     text = config.get_text_config(decoder=True)
     extends = any(getattr(text, name, None) for name in _POSITIONS_BY_RULE)
     is_known = type(text).__module__.startswith(
         "transformers."
     )  # else it may have a rule of its own
-    if given > own and _positions(config) and is_known and not extends:
+    if length > longest and _positions(config) and is_known and not extends:
         raise UsageError(
-            f"max_length={given}, but a model of type {text.model_type!r} with {own} positions reads "
-            f"no more. Give at most max_length={own}."
+            f"max_length={length}, but a model of type {text.model_type!r} with {longest} positions "
+            f"reads no more. Give at most max_length={longest}."
         )
-    return given
+    return length
 
 
 def read_backend(backend: str, config: Any) -> str:

@@ -47,7 +47,7 @@ LARGEST_KEPT = 2**30
 class ModelSource:
     """Where a model's files are: a folder (with ``gguf_file``, that file in it) or a hub name."""
 
-    given: str
+    name: str
     at: str
     gguf_file: str | None = None
     revision: str | None = None
@@ -72,43 +72,41 @@ class ModelSource:
         return arguments
 
 
-def find_source(
-    given: str, revision: str | None = None, *, kind: str = "pretrained"
-) -> ModelSource:
-    """Where the files of ``given`` are; an error, which names the argument, if there are none.
+def find_source(name: str, revision: str | None = None, *, kind: str = "pretrained") -> ModelSource:
+    """Where the files of ``name`` are; an error, which names the argument, if there are none.
 
     ``kind`` is the argument: ``pretrained``, ``tokenizer`` or ``peft``.
     """
-    path = Path(given).expanduser()
-    is_local = given.endswith(".gguf") or path.exists()
+    path = Path(name).expanduser()
+    is_local = name.endswith(".gguf") or path.exists()
     if is_local and revision not in (None, "main"):
         raise UsageError(
-            f"revision={revision} is for names on the hub, and {given} is on this machine. Leave "
+            f"revision={revision} is for names on the hub, and {name} is on this machine. Leave "
             "revision out, or give the folder of that revision."
         )
-    if given.endswith(".gguf"):
-        return _gguf_source(given, path, kind)
+    if name.endswith(".gguf"):
+        return _gguf_source(name, path, kind)
     if path.is_dir():
         _check_folder(path, kind)
-        return ModelSource(given, str(path))
+        return ModelSource(name, str(path))
     files = " or ".join(_NEEDED_FILES[kind])
     if path.is_file():
         raise ModelError(
             f"{path} is a file. Give {kind}= the folder that holds {files}, or a file whose name "
             "ends in .gguf."
         )
-    if path.is_absolute() or given.startswith((".", "~")) or given.count("/") > 1:
+    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise ModelError(
             f"There is no folder {path}. Give {kind}= a folder with {files}, a .gguf file, or a hub "
             "name such as gpt2 or organisation/model."
         )
-    commit, is_cached = _HubName(given, revision or "main", kind).find()
+    commit, is_cached = _HubName(name, revision or "main", kind).find()
     return ModelSource(
-        given, given, revision=revision, is_local=False, only_cache=is_cached, commit=commit
+        name, name, revision=revision, is_local=False, only_cache=is_cached, commit=commit
     )
 
 
-def _gguf_source(given: str, path: Path, kind: str) -> ModelSource:
+def _gguf_source(name: str, path: Path, kind: str) -> ModelSource:
     if not path.is_file():
         raise ModelError(f"There is no file {path}. Check the path given with {kind}=….")
     with path.open("rb") as file:
@@ -123,7 +121,7 @@ def _gguf_source(given: str, path: Path, kind: str) -> ModelSource:
             "without, and quantised.",
             install="pip install gguf",
         ) from error
-    return ModelSource(given, str(path.parent), gguf_file=path.name)
+    return ModelSource(name, str(path.parent), gguf_file=path.name)
 
 
 def _check_folder(path: Path, kind: str) -> None:
@@ -290,9 +288,9 @@ class _HubName:
 _NEEDED = ("config", "generate", "get_input_embeddings", "device")
 
 
-def is_object(given: Any) -> bool:
+def is_object(value: Any) -> bool:
     """Whether this is a model or tokenizer itself, not the name of one."""
-    return callable(given)
+    return callable(value)
 
 
 def check_model(model: Any, decided: dict[str, Any]) -> None:

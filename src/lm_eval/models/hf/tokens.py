@@ -210,7 +210,7 @@ class HFVocabulary(LM):
         loaded = load_tokenizer(find_tokenizer(tokenizer, source), trust_remote_code=trusts)
         self.tokens = Tokens(
             loaded,
-            model_name=source.given,
+            model_name=source.name,
             known=len(loaded),
             add_bos_token=add_bos_token,
             encloses=self.backend == "seq2seq",

@@ -35,6 +35,7 @@ TOKENS_AT_ONCE = 512
 """Tokens per forward pass: enough to keep a processor busy, few enough for attention to be cheap."""
 _FEWEST_AT_ONCE = 64
 _LOGITS_BYTES = 2**27
+_CHECKED_DOCS = 2
 _CHECKS_AFTER_AN_ERROR = 8
 
 Plain = Callable[[Iterable[Span]], Iterable[Span]]
@@ -54,14 +55,13 @@ class TreeScorer:
         device: Any,
         plain: Plain,
         kv_budget: int | None = None,
-        check_docs: int = 2,
         tokens_at_once: int = TOKENS_AT_ONCE,
     ) -> None:
         self._model = model
         self._device = device
         self._plain = plain
         self._kv_budget = kv_budget
-        self._check_docs = max(1, check_docs)
+        self._check_docs = _CHECKED_DOCS
         self._tokens_at_once = tokens_at_once
         self._checked = 0
         self._switch = find_rope_switch(model.config)
@@ -120,14 +120,14 @@ class TreeScorer:
         while tree.size:
             tree, others = self._divide(tree)
             yield from self._score_plainly(others)
-            given: set[int] = set()
+            answered: set[int] = set()
             try:
                 for span in self._run(tree):
-                    given.add(id(span))
+                    answered.add(id(span))
                     yield span
                 return
             except _TreeError:
-                tree = TokenTree(span for span in tree.spans() if id(span) not in given)
+                tree = TokenTree(span for span in tree.spans() if id(span) not in answered)
 
     def _divide(self, tree: TokenTree) -> tuple[TokenTree, list[Span]]:
         """What to score as a tree, and what not."""
