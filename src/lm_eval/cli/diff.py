@@ -80,43 +80,43 @@ def _formats(text: str | None) -> tuple[str, str] | None:
 # The screen
 
 
-def print_diff(found: RunDiff, console: Console, *, show: int) -> None:
+def print_diff(report: RunDiff, out: Console, *, show: int) -> None:
     """Print two runs; of several results, the one with the largest difference is shown in full."""
-    for side, run in zip("AB", found.runs, strict=True):
-        console.print(Paragraph(f"{side}  ", f"{visible(run.model)}  {visible(str(run.path))}"))
-    chosen = found.results
+    for side, run in zip("AB", report.runs, strict=True):
+        out.print(Paragraph(f"{side}  ", f"{visible(run.model)}  {visible(str(run.path))}"))
+    chosen = report.results
     if len(chosen) > 1:
-        _print_table(chosen, console)
+        _print_table(chosen, out)
         chosen = (max(chosen, key=_size),)
         why = "the largest" if _size(chosen[0]) else "the first"
-        console.print(Paragraph("  ", f"In full: {_title(chosen[0])}, {why}. Choose with --tasks."))
+        out.print(Paragraph("  ", f"In full: {_title(chosen[0])}, {why}. Choose with --tasks."))
     for result in chosen:
-        _print_result(result, found, console, show)
-    _print_left_out(found, console)
+        _print_result(result, report, out, show)
+    _print_left_out(report, out)
 
 
-def _print_result(result: ResultDiff, found: RunDiff, console: Console, show: int) -> None:
-    console.print()
-    console.print(Paragraph("", _scores(result)))
+def _print_result(result: ResultDiff, report: RunDiff, out: Console, show: int) -> None:
+    out.print()
+    out.print(Paragraph("", _scores(result)))
     shared = [] if result.items is None else result.items.paired[0]
     if result.paired is not None:
         words = difference_words(result.paired, "A − B", "higher in A", "higher in B")
-        console.print(Paragraph("  ", f"On the {_shared_items(shared)} of both: {words}"))
+        out.print(Paragraph("  ", f"On the {_shared_items(shared)} of both: {words}"))
     elif result.no_test:
         text = (
             f"On the {_shared_items(shared)} of both, luck cannot be told apart. {result.no_test}"
         )
-        console.print(Paragraph("  ", text))
-    console.print()
-    lines: list[Line] = list(fact_lines(in_order([*found.findings, *result.findings]), show))
+        out.print(Paragraph("  ", text))
+    out.print()
+    lines: list[Line] = list(fact_lines(in_order([*report.findings, *result.findings]), show))
     if result.items is not None:
         lines += [*item_lines(result.items), *read_line(result.items)]
     if result.items is not None and shared:
         lines.append(("verdicts", verdict_line(result.items)))
-    _print_lines(lines, console)
-    console.print()
-    for sentence in conclusion(result, found.findings):
-        console.print(Paragraph("", sentence))
+    _print_lines(lines, out)
+    out.print()
+    for sentence in conclusion(result, report.findings):
+        out.print(Paragraph("", sentence))
 
 
 def _shared_items(shared: Sequence[float]) -> str:
@@ -124,20 +124,20 @@ def _shared_items(shared: Sequence[float]) -> str:
     return "item" if len(shared) == 1 else counted(len(shared), "item")
 
 
-def _print_lines(lines: Iterable[Line], console: Console) -> None:
+def _print_lines(lines: Iterable[Line], out: Console) -> None:
     for topic, text in lines:
-        console.print(Paragraph(f"  {topic:<13}", text))
+        out.print(Paragraph(f"  {topic:<13}", text))
 
 
-def _print_table(results: Sequence[ResultDiff], console: Console) -> None:
+def _print_table(results: Sequence[ResultDiff], out: Console) -> None:
     ordered = sorted(results, key=_size, reverse=True)
-    console.print()
-    console.print(FittingTable(_COLUMNS, [[_row(one) for one in ordered[:MOST_ROWS]]]))
+    out.print()
+    out.print(FittingTable(_COLUMNS, [[_row(one) for one in ordered[:MOST_ROWS]]]))
     if len(ordered) > MOST_ROWS:
-        console.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
+        out.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
     if not any(one.parts for one in results):
         return
-    console.print(
+    out.print(
         Paragraph(
             "  ",
             "items … scoring: what of the difference comes from items that one run lacks, from other "
@@ -183,10 +183,10 @@ def _score(side: str, one: Estimate | None) -> str:
     return f"{side} {with_interval(one)}{count}"
 
 
-def _print_left_out(found: RunDiff, console: Console) -> None:
-    for side, names in zip("AB", found.left_out, strict=True):
+def _print_left_out(report: RunDiff, out: Console) -> None:
+    for side, names in zip("AB", report.left_out, strict=True):
         if names:
-            console.print(Paragraph("", f"Only in {side}: {visible(listing(names, 6))}."))
+            out.print(Paragraph("", f"Only in {side}: {visible(listing(names, 6))}."))
 
 
 # Lines by topic

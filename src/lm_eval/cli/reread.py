@@ -128,22 +128,22 @@ _RESULT_COLUMNS = (
 MOST_RULES = 6
 
 
-def print_reread(found: Reread, console: Console) -> None:
+def print_reread(result: Reread, out: Console) -> None:
     """Print one result."""
-    docs = found.paired.n
-    to_docs = f" to {counted(docs, 'doc')}" if docs != found.total else ""
-    part = f", {found.part}" if found.part else ""
-    what = f"{found.metric} of {counted(found.total, 'stored answer')}{to_docs}"
-    title = f"{found.name} ({found.model}){part}: {what}"
-    console.print(Paragraph("", visible(title)))
+    docs = result.paired.n
+    to_docs = f" to {counted(docs, 'doc')}" if docs != result.total else ""
+    part = f", {result.part}" if result.part else ""
+    what = f"{result.metric} of {counted(result.total, 'stored answer')}{to_docs}"
+    title = f"{result.name} ({result.model}){part}: {what}"
+    out.print(Paragraph("", visible(title)))
     rows = [
-        _side_row("before", found.before, found.total),
-        _side_row("after", found.after, found.total),
+        _side_row("before", result.before, result.total),
+        _side_row("after", result.after, result.total),
     ]
-    console.print(FittingTable(_RESULT_COLUMNS, [rows]))
-    for line in _lines(found):
-        console.print(line)
-    console.print()
+    out.print(FittingTable(_RESULT_COLUMNS, [rows]))
+    for line in _lines(result):
+        out.print(line)
+    out.print()
 
 
 def _side_row(name: str, side: Side, total: int) -> Cells:
@@ -157,41 +157,41 @@ def _side_row(name: str, side: Side, total: int) -> Cells:
     )
 
 
-def _lines(found: Reread) -> Iterator[RenderableType]:
-    yield Paragraph("  ", difference_words(found.paired, "after − before", "higher", "lower"))
-    yield Paragraph("  ", _reading_words(found))
-    yield Paragraph("  ", f"Rules before: {_rules(found.before.rules)}.")
-    yield Paragraph("  ", f"Rules after:  {_rules(found.after.rules)}.")
-    for note in found.notes:
+def _lines(result: Reread) -> Iterator[RenderableType]:
+    yield Paragraph("  ", difference_words(result.paired, "after − before", "higher", "lower"))
+    yield Paragraph("  ", _reading_words(result))
+    yield Paragraph("  ", f"Rules before: {_rules(result.before.rules)}.")
+    yield Paragraph("  ", f"Rules after:  {_rules(result.after.rules)}.")
+    for note in result.notes:
         yield Paragraph("  ", f"Note: {visible(note)}.")
-    if not found.num_flips:
+    if not result.num_flips:
         yield Paragraph("", "No verdict flips.")
         return
-    if not found.flips:
-        yield Paragraph("", f"Verdicts that flip: {found.num_flips}. With text: --show 5.")
+    if not result.flips:
+        yield Paragraph("", f"Verdicts that flip: {result.num_flips}. With text: --show 5.")
         return
-    shown = "" if len(found.flips) == found.num_flips else f", the first {len(found.flips)}"
-    yield Paragraph("", f"Verdicts that flip ({found.num_flips}{shown}):")
-    for flip in found.flips:
+    shown = "" if len(result.flips) == result.num_flips else f", the first {len(result.flips)}"
+    yield Paragraph("", f"Verdicts that flip ({result.num_flips}{shown}):")
+    for flip in result.flips:
         yield from _flip(flip)
-    if found.num_flips > len(found.flips):
-        left = found.num_flips - len(found.flips)
-        yield Paragraph("  ", f"… and {left} more: --show {found.num_flips}.")
+    if result.num_flips > len(result.flips):
+        left = result.num_flips - len(result.flips)
+        yield Paragraph("  ", f"… and {left} more: --show {result.num_flips}.")
 
 
-def _reading_words(found: Reread) -> str:
-    both, total = found.read_by_both, found.total
-    only_after, only_before = found.after.read - both, found.before.read - both
+def _reading_words(result: Reread) -> str:
+    both, total = result.read_by_both, result.total
+    only_after, only_before = result.after.read - both, result.before.read - both
     parts = [
-        f"Read by both: {both} of {total}, {found.same_answer} of them as the same answer",
+        f"Read by both: {both} of {total}, {result.same_answer} of them as the same answer",
         f"by the new reader alone: {only_after}",
         f"by the old one alone: {only_before}",
         f"by neither: {total - both - only_after - only_before}",
     ]
     said = "; ".join(parts) + "."
-    if found.scores_of_both is None:
+    if result.scores_of_both is None:
         return said
-    one, other = map(number, found.scores_of_both)
+    one, other = map(number, result.scores_of_both)
     return f"{said} On those that both read, the score is {one} before and {other} after."
 
 
@@ -321,13 +321,13 @@ _TABLE_COLUMNS = (
 )
 
 
-def print_corpus(rows: Sequence[OddAnswer], reader: str, console: Console, *, show: int) -> None:
+def print_corpus(rows: Sequence[OddAnswer], reader: str, out: Console, *, show: int) -> None:
     """Print the counts of each table, and the first answers that were read otherwise or not at all."""
-    console.print(Paragraph("", f"{len(rows)} odd answers, read by {visible(reader)}"))
+    out.print(Paragraph("", f"{len(rows)} odd answers, read by {visible(reader)}"))
     tables = dict.fromkeys(row.table for row in rows)
     lines = [_table_row(name, [row for row in rows if row.table == name]) for name in tables]
-    console.print(FittingTable(_TABLE_COLUMNS, [lines, [_table_row("all", rows)]]))
-    console.print(
+    out.print(FittingTable(_TABLE_COLUMNS, [lines, [_table_row("all", rows)]]))
+    out.print(
         Paragraph(
             "  ",
             "As expected: the answer that the collection has, or none where it has none. Each table is "
@@ -335,13 +335,13 @@ def print_corpus(rows: Sequence[OddAnswer], reader: str, console: Console, *, sh
         )
     )
     for outcome, title in (("otherwise", "Read otherwise"), ("not read", "Not read")):
-        found = [row for row in rows if row.outcome == outcome]
-        shown = found[:show]
+        odd = [row for row in rows if row.outcome == outcome]
+        shown = odd[:show]
         if shown:
-            more = "" if len(shown) == len(found) else f", the first {len(shown)}"
-            console.print(Paragraph("", f"{title} ({len(found)}{more}):"))
+            more = "" if len(shown) == len(odd) else f", the first {len(shown)}"
+            out.print(Paragraph("", f"{title} ({len(odd)}{more}):"))
         for row in shown:
-            console.print(Paragraph("  ", _answer_words(row)))
+            out.print(Paragraph("  ", _answer_words(row)))
 
 
 def _table_row(name: str, rows: Iterable[OddAnswer]) -> Cells:

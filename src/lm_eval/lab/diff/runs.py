@@ -271,42 +271,43 @@ def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
 # In words
 
 
-def conclusion(found: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
+def conclusion(result: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
     """What explains the difference, and what was found equal."""
-    facts = in_order([*run_facts, *found.findings])
-    said = [*_other_measure(found), _explanation(found, facts), *_rest(found)]
+    facts = in_order([*run_facts, *result.findings])
+    said = [*_other_measure(result), _explanation(result, facts), *_rest(result)]
     equal = [fact.topic for fact in facts if fact.is_same]
-    equal += _equal_items(found.items)
-    if any(found.parts.values()):
-        said += [] if found.paired is None else [_chance(found.paired)]
-        said += _adherence(found)
+    equal += _equal_items(result.items)
+    if any(result.parts.values()):
+        said += [] if result.paired is None else [_chance(result.paired)]
+        said += _adherence(result)
     if equal:
         said.append(f"Found equal: {listing(equal)}.")
     return said
 
 
-def _chance(found: Paired) -> str:
-    if not found.wins and not found.losses:
+def _chance(test: Paired) -> str:
+    if not test.wins and not test.losses:
         return "On the items of both there is no difference."
-    if found.p < ALPHA:
-        return f"On the items of both that is more than chance gives ({p_equals(found.p)})."
-    needed = found.smallest_detectable
-    said = f"On the items of both, chance alone may give as much ({p_equals(found.p)})."
+    if test.p < ALPHA:
+        return f"On the items of both that is more than chance gives ({p_equals(test.p)})."
+    needed = test.smallest_detectable
+    said = f"On the items of both, chance alone may give as much ({p_equals(test.p)})."
     if needed is None:
         return said
     return (
-        f"{said} {found.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
+        f"{said} {test.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
     )
 
 
-def _adherence(found: ResultDiff) -> list[str]:
+def _adherence(result: ResultDiff) -> list[str]:
     """A remark where the difference is no larger than the difference in answers read."""
-    if found.items is None or not found.items.counts["with_reading"] or not found.items.paired[0]:
+    items = result.items
+    if items is None or not items.counts["with_reading"] or not items.paired[0]:
         return []
-    counts = found.items.counts
+    counts = items.counts
     first, second = (counts[f"read_{side}"] / counts[f"replies_{side}"] for side in "ab")
     gap = first - second
-    difference = fmean(found.items.paired[0]) - fmean(found.items.paired[1])
+    difference = fmean(items.paired[0]) - fmean(items.paired[1])
     if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
         return []
     return [
@@ -315,38 +316,38 @@ def _adherence(found: ResultDiff) -> list[str]:
     ]
 
 
-def _explanation(found: ResultDiff, facts: Sequence[FactDiff]) -> str:
+def _explanation(result: ResultDiff, facts: Sequence[FactDiff]) -> str:
     changed = [fact for fact in facts if fact.changes]
     names = listing([fact.topic for fact in changed]) if changed else ""
-    if found.items is None:
+    if result.items is None:
         why = f"What differs in the files: {names}." if names else "The files show no difference."
-        return f"Item by item nothing is known: {found.no_items} {why}"
-    if not found.items.paired[0] and found.items.counts["shared"]:
+        return f"Item by item nothing is known: {result.no_items} {why}"
+    if not result.items.paired[0] and result.items.counts["shared"]:
         why = f" What differs in the files: {names}." if names else ""
         return f"No item has a score in both runs, so there is no difference to explain.{why}"
-    parts = {name: value for name, value in found.parts.items() if abs(value) > 1e-12}
+    parts = {name: value for name, value in result.parts.items() if abs(value) > 1e-12}
     if not parts:
-        if any(found.items.flips):
+        if any(result.items.flips):
             return (
                 "The scores are the same, but not the verdicts: those that flip cancel out."
-                f"{_causes(found.items, facts)}"
+                f"{_causes(result.items, facts)}"
             )
-        if not found.items.counts["shared"]:
+        if not result.items.counts["shared"]:
             return "Item by item nothing can be said: the runs share no item."
         return "There is no difference to explain: every item that both have got the same score."
-    total = found.difference
+    total = result.difference
     ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
     words = dict(_PART_WORDS)
-    if found.items.counts["changed"]:
+    if result.items.counts["changed"]:
         words["items"] = words["changed"]
     shown = ", ".join(f"{signed(value)} from {words[name]}" for name, value in ordered)
-    return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(found.items, facts)}"
+    return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(result.items, facts)}"
 
 
-def _other_measure(found: ResultDiff) -> list[str]:
+def _other_measure(result: ResultDiff) -> list[str]:
     """Said first where the two numbers do not measure the same."""
-    first, second = map(visible, found.metrics)
-    if first == second or None in found.scores:
+    first, second = map(visible, result.metrics)
+    if first == second or None in result.scores:
         return []
     return [
         f"These are not the same measure: A is {first}, B is {second}. Part of the difference is "
@@ -354,11 +355,11 @@ def _other_measure(found: ResultDiff) -> list[str]:
     ]
 
 
-def _rest(found: ResultDiff) -> list[str]:
+def _rest(result: ResultDiff) -> list[str]:
     """Said where the parts leave something over: they are made from means over items."""
-    if found.difference is None or not found.parts:
+    if result.difference is None or not result.parts:
         return []
-    rest = found.difference - sum(found.parts.values())
+    rest = result.difference - sum(result.parts.values())
     if abs(rest) < 5e-4:
         return []
     return [
@@ -423,15 +424,15 @@ def _equal_items(items: ItemDiff | None) -> list[str]:
     if items is None or not items.counts["shared"]:
         return []
     counts = items.counts
-    found = []
+    equal = []
     if not counts["only_a"] and not counts["only_b"] and not counts["changed"]:
-        found.append("items")
+        equal.append("items")
     if not counts["shots"] and not counts["no_shots"]:
-        found.append("examples")
+        equal.append("examples")
     if not counts["prompts"] and not counts["no_prompts"]:
-        found.append("prompts")
+        equal.append("prompts")
     if not counts["answers"] and not counts["prompts"]:
-        found.append("answers")
+        equal.append("answers")
         if not counts["readings"]:
-            found.append("readings")
-    return found
+            equal.append("readings")
+    return equal

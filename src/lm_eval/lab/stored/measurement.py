@@ -261,7 +261,7 @@ def _check_same(measurements: Sequence[Measurement]) -> None:
 
 
 def _check_shots(rows: Sequence[Measurement]) -> None:
-    """Refuse rows whose items stood after different examples: that would be a second difference."""
+    """Refuse rows asked with different few-shot examples: that would be a second difference."""
     known = [row for row in rows if row.shots]
     for row in known[1:]:
         different = sum(a != b for a, b in zip(known[0].shots, row.shots, strict=True))

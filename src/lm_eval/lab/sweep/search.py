@@ -91,9 +91,9 @@ def search(asker: Asker, what: str, *, budget: int, seed: int) -> SearchResult:
         )
         for kind in kinds
     }
-    chosen = {kind: found.chosen for kind, found in searches.items()}
+    chosen = {kind: each.chosen for kind, each in searches.items()}
     rows = [*dict.fromkeys([BASE, *chosen.values()])]
-    used = frozenset().union(*(found.used_items for found in searches.values()))
+    used = frozenset().union(*(each.used_items for each in searches.values()))
     order = np.random.default_rng([seed, 1]).permutation(num_items).tolist()
     unused = [item for item in order if item not in used]
     fresh = _Fresh(asker, rows, unused[: max(budget // len(rows), FEW_FRESH)], seed)
