@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "doc_to_text already shows the choices": ("choice_expression",),
     "is a Python class": ("class_plain", "class_task"),
-    "is no column of the doc": ("literal_text",),
+    "is not a column of the doc": ("literal_text",),
     "matches none of the": ("gold_negative", "gold_outside", "winogrande", "winogrande_jinja"),
 }
 """What the error says → the tasks that are refused. In winogrande the question is the choice."""

@@ -96,7 +96,7 @@ def test_without_a_cluster_nothing_changes(work: Workplace) -> None:
 @pytest.mark.parametrize(
     ("cluster", "changed", "text"),
     [
-        ("pasage", {}, "'pasage' is no column of the doc. Did you mean 'passage'?"),
+        ("pasage", {}, "'pasage' is not a column of the doc. Did you mean 'passage'?"),
         ("{{ pasage }}", {}, "'pasage' is undefined"),
         ("{{ passage", {}, "is not valid Jinja"),
         ("passage", {"passage": None}, "the doc has None there"),

@@ -205,10 +205,10 @@ class _Asking:
         """Task → what it cost, over all processes of this run."""
         kept = self._kept
         earlier = {} if kept is None or kept.is_shared else kept.store.earlier_usage()
-        found = {one.task.name: self._costs.of(one.task.name) for one in self._prepared}
-        for task, usage in found.items():
+        costs = {each.task.name: self._costs.of(each.task.name) for each in self._prepared}
+        for task, usage in costs.items():
             usage.add(earlier.get(task, Usage()))
-        return found
+        return costs
 
     # Requests, as the model reads them
 

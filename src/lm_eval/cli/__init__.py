@@ -106,9 +106,9 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def _options_of(command: str) -> Callable[[Any], None]:
     """What adds a command and its options; those of the lab are not imported for the others."""
-    own = {"run": _add_run, "ls": _add_ls, "validate": _add_validate, "preview": _add_preview}
-    if command in own:
-        return own[command]
+    adders = {"run": _add_run, "ls": _add_ls, "validate": _add_validate, "preview": _add_preview}
+    if command in adders:
+        return adders[command]
     from lm_eval.cli import lab_commands
 
     add: Callable[[Any], None] = getattr(lab_commands, f"add_{command}")

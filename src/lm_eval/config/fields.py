@@ -238,7 +238,7 @@ def _unknown_word(word: str, doc: Doc) -> str:
     if "." in word and word.partition(".")[0] in doc:
         advice = f" To reach into a field, write {'{{' + word + '}}'!r}."
     hint = did_you_mean(word, doc)
-    return f"{word!r} is no column of the doc.{hint} The doc's fields: {listing(doc)}.{advice}"
+    return f"{word!r} is not a column of the doc.{hint} The doc's fields: {listing(doc)}.{advice}"
 
 
 def _call(function: Callable[[Doc], Any], doc: Doc) -> Any:

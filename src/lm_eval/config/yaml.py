@@ -176,9 +176,9 @@ def _locate(path: str, key_path: tuple[str | int, ...], seen: set[str]) -> tuple
         return None if node is None else (path, line_of(node))
     for entry in reversed(_include_values(root)):
         target = os.path.normpath(os.path.join(os.path.dirname(path), entry))
-        place = _locate(target, key_path, seen)
-        if place is not None:
-            return place
+        location = _locate(target, key_path, seen)
+        if location is not None:
+            return location
     return None
 
 
@@ -192,18 +192,18 @@ def _include_values(root: yaml.Node) -> list[str]:
 
 
 def _find_key(node: yaml.Node | None, key_path: Sequence[str | int]) -> yaml.Node | None:
-    found = node
+    key_node = node
     for step in key_path:
         if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
             if not -len(node.value) <= step < len(node.value):
                 return None
-            found = node = node.value[step]
+            key_node = node = node.value[step]
             continue
         pair = _find_pair(node, str(step), set())
         if pair is None:
             return None
-        found, node = pair
-    return found if key_path else None
+        key_node, node = pair
+    return key_node if key_path else None
 
 
 def _find_pair(

@@ -237,7 +237,7 @@ def _guarded(construct: Callable[[Any, Any], Any]) -> Callable[[_Loader, yaml.No
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigError(
                 f"{loader.source}, line {line_of(node)}: `{str(node.value)[:60]}` looks like a "
-                f"{node.tag.rpartition(':')[2]} but is none ({error}). Put it in quotes if it is "
+                f"{node.tag.rpartition(':')[2]} but is not one ({error}). Put it in quotes if it is "
                 f"text.",
                 path=loader.source,
                 line=line_of(node),

@@ -123,14 +123,14 @@ def _typed_objects(values: Sequence[dict[str, Any] | None]) -> list[Any]:
 
 
 def _date(text: str) -> datetime | None:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    hours, minutes = int(found["hours"] or 0), int(found["minutes"] or 0)
-    ahead = timedelta(hours=hours, minutes=minutes) * (-1 if found["sign"] == "-" else 1)
+    hours, minutes = int(match["hours"] or 0), int(match["minutes"] or 0)
+    ahead = timedelta(hours=hours, minutes=minutes) * (-1 if match["sign"] == "-" else 1)
     if hours > 23 or minutes > 59:
         return None
     try:
-        return datetime(*(int(part or 0) for part in found.groups()[:6])) - ahead  # type: ignore[arg-type]
+        return datetime(*(int(part or 0) for part in match.groups()[:6])) - ahead  # type: ignore[arg-type]
     except (ValueError, OverflowError):
         return None

@@ -65,15 +65,15 @@ class Splits(Mapping[str, Table]):
         return list(self._loaders)
 
     def __getitem__(self, name: str) -> Table:
-        found = self._find(name)
-        if found is None and self._any_name is not None and not self._loaders:
+        split = self._find(name)
+        if split is None and self._any_name is not None and not self._loaders:
             self._loaders[name] = self._any_name
-            found = name
-        if found is None:
+            split = name
+        if split is None:
             raise DataError(self._missing(name))
-        if found not in self._tables:
-            self._tables[found] = self._read(found)
-        return self._tables[found]
+        if split not in self._tables:
+            self._tables[split] = self._read(split)
+        return self._tables[split]
 
     def __contains__(self, name: object) -> bool:
         is_unnamed = self._any_name is not None and not self._loaders

@@ -328,7 +328,7 @@ def _union_of_keys(rows: list[Row], columns: Iterable[str]) -> tuple[str, ...]:
             names.update(dict.fromkeys(row))
     for name in names:
         if not isinstance(name, str):
-            raise DataError(f"A column's name must be a text, and {name!r} is none.")
+            raise DataError(f"A column's name must be a text, and {name!r} is not one.")
     return tuple(names)
 
 

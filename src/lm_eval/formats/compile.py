@@ -74,12 +74,12 @@ def compile_format(
 
     ``where`` starts every error message: the file or task the mapping is from.
     """
-    given = dict(definition)
-    if "type" in given:
-        start = _base(given.pop("type"), where)
+    settings = dict(definition)
+    if "type" in settings:
+        start = _base(settings.pop("type"), where)
     elif start is None:
-        start = PromptFormat(name=name or str(given.get("name", "unnamed")))
-    changes = {key: checked_field(key, value, where) for key, value in given.items()}
+        start = PromptFormat(name=name or str(settings.get("name", "unnamed")))
+    changes = {key: checked_field(key, value, where) for key, value in settings.items()}
     changes["name"] = name or changes.get("name") or start.name
     compiled = replace(start, **changes)
     check_format(compiled, changes, where)

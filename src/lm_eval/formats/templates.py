@@ -234,21 +234,21 @@ class TemplateFactory:
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> TemplateConfig:
         """A template from ``{"template_type": "mcq::gpqa", …settings}``."""
-        given = dict(config)
-        template_type = given.pop("template_type", None)
+        settings = dict(config)
+        template_type = settings.pop("template_type", None)
         if template_type is None:
             raise ConfigError(
                 f"template: template_type is missing. Types: {listing(cls.types(), 40)}."
             )
         if template_type in TEMPLATES:
             template_class: type[TemplateConfig] = TEMPLATES.get(template_type)
-            return template_class(**_known(given, template_class, template_type))
+            return template_class(**_known(settings, template_class, template_type))
         if template_type not in cls.STYLES:
             raise ConfigError(
                 f"template: unknown template_type {str(template_type)!r}."
                 f"{did_you_mean(str(template_type), cls.types())} Types: {listing(cls.types(), 40)}."
             )
-        return _styled(template_type, given, _BUILT_IN[template_type][0])
+        return _styled(template_type, settings, _BUILT_IN[template_type][0])
 
     @classmethod
     def from_spec(cls, spec: Any) -> TemplateConfig:

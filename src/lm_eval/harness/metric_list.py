@@ -187,10 +187,10 @@ class MetricList:
         return resolved(spec.aggregation) if spec else mean
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        found = {spec.name: spec.higher_is_better for spec in self.specs}
+        directions = {spec.name: spec.higher_is_better for spec in self.specs}
         for name, source in self.sources.items():
-            found.setdefault(name, found.get(source))
-        return found
+            directions.setdefault(name, directions.get(source))
+        return directions
 
 
 def resolved(value: Any) -> Any:
@@ -242,10 +242,10 @@ def _spec(entry: Any, output_type: str, where: str, is_free: bool) -> MetricSpec
 
 def _name(function: Any) -> str:
     try:
-        found = resolved(function)
+        target = resolved(function)
     except CodeNotRunError:
-        found = function
-    return str(getattr(found, "__name__", None) or getattr(function, "attribute", None) or found)
+        target = function
+    return str(getattr(target, "__name__", None) or getattr(function, "attribute", None) or target)
 
 
 def _aggregation(entry: Mapping[str, Any], default: str | None, where: str) -> Any:

@@ -97,17 +97,17 @@ class HarnessPrompts:
 
     def text(self, doc: Doc) -> Any:
         """The question's text; for a task with several inputs, the place of the right one."""
-        found = self._text(doc)
-        if found.is_printed and self._has_choices:
-            return _place_or_text(found.value)
-        return found.value
+        field = self._text(doc)
+        if field.is_printed and self._has_choices:
+            return _place_or_text(field.value)
+        return field.value
 
     def target(self, doc: Doc) -> Any:
         """The target: a text, a list of texts, or the place of a choice."""
-        found = self._target(doc)
-        if not found.is_printed:
-            return found.value
-        value = _place_or_text(found.value) if self._has_choices else found.value
+        field = self._target(doc)
+        if not field.is_printed:
+            return field.value
+        value = _place_or_text(field.value) if self._has_choices else field.value
         if isinstance(value, str) and value[:1] == "[" and value[-1:] == "]":
             return _python_literal(value)
         return value
@@ -116,8 +116,8 @@ class HarnessPrompts:
         """The choices: a list, the values of a mapping, or a printed list read back."""
         if not self._has_choices:
             return ()
-        found = self._choice(doc)
-        value = _python_literal(found.value) if found.is_printed else found.value
+        field = self._choice(doc)
+        value = _python_literal(field.value) if field.is_printed else field.value
         if isinstance(value, Mapping):
             value = list(value.values())
         if not isinstance(value, list | tuple):
@@ -160,7 +160,7 @@ class HarnessPrompts:
             return lambda doc: Value(_column(doc, spec, name))
         if not self._parity and BARE_WORD.fullmatch(spec):
             raise FieldError(
-                f"{spec!r} is no column of the docs.{did_you_mean(spec, self._columns)} Columns: "
+                f"{spec!r} is not a column of the docs.{did_you_mean(spec, self._columns)} Columns: "
                 f"{listing(sorted(self._columns))}. For literal text, write "
                 f"{'{{ ' + repr(spec) + ' }}'!r}.",
                 field=name,
@@ -222,7 +222,7 @@ def _place_or_text(text: str) -> Any:
     """Printed digits as the place of a choice; anything else stays text."""
     try:
         return int(text) if text.isdigit() else text
-    except ValueError:  # a superscript digit is a digit, but no number
+    except ValueError:  # a superscript digit is a digit, but not a number
         return text
 
 

@@ -156,8 +156,8 @@ def _plain(text: str) -> str:
 
 def _joins(text: str, known: set[str]) -> bool:
     """``both cats and dogs`` beside the choices ``cats`` and ``dogs``."""
-    found = re.fullmatch(r"(?:both|either|neither) (.+?),? (?:and|or|nor|&) (.+)", text)
-    return found is not None and {found[1], found[2]} <= known
+    match = re.fullmatch(r"(?:both|either|neither) (.+?),? (?:and|or|nor|&) (.+)", text)
+    return match is not None and {match[1], match[2]} <= known
 
 
 @lru_cache(maxsize=64)

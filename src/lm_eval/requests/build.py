@@ -251,13 +251,13 @@ def delimiter_before(task: ConfigurableTask, turn: Turn, options: PromptOptions)
 
 def with_text(requests: Sequence[Request], render: Callable[[Context], str]) -> list[Request]:
     """The requests with every chat rendered: a context that many share, once."""
-    found: list[Request] = []
+    rendered: list[Request] = []
     last: tuple[Context | None, Prompt] = (None, Prompt(()))
     for request in requests:
         if isinstance(request, RollingRequest) or isinstance(request.context, Prompt):
-            found.append(request)
+            rendered.append(request)
             continue
         if request.context is not last[0]:
             last = (request.context, Prompt((render(request.context),)))
-        found.append(replace(request, context=last[1]))
-    return found
+        rendered.append(replace(request, context=last[1]))
+    return rendered

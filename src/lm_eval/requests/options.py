@@ -78,18 +78,18 @@ def check_limit(limit: float) -> None:
 
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
     """How many examples precede each doc: the run's number, except where the task says 0."""
-    own = task.config.num_fewshot
-    if options.num_fewshot is None or own == 0:
-        return own or 0
+    of_task = task.config.num_fewshot
+    if options.num_fewshot is None or of_task == 0:
+        return of_task or 0
     return options.num_fewshot
 
 
 def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping[str, Any]:
     """A task's generation arguments: harness defaults, its own, and the run's as they were given."""
-    own = task.config.generation_kwargs
-    if own is None:
-        own = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
-    merged = {"until": [task.config.fewshot_delimiter], **own, **options.gen_kwargs}
+    of_task = task.config.generation_kwargs
+    if of_task is None:
+        of_task = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
+    merged = {"until": [task.config.fewshot_delimiter], **of_task, **options.gen_kwargs}
     for name, (is_good, expected) in _GENERATION_VALUES.items():
         value = merged.get(name)
         if value is not None and not is_good(value):

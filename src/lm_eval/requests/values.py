@@ -218,7 +218,7 @@ def expected_instead(kind: str, answer: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """Stands where an answer would: the request failed for good. Never scored, never kept."""
+    """Takes the place of an answer: the request failed for good. Never scored, never kept."""
 
     error: RequestError
 

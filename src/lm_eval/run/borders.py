@@ -52,21 +52,21 @@ class DocBorders:
 
     def problems(self, decode: Decode | None = None) -> dict[str, str]:
         """Kind of problem → what is wrong, in a sentence with an example."""
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         for border in self.borders:
             if not border.is_own and border.continuation_text:
-                found.setdefault(border.kind, _described(border, decode))
-        for group in () if "empty" in found else alike(self.borders):
+                problems.setdefault(border.kind, _described(border, decode))
+        for group in () if "empty" in problems else alike(self.borders):
             texts = listing([self._text(place) for place in group])
-            found.setdefault("alike", f"{texts} are scored by the same tokens and always tie.")
-        if self.are_labels and not found:
-            found |= self._uneven()
-        return found
+            problems.setdefault("alike", f"{texts} are scored by the same tokens and always tie.")
+        if self.are_labels and not problems:
+            problems |= self._uneven()
+        return problems
 
     def _uneven(self) -> dict[str, str]:
         for shorter, longer in permutations(range(len(self.borders)), 2):
-            one, other = self.borders[shorter].scored, self.borders[longer].scored
-            if len(one) < len(other) and other[: len(one)] == one:
+            short, long = self.borders[shorter].scored, self.borders[longer].scored
+            if len(short) < len(long) and long[: len(short)] == short:
                 return {
                     "prefix": f"{self._text(longer)} begins with all tokens of "
                     f"{self._text(shorter)}, so its log-likelihood is never the higher one."
@@ -145,15 +145,15 @@ _WHAT = {
 
 def warn_of_borders(prepared: Sequence[Prepared], model: LM) -> None:
     """Warn of each task × format whose choices are not tokens of their own for this model."""
-    for one in prepared:
+    for asked in prepared:
         try:
-            report = report_borders(one.task, one.asked(), one.num_docs, model)
+            report = report_borders(asked.task, asked.asked(), asked.num_docs, model)
         except Exception:  # advice must not end a run, whatever a stranger's tokenizer does
             continue
         if report:
-            one.notes.append(report.note())
+            asked.notes.append(report.note())
             warnings.warn(
-                f"{one.task.name}: {' '.join(report.sentences())} "
+                f"{asked.task.name}: {' '.join(report.sentences())} "
                 "`lm-eval preview` with --model shows the tokens.",
                 LmEvalWarning,
                 stacklevel=3,
@@ -207,7 +207,7 @@ def _borders(requests: Iterable[LoglikelihoodRequest], tokenizer: Tokenizer) -> 
 
 
 def _tail(text: str) -> str:
-    """The last lines of a context. What stands before them does not move its end's tokens."""
+    """The last lines of a context. What comes before them does not change how its end is split."""
     start = text.rfind("\n", 0, max(len(text) - _TAIL, 0))
     return text[start + 1 :]
 
@@ -215,7 +215,7 @@ def _tail(text: str) -> str:
 def _remedy(doc: DocRequests, seen: DocBorders, tokenizer: Tokenizer) -> str | None:
     """A target_delimiter with which the doc's choices are their own tokens, tried out here."""
     if not isinstance(doc.context, Prompt) or len(seen.borders) != len(doc.asked.continuations):
-        return None  # in chat the template decides what stands before an answer
+        return None  # in chat the template decides what comes before an answer
     for delimiter in _DELIMITERS:
         tried = tuple(
             find_border(tokenizer.encode, border.context_text, delimiter + text)

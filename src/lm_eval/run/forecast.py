@@ -68,9 +68,9 @@ def estimator(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator
 
 
 class _NotLoaded(LM):
-    """Stands for a model that is not loaded: it can do what its class says, and guesses tokens."""
+    """Replaces a model that is not loaded: it can do what its class says, and guesses tokens."""
 
     def __init__(self, backend: type[LM], model_args: Mapping[str, Any]) -> None:
         self.capabilities = backend.capabilities
-        given = model_args.get("max_gen_toks")
-        self.max_gen_toks = given if isinstance(given, int) else None
+        limit = model_args.get("max_gen_toks")
+        self.max_gen_toks = limit if isinstance(limit, int) else None

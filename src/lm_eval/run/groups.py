@@ -37,15 +37,15 @@ def check_groups(groups: Sequence[Group]) -> None:
 
 def group_results(groups: Sequence[Group], results: Sequence[TaskResult]) -> list[GroupResult]:
     """The scores of groups, from the scores of the tasks below them: one for each filter."""
-    return [found for group in groups for found in _group_results(group, results)]
+    return [scored for group in groups for scored in _group_results(group, results)]
 
 
 def _group_results(group: Group, results: Sequence[TaskResult]) -> list[GroupResult]:
     names = {task.name for task in group.tasks()}
     below = [result for result in results if result.name in names]
     filters = dict.fromkeys(result.filter for result in below) or {"none": None}
-    found = [_group_result(group, below, filter_name) for filter_name in filters]
-    return [one for one in found if one.metrics] or found[:1]
+    scored = [_group_result(group, below, filter_name) for filter_name in filters]
+    return [result for result in scored if result.metrics] or scored[:1]
 
 
 def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -> GroupResult:

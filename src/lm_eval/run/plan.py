@@ -200,13 +200,13 @@ def seed_all(seeds: Mapping[str, int | None]) -> None:
 def backend_arguments(run: Run) -> dict[str, Any]:
     """The model's arguments, with batch size and device where the backend takes them."""
     model_args = dict(run.model_args)
-    given = {
+    settings = {
         "batch_size": run.batch_size,
         "max_batch_size": run.max_batch_size,
         "device": run.device,
         "trust_remote_code": run.trust_remote_code or None,
     }
-    for name, value in given.items():
+    for name, value in settings.items():
         if value is None or name in model_args:
             continue
         taken = [] if isinstance(run.model, LM) else model_parameters(run.model)

@@ -218,9 +218,9 @@ def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> Non
 
 
 def _ask_as(task: ConfigurableTask, *, generates: bool) -> str:
-    found = nearest_format(task, generates=generates)
+    format_name = nearest_format(task, generates=generates)
     how = "as generated text" if generates else "by log-likelihood"
-    return "" if found is None else f"ask it {how}, as {task.task_name}@{found}, or "
+    return "" if format_name is None else f"ask it {how}, as {task.task_name}@{format_name}, or "
 
 
 def nearest_format(task: ConfigurableTask, *, generates: bool) -> str | None:

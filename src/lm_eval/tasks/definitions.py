@@ -58,14 +58,14 @@ class PythonTask:
     def task_class(self) -> type[ConfigurableTask]:
         """The class itself, which must be one of ours."""
         made = self.data["class"]
-        found = made.resolve() if isinstance(made, FunctionRef) else made
-        if not (isinstance(found, type) and issubclass(found, ConfigurableTask)):
+        task_class = made.resolve() if isinstance(made, FunctionRef) else made
+        if not (isinstance(task_class, type) and issubclass(task_class, ConfigurableTask)):
             raise ConfigError(
-                f"{self.source}: `class` gives {shorten(found)}, which is not a subclass of "
+                f"{self.source}: `class` gives {shorten(task_class)}, which is not a subclass of "
                 "lm_eval.api.task.ConfigurableTask.",
                 path=self.source,
             )
-        return found
+        return task_class
 
     def _made(self, task_class: type[ConfigurableTask]) -> ConfigurableTask:
         apart = ("class", "task", "tag", "group")
@@ -301,8 +301,8 @@ class Definitions:
             return Member(self.group_of(inner, source), None)
         name, format_name = split_selector(str(member["group"]))
         overrides = {**shared, **{k: v for k, v in member.items() if k != "group"}}
-        found = self.overridden(name, overrides, source, group=group.group)
-        return Member(found, format_name)
+        definition = self.overridden(name, overrides, source, group=group.group)
+        return Member(definition, format_name)
 
     def overridden(
         self,

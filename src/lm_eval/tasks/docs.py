@@ -167,13 +167,13 @@ class TaskDocs(HarnessMethods):
     def media(self, doc_id: int) -> dict[str, Any]:
         """A doc's images and audio, under the names that the harness's models read."""
         doc = self.eval_docs[doc_id]
-        found = {}
+        media = {}
         for name, key in (("visual", "doc_to_image"), ("audio", "doc_to_audio")):
             spec = getattr(self.config, key)
             if spec is not None:
                 with self._located(doc_id):
-                    found[name] = self._media_of(doc, spec, key)
-        return found
+                    media[name] = self._media_of(doc, spec, key)
+        return media
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
         """The processed docs of a split; none where the task does not name it."""
@@ -216,11 +216,11 @@ def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
     """Docs that a task's own code or YAML brings, checked to be docs."""
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
         raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
-    found = list(rows)
-    for row in found:
+    docs = list(rows)
+    for row in docs:
         if not isinstance(row, Mapping):
             raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
-    return [dict(row) for row in found]
+    return [dict(row) for row in docs]
 
 
 def _cluster_name(value: Any) -> str:

@@ -81,12 +81,12 @@ def _shows_choices(item: Item) -> bool:
         return False
     at = 0
     for choice in item.choices:
-        found = re.compile(_LABEL + re.escape(choice.strip()), re.MULTILINE).search(
+        match = re.compile(_LABEL + re.escape(choice.strip()), re.MULTILINE).search(
             item.question, at
         )
-        if found is None:
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     return True
 
 

@@ -105,8 +105,8 @@ class TaskManager:
 
     def match_tasks(self, task_list: Iterable[str]) -> list[str]:
         """The known names that match any of these names and patterns, sorted."""
-        found = {name for one in task_list for name in fnmatch.filter(self.index, one)}
-        return sorted(found)
+        names = {name for pattern in task_list for name in fnmatch.filter(self.index, pattern)}
+        return sorted(names)
 
     def load_task_or_group(self, task_list: Selectors) -> dict[Any, Any]:
         """What is named, nested: ``{task name: task, group: {task name: task, …}}``."""
@@ -160,20 +160,20 @@ class TaskManager:
 
     def config(self, name: str) -> TaskConfig:
         """The config of a task, without a format chosen by ``@``."""
-        found = self._definitions.named(name)
-        if not isinstance(found, TaskConfig):
+        definition = self._definitions.named(name)
+        if not isinstance(definition, TaskConfig):
             raise UnknownTaskError(f"{name!r} is a group or tag, not a task.", name=name)
-        return found
+        return definition
 
     def read(self, name: str) -> TaskConfig | Group | type[Any]:
         """What a task's or group's file says, with nothing built: a task that is a class stays one."""
-        found = self._definitions.named(name)
-        if isinstance(found, PythonTask):
-            return found.task_class()
-        if isinstance(found, TaskConfig):
-            return found
-        if isinstance(found, LooseGroup):
-            return Group(found.config, [])
+        definition = self._definitions.named(name)
+        if isinstance(definition, PythonTask):
+            return definition.task_class()
+        if isinstance(definition, TaskConfig):
+            return definition
+        if isinstance(definition, LooseGroup):
+            return Group(definition.config, [])
         raise UnknownTaskError(f"{name!r} is a tag, not a task or group.", name=name)
 
     def _select_glob(self, pattern: str, format_name: str | None) -> list[ConfigurableTask | Group]:
@@ -184,8 +184,8 @@ class TaskManager:
                 "`lm-eval ls tasks`.",
                 name=pattern,
             )
-        found = [self._built(self._definitions.named(name), format_name) for name in names]
-        return [item for items in found for item in items]
+        built = [self._built(self._definitions.named(name), format_name) for name in names]
+        return [item for items in built for item in items]
 
     def _select_folder(
         self, folder: Path, format_name: str | None
@@ -199,8 +199,8 @@ class TaskManager:
                 f"Folder {str(folder)!r} holds no task files: .yaml files with a `task` or `group`.",
                 name=str(folder),
             )
-        found = [self._built(self._definitions.read_file(file), format_name) for file in files]
-        return [item for items in found for item in items]
+        built = [self._built(self._definitions.read_file(file), format_name) for file in files]
+        return [item for items in built for item in items]
 
     def _built(self, found: Definition, format_name: str | None) -> list[ConfigurableTask | Group]:
         return build(found, format_name, parity=self.parity)

@@ -1,6 +1,6 @@
 """Numbers → the text of a table cell or a sentence: scores, intervals, p-values, shares, times, money.
 
-``–`` stands for a number that does not exist. Every table and report of both programs uses these.
+``–`` is shown for a number that does not exist. Every table and report of both programs uses these.
 """
 
 from __future__ import annotations

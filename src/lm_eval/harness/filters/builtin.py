@@ -42,12 +42,12 @@ class RegexFilter(Filter):
         return each(self._read, resps)
 
     def _read(self, response: Any) -> Any:
-        found = self._match(self.regex, response)
-        if found is None:
+        match = self._match(self.regex, response)
+        if match is None:
             return self.fallback
-        if found == ():
+        if match == ():
             return _strip(self.fallback)
-        return found
+        return match
 
     def _match(self, regex: re.Pattern[str], response: Any) -> Any:
         """The selected match; ``()`` where all of its groups are empty, None without a match."""
@@ -117,15 +117,15 @@ class MultiChoiceRegexFilter(RegexFilter):
         # Longest first: otherwise "Guilty" would be found inside "Guilty of Romance".
         any_text = re.compile("|".join(sorted(map(re.escape, texts), key=len, reverse=True)))
         any_letter = re.compile(rf":[\s]*({'|'.join(map(re.escape, letters))})")
-        found = []
+        answers = []
         for response in responses:
             answer = self._match(self.regex, response) or None
             if not answer:
                 answer = self._look_up(any_text, self._plain(response), of_text)
             if not answer:
                 answer = self._look_up(any_letter, response, of_letter)
-            found.append(answer or self.fallback)
-        return found
+            answers.append(answer or self.fallback)
+        return answers
 
     def _look_up(self, regex: re.Pattern[str], response: Any, names: Mapping[str, str]) -> Any:
         match = self._match(regex, response)

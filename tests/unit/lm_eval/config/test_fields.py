@@ -146,7 +146,7 @@ def failing(spec: Any, doc: Any = DOC) -> str:
 
 def test_bare_word_that_is_no_column() -> None:
     message = failing("qestion")
-    assert "'qestion' is no column" in message
+    assert "'qestion' is not a column" in message
     assert "Did you mean 'question'?" in message
     for name in DOC:
         assert name in message
