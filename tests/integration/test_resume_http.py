@@ -110,3 +110,74 @@ def test_a_run_over_http_killed_six_times(place: Workplace, tmp_path: Path) -> N
     assert not list(place.output.rglob(".unfinished*"))
     assert not list(place.output.rglob("*.partial"))
     assert KEY not in "".join(path.read_text("utf-8") for path in place.output.rglob("*.json*"))
+
+
+# Whose answers are kept
+
+TWO_MODELS = [
+    ("base_url={url}?deployment=a", "base_url={url}?deployment=b"),
+    ("base_url={url_with_user}", "base_url={url}"),
+    ('base_url={url},header={{"x-route": "a"}}', 'base_url={url},header={{"x-route": "b"}}'),
+    ('base_url={url},header={{"x-route": "a"}}', "base_url={url}"),
+]
+"""Arguments of models that a query or a header may route to different weights."""
+
+
+class Asked:
+    """Runs of one small task against one server, which counts its requests."""
+
+    def __init__(self, folder: Path, *, stops_at: int | None = None) -> None:
+        self.work = Workplace(folder)
+        self.work.rows(count=6)
+        self.work.task()
+        self.requests = 0
+        self._stops_at = stops_at
+
+    def answer(self, path: str, body: Any) -> tuple[int, Any]:
+        self.requests += 1
+        if self.requests == self._stops_at:
+            return 400, {"error": {"message": "enough"}}
+        return reply(path, body)
+
+    def run(self, server: FaultyServer, model_args: str, *more: str) -> tuple[int, int]:
+        """The exit code, and how many requests were sent."""
+        url = f"{server.url}/v1/chat/completions"
+        named = model_args.format(url=url, url_with_user=url.replace("://", "://user:pass@"))
+        before = self.requests
+        done = self.work.run(
+            *("--tasks", "t.yaml@cot", "--model_args", f"model=m,{named}", *more),
+            model="local-chat-completions",
+        )
+        return done.code, self.requests - before
+
+
+@pytest.mark.parametrize(("one_model", "another"), TWO_MODELS)
+def test_a_cache_keeps_the_answers_of_routed_models_apart(
+    tmp_path: Path, one_model: str, another: str
+) -> None:
+    asked = Asked(tmp_path)
+    cache = ("--use_cache", str(tmp_path / "kept.sqlite"))
+    with FaultyServer(asked.answer) as server:
+        runs = [
+            asked.run(server, args, *cache) for args in (one_model, another, one_model, another)
+        ]
+    assert runs == [(0, 6), (0, 6), (0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize(("one_model", "another"), TWO_MODELS)
+def test_a_run_does_not_go_on_with_the_answers_of_another_routed_model(
+    tmp_path: Path, one_model: str, another: str
+) -> None:
+    asked = Asked(tmp_path, stops_at=4)
+    with FaultyServer(asked.answer) as server:
+        runs = [asked.run(server, args) for args in (one_model, another, one_model)]
+    assert runs == [(1, 4), (0, 6), (0, 3)]
+
+
+def test_a_new_key_is_not_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(tmp_path, stops_at=4)
+    with FaultyServer(asked.answer) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "first-key-of-this-user")
+        stopped = asked.run(server, "base_url={url}")
+        monkeypatch.setenv("OPENAI_API_KEY", "second-key-of-this-user")
+        assert (stopped, asked.run(server, "base_url={url}")) == ((1, 4), (0, 3))

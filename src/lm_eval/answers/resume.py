@@ -23,7 +23,7 @@ from lm_eval.answers.store import AnswerStore, DamagedStoreError, StoreInUseErro
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.text.files import cache_folder
-from lm_eval.text.secrets import redacted
+from lm_eval.text.secrets import masked_values, redacted, secret_digest
 
 FORGOTTEN_AFTER_S = 30 * 24 * 3600
 """Age at which an unfinished run in the user's cache is given up."""
@@ -41,9 +41,11 @@ def model_identity(
         return {"class": type(model).__name__, **identity}
     if backend is None:
         return None
+    masked = list(masked_values(model_args))
     return {
         "backend": backend,
         **{k: v for k, v in redacted(model_args).items() if k not in SPEED_ONLY_ARGUMENTS},
+        **({"masked": secret_digest(masked)} if masked else {}),
     }
 
 

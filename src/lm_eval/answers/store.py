@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from lm_eval.errors import StoreError
 from lm_eval.requests import Answer, Reply, Score
 from lm_eval.requests.values import Usage
+from lm_eval.text.files import create_private
 from lm_eval.text.secrets import HIDDEN, environment_secrets
 
 APPLICATION_ID = 0x6C6D6576
@@ -142,6 +143,7 @@ class AnswerStore:
             check_is_store(self.path)
             if not _is_whole(self.path, 0.0 if alone else BUSY_S):
                 raise DamagedStoreError(self.path)
+            create_private(self.path)
             return self._connected(alone)
 
     def _connected(self, alone: bool) -> sqlite3.Connection:

@@ -22,13 +22,13 @@ from lm_eval.models.local import Job, LocalLM
 from lm_eval.models.sampling import (
     check_each,
     check_generation,
-    file_digest,
     is_auto,
     positive,
     read_seed,
     request_sampler,
 )
 from lm_eval.models.token_tree import Span
+from lm_eval.models.weights import file_digest
 from lm_eval.requests import GenerateRequest, Reply
 
 T = TypeVar("T")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import UsageError, did_you_mean, listing
@@ -137,20 +136,3 @@ def check_each(
     for name, check in checks.items():
         if name in model_args:
             check(model_args[name])
-
-
-def file_digest(path: Path) -> str:
-    """Identifies a file: its SHA-256, or for a large one that of 16 blocks spread over it."""
-    size = path.stat().st_size
-    block = 2**20
-    with path.open("rb") as file:
-        if size <= 256 * block:
-            digest = hashlib.sha256()
-            while data := file.read(block):
-                digest.update(data)
-            return f"sha256:{digest.hexdigest()}"
-        digest = hashlib.sha256(str(size).encode())
-        for part in range(16):
-            file.seek((size - block) * part // 15)
-            digest.update(file.read(block))
-    return f"sha256-of-16-blocks:{digest.hexdigest()}"

@@ -18,9 +18,23 @@ PARTIAL = ".partial"
 
 
 def cache_folder() -> Path:
-    """This program's folder in the user's cache."""
+    """This program's folder in the user's cache, created if missing: nobody else may look into it.
+
+    A folder that cannot be created or changed is left to whoever writes into it.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "lm-eval-formats"
+    folder = Path(base) / "lm-eval-formats"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+    return folder
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file that only the user can read and write; one that exists is left alone."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -10,12 +10,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from lm_eval.errors import LmEvalError, UsageError
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
+from lm_eval.text.files import cache_folder, create_private
 
 HIDDEN = "***"
 
@@ -48,6 +53,7 @@ _ASSIGNED = re.compile(
     r"""("(?:[^"\\\n]|\\.)+"|'(?:[^'\\\n]|\\.)+'|["']?[^&;,\s"']+)"""
 )
 _IN_JSON = re.compile(r"""(["']([\w.-]+)["']\s*:\s*["'])([^"']+)""")
+_KEY_BYTES = 32
 _MIN_SECRET = 12
 """Shorter values that are not secret by name are not searched for: they would match ordinary text."""
 
@@ -100,6 +106,67 @@ def redacted_text(text: str) -> str:
     for pattern in (_ASSIGNED, _IN_JSON):
         text = pattern.sub(_without_secret, text)
     return text
+
+
+def masked_values(value: Any, name: str = "") -> Iterator[str]:
+    """The texts that ``redacted`` masks by their place: addresses with a user or a query, headers.
+
+    They decide who answers, unlike what is secret by name: a new key is not a new model.
+    """
+    if is_secret_name(name):
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if is_header_name(name) and is_secret_header(str(key)):
+                yield f"{key}: {item}"
+            else:
+                yield from masked_values(item, str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from masked_values(item)
+    elif isinstance(value, str) and redacted_text(value) != value:
+        yield value
+
+
+def secret_digest(secrets: Iterable[str]) -> str:
+    """Sixteen hex digits that tell secrets apart and give none of them away.
+
+    They are keyed with random bytes in the user's cache, so that nobody else can try values out.
+    """
+    text = json.dumps(sorted(secrets))
+    return blake2b(text.encode(), key=_digest_key(cache_folder()), digest_size=8).hexdigest()
+
+
+@cache
+def _digest_key(folder: Path) -> bytes:
+    path = folder / "digest.key"
+    with suppress(OSError):
+        _create_key(path)
+        key = path.read_bytes()
+        if len(key) == _KEY_BYTES:
+            return key
+    warnings.warn(
+        f"{path} cannot be written, or is not a key of {_KEY_BYTES} bytes. Answers kept for an address "
+        "with a query, or with headers, are found again by this process only. Make the folder "
+        "writable, or delete the file.",
+        LmEvalWarning,
+        stacklevel=2,
+    )
+    return os.urandom(_KEY_BYTES)
+
+
+def _create_key(path: Path) -> None:
+    """Write a new key, unless another process was first: a key is never replaced."""
+    if path.exists():
+        return
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    create_private(draft)
+    draft.write_bytes(os.urandom(_KEY_BYTES))
+    try:
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
 
 
 def shown_address(address: str) -> str:

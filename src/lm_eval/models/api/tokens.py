@@ -6,8 +6,8 @@ tokenizer is loaded when it is first needed.
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,12 @@ from lm_eval.models.api.tokenizers import (
     load_tiktoken,
 )
 from lm_eval.models.base import TemplateLM
-from lm_eval.text.secrets import shown_address
+from lm_eval.text.secrets import (
+    is_secret_header,
+    masked_values,
+    secret_digest,
+    shown_address,
+)
 
 _HOW_FAST = (
     *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
@@ -58,6 +63,7 @@ class ServerFacts(TemplateLM, ABC):
     _eos_string: str | None
     _given: Mapping[str, Any]
     """The constructor's arguments: what decides answers may be one that only a subclass knows."""
+    _auth_token: str | None
     _loaded: ServerTokenizer | None = None
 
     # -- the tokenizer ---------------------------------------------------------------------------
@@ -238,14 +244,21 @@ class ServerFacts(TemplateLM, ABC):
 
     # -- what the model is -----------------------------------------------------------------------
 
+    @property
+    @abstractmethod
+    def api_key(self) -> str:
+        """The key, from the environment; empty where none is needed."""
+
     def identity(self) -> Mapping[str, Any]:
         arguments = {
             name: value
             for name, value in self._given.items()
             if name not in _HOW_FAST and not settings.may_hold_secrets(name)
         }
+        routed = list(self._routing())
         return {
             **arguments,
+            **({"routing": secret_digest(routed)} if routed else {}),
             "backend": f"{type(self).__module__}.{type(self).__qualname__}",
             "base_url": shown_address(self.base_url),
             "model": self.model,
@@ -260,6 +273,17 @@ class ServerFacts(TemplateLM, ABC):
             "eos_string": self._eos_string,
             "truncate": self.truncate,
         }
+
+    def _routing(self) -> Iterator[str]:
+        """What else may decide who answers: the hidden parts of the address, and headers.
+
+        A header that holds the key alone is left out: a new key does not make a new model.
+        """
+        yield from masked_values(self.base_url)
+        key = self.api_key or self._auth_token
+        for name, value in self._calls.header().items():
+            if is_secret_header(name) and value.rpartition(" ")[2] != key:
+                yield f"{name}: {value}"
 
     def describe(self) -> dict[str, Any]:
         planner = self.planner

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.sampling import file_digest
+from lm_eval.models.weights import file_digest, file_digests
 from lm_eval.text.files import cache_folder
 
 _NEEDED_FILES = {
@@ -166,7 +166,8 @@ def digest_of(source: ModelSource, kind: str = "pretrained") -> str:
     if source.gguf_file is not None:
         return file_digest(folder / source.gguf_file)
     files = sorted({file for pattern in _DIGESTED_FILES[kind] for file in folder.glob(pattern)})
-    parts = {file.name: file_digest(file) for file in files if file.is_file()}
+    digests = file_digests(file for file in files if file.is_file())
+    parts = {file.name: digest for file, digest in digests.items()}
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 

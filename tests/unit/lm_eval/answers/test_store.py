@@ -321,3 +321,13 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         AnswerStore(tmp_path / "file" / "s.db")
     with pytest.raises(StoreError, match="is a folder"):
         AnswerStore(tmp_path)
+
+
+def test_a_store_is_private_to_its_user(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    store = AnswerStore(path)
+    store.put(b"k", "an answer")
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    store.close()
+    assert modes
+    assert set(modes.values()) == {0o600}

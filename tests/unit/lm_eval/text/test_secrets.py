@@ -1,8 +1,22 @@
 """What is a secret and what only sounds like one."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from lm_eval.text.secrets import environment_secrets, is_secret_name, redacted, redacted_text
+from lm_eval.errors import LmEvalWarning
+from lm_eval.text import secrets
+from lm_eval.text.secrets import (
+    environment_secrets,
+    is_secret_name,
+    masked_values,
+    redacted,
+    redacted_text,
+    secret_digest,
+)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +128,52 @@ def test_environment_secrets(monkeypatch):
     assert "a-long-secret-value" in found
     assert "short" not in found
     assert "/tmp/agent/socket" not in found
+
+
+# Digests of what is hidden
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "lm-eval-formats"
+
+
+def test_a_digest_repeats_for_the_same_user_only(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = secret_digest(["x-route: a"])
+    assert secret_digest(["x-route: a"]) == first != secret_digest(["x-route: b"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another user"))
+    assert secret_digest(["x-route: a"]) != first
+
+
+def test_the_key_of_digests_is_private_and_never_replaced(cache: Path) -> None:
+    secret_digest(["a"])
+    (key,) = cache.iterdir()
+    content = key.read_bytes()
+    assert (key.stat().st_mode & 0o777, cache.stat().st_mode & 0o777) == (0o600, 0o700)
+    secrets._create_key(key)
+    assert key.read_bytes() == content
+
+
+def test_without_a_key_digests_hold_for_one_process_and_say_so(cache: Path) -> None:
+    cache.mkdir()
+    (cache / "digest.key").write_text("short")
+    with pytest.warns(LmEvalWarning, match=r"digest\.key .* found again by this process only"):
+        first = secret_digest(["a"])
+    assert secret_digest(["a"]) == first
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        ({"base_url": "http://h/v1?x=1"}, ["http://h/v1?x=1"]),
+        ({"base_url": "http://h/v1", "api_key": "abc"}, []),
+        ({"header": {"X-Route": "a", "Accept": "json"}}, ["X-Route: a"]),
+        ({"more": [{"url": "http://u:p@h"}]}, ["http://u:p@h"]),
+        ({"model": "m", "n": 3}, []),
+    ],
+)
+def test_masked_values_are_those_hidden_by_their_place(value: Any, masked: list[str]) -> None:
+    assert list(masked_values(value)) == masked

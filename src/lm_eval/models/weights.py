@@ -1,0 +1,89 @@
+"""Which weights a local model has: the SHA-256 of each file, whole, computed once for each file.
+
+Answers are kept under this digest, so it must change with every byte. Reading a large file takes a
+while: its digest is kept in the user's cache, for as long as the file's size, times and inode say that
+it is the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lm_eval.text.files import cache_folder, write_whole
+from lm_eval.text.progress import Progress
+
+KEPT_FROM_BYTES = 64 * 2**20
+"""Smaller files are read every time."""
+_BLOCK = 8 * 2**20
+_SETTLED_S = 2.0
+"""A file that changed less than this long ago may change again under the same time stamp."""
+
+
+def file_digests(files: Iterable[Path]) -> dict[Path, str]:
+    """``sha256:…`` of each file."""
+    files = list(files)
+    blocks = sum(path.stat().st_size // _BLOCK + 1 for path in files)
+    with (
+        Progress("Hashing weights", total=blocks) as progress,
+        ThreadPoolExecutor(min(len(files), os.cpu_count() or 1) or 1) as threads,
+    ):
+        return dict(
+            zip(files, threads.map(lambda path: _digest(path, progress), files), strict=True)
+        )
+
+
+def file_digest(path: Path) -> str:
+    """``sha256:…`` of one file."""
+    return file_digests([path])[path]
+
+
+def _digest(path: Path, progress: Progress) -> str:
+    state = _state(path)
+    if state["size"] < KEPT_FROM_BYTES:
+        return _read(path, progress)
+    note = (
+        cache_folder()
+        / "digests"
+        / f"{hashlib.sha256(state['path'].encode()).hexdigest()[:32]}.json"
+    )
+    with suppress(OSError, ValueError):
+        kept = json.loads(note.read_text(encoding="utf-8"))
+        if isinstance(kept, dict) and {name: kept.get(name) for name in state} == state:
+            progress.found(state["size"] // _BLOCK + 1)
+            return str(kept["digest"])
+    digest = _read(path, progress)
+    settled = time.time_ns() - max(state["mtime_ns"], state["ctime_ns"]) > _SETTLED_S * 1e9
+    if settled and _state(path) == state:
+        with suppress(OSError):
+            write_whole(note, json.dumps({**state, "digest": digest}))
+    return digest
+
+
+def _state(path: Path) -> dict[str, Any]:
+    """All that tells, without reading it, whether a file is still the same."""
+    real = path.resolve()
+    stat = real.stat()
+    return {
+        "path": str(real),
+        "size": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "ctime_ns": stat.st_ctime_ns,
+        "inode": stat.st_ino,
+    }
+
+
+def _read(path: Path, progress: Progress) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_BLOCK):
+            digest.update(data)
+            progress.advance()
+    return f"sha256:{digest.hexdigest()}"
