@@ -29,6 +29,13 @@ MADE    := $(VENV)/.made-$(PY_VERSION)
 DEMO_IN := $(VENV)/.demo-$(PY_VERSION)
 DEV_IN  := $(VENV)/.dev-$(PY_VERSION)
 
+# The oldest releases that pyproject.toml allows, in an environment of their own: what is safe with the
+# newest must be safe with these.
+OLDEST       := $(VENV)/oldest
+OLDEST_IN    := $(OLDEST)/.made
+OLDEST_TESTS := tests/unit/lm_eval/config tests/unit/lm_eval/models/test_chat_template.py \
+  tests/unit/lm_eval/models/http tests/unit/lm_eval/text
+
 TESTS_HF := $(filter $(HF_PYTHON),$(PY_VERSION))
 
 VENV_DEB := python$(PY_VERSION)-venv
@@ -37,7 +44,7 @@ VENV_DEB := python$(PY_VERSION)-venv
 MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test test-oldest lint bench clean
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -48,10 +55,14 @@ demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what d
 	@echo "demo     $(DEMO_TASKS)"
 	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
 
-test: lint  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
-	@$(if $(TESTS_HF),,echo "left out tests of hf: torch is installed for them on Python $(HF_PYTHON) only")
+test: lint $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
+	@$(if $(TESTS_HF),,echo "left out tests of hf and of the oldest dependencies: they run on Python $(HF_PYTHON) only")
 	@echo "pytest"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST_IN)
+	@echo "pytest   with the oldest dependencies allowed"
+	@$(OLDEST)/bin/python -m pytest $(OLDEST_TESTS)
 
 lint: $(DEV_IN)  ## check style, formatting and types
 	@echo "ruff     check"
@@ -103,4 +114,12 @@ $(DEV_IN): $(DEMO_IN)
 	@$(if $(TESTS_HF),echo "install  torch and transformers (large on first use)")
 	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
 	@$(if $(TESTS_HF),$(PIP) install -e '.[hf]' --group test-hf)
+	@touch $@
+
+$(OLDEST_IN): $(MADE) scripts/oldest.py
+	@echo "install  the oldest dependencies allowed"
+	@$(PYTHON) -m venv --clear $(OLDEST)
+	@$(BIN)/python scripts/oldest.py api > $(OLDEST)/pins.txt
+	@$(OLDEST)/bin/python -m pip -qq --disable-pip-version-check install -e . -r $(OLDEST)/pins.txt \
+	  'pytest>=8.3' 'hypothesis>=6.120' 'pytest-timeout>=2.3'
 	@touch $@
