@@ -355,10 +355,10 @@ def test_a_damaged_store_of_a_dead_run_is_named_and_the_run_begins_anew(place: W
     again = run(place)
     assert again.code == 0
     assert f"{path.name} is damaged: a part of it is missing" in again.err
-    assert "This run asks for them again; delete the file." in again.err
+    assert f"It was moved to {path.name}.damaged, which you can delete." in again.err
     assert "resuming" not in again.err
     assert len(asked(place)) == TOTAL
-    assert stores(place) == [path]
+    assert [store.name for store in stores(place)] == [f"{path.name}.damaged"]
 
 
 def test_from_python(place: Workplace) -> None:

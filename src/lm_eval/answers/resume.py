@@ -19,7 +19,7 @@ from typing import Any
 
 from lm_eval.answers.ask import AnswerCache
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys
-from lm_eval.answers.store import AnswerStore, DamagedStoreError, StoreInUseError, remove
+from lm_eval.answers.store import AnswerStore, StoreInUseError, remove
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.text.files import cache_folder
@@ -173,12 +173,6 @@ def _free_store(folder: Path, key: str, secrets: Sequence[str]) -> AnswerStore |
     for path in known:
         try:
             return AnswerStore(path, alone=True, secrets=secrets)
-        except DamagedStoreError as error:
-            warnings.warn(
-                f"{error.damage} This run asks for them again; delete the file.",
-                LmEvalWarning,
-                stacklevel=2,
-            )
         except StoreError:  # in use, or of another release
             continue
     for path in _new_names(folder, start, known):

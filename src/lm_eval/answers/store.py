@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lm_eval.errors import StoreError
+from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Answer, Reply, Score
 from lm_eval.requests.values import Usage
 from lm_eval.text.files import create_private
@@ -61,9 +62,10 @@ class DamagedStoreError(StoreError):
 class AnswerStore:
     """Kept answers by key. Several processes may share a store, unless one opened it ``alone``.
 
-    ``alone`` is for a store that one run owns: a second process gets ``StoreInUseError``. ``secrets``
-    and the keys in the environment never reach the file. Methods may be called from any thread, one
-    at a time.
+    ``alone`` is for a store that one run owns: a second process gets ``StoreInUseError``, and a file
+    that turns out to be damaged, now or later, is moved aside with a warning and begun anew. ``secrets``
+    and the keys in the environment never reach the file. Methods may be called from any thread, one at
+    a time.
     """
 
     def __init__(
@@ -72,14 +74,20 @@ class AnswerStore:
         self.path = Path(path)
         self._process = os.urandom(16).hex()
         self._secrets = [_in_json(s) for s in (*environment_secrets(), *secrets) if s]
-        self._db = self._opened(alone)
+        self._alone = alone
+        try:
+            self._db = self._opened()
+        except DamagedStoreError as error:
+            self._db = self._opened_anew(error)
 
     # -- answers -----------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Answer | None:
         """The answer that is kept under this key; None where there is none."""
-        row = self._do(_SELECT, (key,)).fetchone()
-        return decode(row[0]) if row is not None and row[1] == checksum(key, row[0]) else None
+        for answer, number in self._rows(_SELECT, (key,)):
+            if number == checksum(key, answer):
+                return decode(answer)
+        return None
 
     def put(
         self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
@@ -94,20 +102,20 @@ class AnswerStore:
         except TypeError:  # of a kind that cannot be written down: it is asked again
             return answer
         text = self._clean(written)
-        with self._transaction():
-            self._do(_INSERT, (key, text, checksum(key, text)))
-            if task is not None and usage is not None:
-                self._do(_COUNT, (self._process, task, *usage.counts()))
+        statements: list[tuple[str, Sequence[Any]]] = [(_INSERT, (key, text, checksum(key, text)))]
+        if task is not None and usage is not None:
+            statements.append((_COUNT, (self._process, task, *usage.counts())))
+        self._write(statements)
         return answer if text == written and _is_plain(answer) else decode(text)
 
     def __len__(self) -> int:
-        return int(self._do("SELECT count(*) FROM answers").fetchone()[0])
+        return sum(int(row[0]) for row in self._rows("SELECT count(*) FROM answers"))
 
     # -- beside the answers ------------------------------------------------------------------
 
     def earlier_usage(self) -> dict[str, Usage]:
         """Task → what it cost the processes that used this store before."""
-        rows = self._do(
+        rows = self._rows(
             "SELECT task, sum(requests), sum(retries), sum(tokens_in), sum(tokens_out), "
             "sum(tokens_cached), sum(wall_s) FROM usage WHERE process <> ? GROUP BY task",
             (self._process,),
@@ -117,11 +125,15 @@ class AnswerStore:
     def note(self, name: str, value: str) -> None:
         """Keep a short text under a name."""
         text = self._clean(json.dumps(value))
-        self._do("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+        self._write([("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))])
 
     def notes(self) -> dict[str, str]:
         """Every short text, by its name."""
-        return {n: json.loads(value) for n, value in self._do("SELECT name, value FROM notes")}
+        notes = {}
+        for name, value in self._rows("SELECT name, value FROM notes"):
+            with suppress(ValueError, TypeError):  # bytes that the disk changed
+                notes[name] = json.loads(value)
+        return notes
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -137,24 +149,41 @@ class AnswerStore:
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _opened(self, alone: bool) -> sqlite3.Connection:
+    def _opened(self) -> sqlite3.Connection:
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             check_is_store(self.path)
-            if not _is_whole(self.path, 0.0 if alone else BUSY_S):
+            if not _is_whole(self.path, self._wait_s):
                 raise DamagedStoreError(self.path)
             create_private(self.path)
-            return self._connected(alone)
+            return self._connected()
 
-    def _connected(self, alone: bool) -> sqlite3.Connection:
+    def _opened_anew(self, error: DamagedStoreError) -> sqlite3.Connection:
+        """Move the damaged file aside and open a new one; a store that others share stays an error."""
+        if not self._alone:
+            raise error
+        aside = self.path.with_name(f"{self.path.name}.damaged")
+        with self._explained():
+            os.replace(self.path, aside)
+        remove(self.path)
+        warnings.warn(
+            f"{error.damage} It was moved to {aside.name}, which you can delete. This run asks for "
+            "them again.",
+            LmEvalWarning,
+            stacklevel=3,
+        )
+        return self._opened()
+
+    @property
+    def _wait_s(self) -> float:
+        return 0.0 if self._alone else BUSY_S
+
+    def _connected(self) -> sqlite3.Connection:
         db = sqlite3.connect(
-            self.path,
-            timeout=0.0 if alone else BUSY_S,
-            isolation_level=None,
-            check_same_thread=False,
+            self.path, timeout=self._wait_s, isolation_level=None, check_same_thread=False
         )
         try:
-            if alone:
+            if self._alone:
                 db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
@@ -180,22 +209,36 @@ class AnswerStore:
                 f"form {VERSION}, cannot read. Name another file, or use the release that made it."
             )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._do("BEGIN IMMEDIATE")
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What a query finds; nothing in a store that was begun anew."""
         try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            raise
-        self._do("COMMIT")
+            with self._explained():
+                return self._db.execute(statement, values).fetchall()
+        except DamagedStoreError as error:
+            self.close()
+            self._db = self._opened_anew(error)
+            return []
 
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+    def _write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        """Run statements that change the file, all or none of them."""
         try:
-            return self._db.execute(statement, values)
-        except sqlite3.Error as error:
-            raise self._explain(error) from error
+            self._write_once(statements)
+        except DamagedStoreError as error:
+            self.close()
+            self._db = self._opened_anew(error)
+            self._write_once(statements)
+
+    def _write_once(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        with self._explained():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for statement, values in statements:
+                    self._db.execute(statement, values)
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -226,7 +269,7 @@ _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _FULL_ADVICE = "Free some space; what is there already stays, and the same command goes on from it."
-_DAMAGE = ("malformed", "not a database")
+_DAMAGE = ("malformed", "not a database", "no such", "has no column", "encrypted", "UTF-8")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."
 
 

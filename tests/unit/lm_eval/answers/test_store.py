@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lm_eval
-from lm_eval.answers.store import AnswerStore, StoreInUseError, decode, encode
-from lm_eval.errors import StoreError
+from lm_eval.answers.store import (
+    _MAGIC,
+    AnswerStore,
+    DamagedStoreError,
+    StoreInUseError,
+    decode,
+    encode,
+)
+from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
 
@@ -195,9 +203,9 @@ def test_processes_share_a_store(tmp_path: Path) -> None:
 # Files that were cut off
 
 
-def opened(path: Path) -> AnswerStore | StoreError:
+def opened(path: Path, *, alone: bool = False) -> AnswerStore | StoreError:
     try:
-        return AnswerStore(path)
+        return AnswerStore(path, alone=alone)
     except StoreError as error:
         return error
 
@@ -279,7 +287,42 @@ def test_a_file_that_is_damaged_while_it_is_open_is_an_error(whole: Path, tmp_pa
     store.close()
 
 
-# Files that are no stores
+@given(data=st.data())
+def test_a_run_is_never_stopped_by_damage_to_its_own_store(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever bytes changed, before it was opened or after: no wrong answer, and all can be kept."""
+    path = tmp_path_factory.mktemp("own") / "s.db"
+    content = bytearray(whole.read_bytes())
+    start = data.draw(st.integers(len(_MAGIC), len(content) - 1))
+    junk = data.draw(st.binary(min_size=1, max_size=9000))[: len(content) - start]
+    damaged = bytes(content[:start] + junk + content[start + len(junk) :])
+    is_open = data.draw(st.booleans())
+    path.write_bytes(bytes(content) if is_open else damaged)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LmEvalWarning)
+        store = opened(path, alone=True)
+        if isinstance(
+            store, StoreError
+        ):  # its version or owner changed: the run takes another name
+            assert not isinstance(store, DamagedStoreError)
+            return
+        if is_open:
+            path.write_bytes(damaged)
+        assert store.notes() is not None
+        assert len(store) >= 0
+        kept = [store.get(key(number)) for number in range(COUNT)]
+        assert all(one is None or one == answer(number) for number, one in enumerate(kept))
+        for number in range(COUNT):
+            store.put(key(number), answer(number))
+        store.close()
+        again = AnswerStore(path, alone=True)
+        held = [again.get(key(number)) for number in range(COUNT)]
+        assert all(one is None or one == answer(number) for number, one in enumerate(held))
+        again.close()
+
+
+# Files that are not stores
 
 
 @pytest.mark.parametrize("content", [b"my notes", b"SQLite format 4\0", bytes(5000)])
