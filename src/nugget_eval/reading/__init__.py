@@ -1,11 +1,11 @@
 """A judge's reply → one label or None per nugget, with the rule, the span and the repairs.
 
-Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``reader``);
+Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``statements``);
 ``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and refuses two
 answers that differ. Time is linear in the length of the reply.
 
-Read in this order: spellings, candidates, lines, lists, markup, ranking, structured, reader,
-registered.
+Read in this order: spellings, candidates, numbering, remarks, lines, grids, lists, markup, structured,
+statements, ranking, quick, reader, registered.
 """
 
 from __future__ import annotations

@@ -27,6 +27,15 @@ LABEL_KEYS = names(
     "status rating value result supportlabel supportlevel nuggetlabel finallabel finaldecision support "
     "assessment evaluation finalanswer output response"
 )
+FOREIGN_LABEL_KEYS = names(
+    "urteil bewertung entscheidung antwort étiquette verdict décision réponse etiqueta veredicto "
+    "decisión "
+    "respuesta rótulo decisão resposta etichetta verdetto decisione risposta метка вердикт "
+    "решение ответ оценка "
+    "标签 標籤 结论 判定 判断 答案 ラベル 評価 回答 레이블 라벨 판정 답 التصنيف الحكم الإجابة "
+    "التسمية लेबल निर्णय उत्तर"
+)
+"""As ``LABEL_KEYS``, in the languages that judges are asked in besides English, as written."""
 INDEX_KEYS = names(
     "nugget id index number no n k i nuggetid nuggetindex nuggetnumber nuggetno num idx key item "
     "itemid claim fact statement position order"
@@ -40,7 +49,8 @@ FINAL_KEYS = names(
     "revisedlabels answer"
 )
 _NUMBER = re.compile(
-    r"\W{0,4}(?:(?:nugget|item|claim|fact|statement|label|answer|number|no|id|n|k)[\s_#.:-]{0,3})?"
+    r"\W{0,4}(?:(?:nugget|item|claim|fact|statement|label|answer|number|no|nr|id"
+    r"|[nkcfq])[\s_#.:°º-]{0,3})?"
     r"#?(\d{1,4})\W{0,4}",
     re.IGNORECASE,
 )
@@ -77,6 +87,7 @@ class Candidate:
     """A possible answer: its slots in the order written, and how it was written.
 
     ``is_cut``: the reply ends inside it. ``excluded`` says why it cannot be the answer.
+    ``needs_all``: its numbers may be counts, unless they are those of all nuggets.
     """
 
     format: str
@@ -87,6 +98,7 @@ class Candidate:
     is_cut: bool = False
     excluded: str | None = None
     rank: int = 0
+    needs_all: bool = False
 
     @property
     def is_numbered(self) -> bool:
@@ -154,6 +166,14 @@ def index_of(value: object) -> int | None:
         return None
     match = _NUMBER.fullmatch(value)
     return int(match[1]) if match and not value.lstrip().startswith("-") else None
+
+
+def indices_of(cell: str) -> list[int]:
+    """The numbers in a cell that holds nothing else: ``1, 3``; empty if it holds other things."""
+    numbers = (
+        [index_of(part) for part in re.split(r"[,;&]|\band\b", cell)] if len(cell) < 400 else []
+    )
+    return [] if None in numbers else [number for number in numbers if number is not None]
 
 
 FORMAT_TYPES = (

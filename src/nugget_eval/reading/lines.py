@@ -9,26 +9,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nugget_eval.reading.candidates import LABEL_KEYS, LabelWords, Span, index_of, key_of
-from nugget_eval.reading.spellings import STEM, Label
+from nugget_eval.reading.numbering import item_start
+from nugget_eval.reading.remarks import body_label, leading_label, marked_end, slot_label
+from nugget_eval.reading.spellings import STEM, Label, label_sequence
 
 _LINE = re.compile(r"[^\n]+")
 FENCE = re.compile(r"\s{0,12}(?:>\s?)?(?:`{3,}|~{3,})\s{0,4}([\w+-]{0,20})")
 _QUOTE = re.compile(r"\s{0,8}>\s?(?![\w/])|\s{0,8}>\s")
-_ITEM = re.compile(
-    r"[ \t]*(?:#{1,6}[ \t]+)?(?P<bullet>[-*+•‣·–—○●▪◦](?=[ \t]))?[ \t]*(?:\[[ xX✓]\][ \t]+)?"
-    r"(?P<number>[*_`]{0,3}(?P<word>(?:nugget|item|claim|fact|statement|label|answer|number|no\.?|id)"
-    r"[ \t_#-]{0,3})?[(\[#]?(?P<index>\d{1,4})(?!\d)[*_`\"]{0,3}[ \t]?"
-    r"(?:\.(?!\d)|[):\]=]{1,2}|->|=>|[→–—]|-(?=[ \t])|(?(word)(?=[ \t*_`]{0,4}\Z)|(?!)))"
-    r"[*_`]{0,3}(?![\w.]*\d[.:]\d))?"
-    r"[ \t]*(?P<body>.*)",
-    re.IGNORECASE,
-)
 _FIELD = re.compile(
     r"[ \t]*(?:[-*+•][ \t]+)?[*_`\"]{0,3}(?P<key>[A-Za-z][A-Za-z _-]{0,30}?)[*_`\"]{0,3}[ \t]?"
     r"(?:[:→]|=(?![\"'“<])|->|=>)[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
 _TABLE_RULE_MARKS = frozenset(" \t|:-")
 DELIMITERS = {"\t": "tsv", "|": "pipe", ",": "csv", ";": "csv"}
+ROW_FORMATS = {**DELIMITERS, " ": "csv"}
 _LONGEST_LINE = 20_000
 
 
@@ -37,7 +31,8 @@ class Line:
     """One line that is not blank.
 
     ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``fence``, ``rule`` or ``text``.
-    ``label`` is what an item, field or bare line says; ``cells`` belong to a row.
+    ``label`` is what an item, field or bare line says; ``cells`` belong to a row. ``mark`` is the
+    letter that numbers an item; ``is_bare``: its number has neither a word nor a point beside it.
     """
 
     kind: str
@@ -49,6 +44,9 @@ class Line:
     fence: str | None = None
     bullet: str = ""
     index: int | None = None
+    mark: str = ""
+    is_bare: bool = False
+    is_scale: bool = False
     label: Label | None = None
     explained: bool = False
     delimiter: str = ""
@@ -89,8 +87,8 @@ def _classify(line: Line, words: LabelWords) -> None:
 
 
 _FILLED = (
-    *("kind", "indent", "is_quoted", "bullet", "index", "label", "explained", "delimiter"),
-    *("cells", "is_menu"),
+    *("kind", "indent", "is_quoted", "bullet", "index", "mark", "is_bare", "is_scale", "label"),
+    *("explained", "delimiter", "cells", "is_menu"),
 )
 
 
@@ -116,41 +114,76 @@ def _fill(line: Line, words: LabelWords) -> None:
         _item(line, source, words)
         return
     label = words(source)
-    if label is None and ":" in source and _group(line, source, words):
-        return
     if label is not None:
         line.kind, line.label = "label", label
         _item(line, source, words)  # as ``- support``, all of which spells a label
         return
-    if not _row(line, source, words) and not _field(line, source, words):
-        _item(line, source, words)
+    if _group(line, source, words):
+        return
+    is_numbered = source.lstrip(" \t*_`([#")[:1].isdigit() or not source.isascii()
+    if is_numbered and _item(line, source, words) and line.label is not None:
+        return
+    any(read(line, source, words) for read in _READERS)
 
 
+_GROUP = re.compile(
+    r"[ \t]*(?:[-•+*][ \t]+)?(?P<head>[^:=→\n]{4,40}?)(?::|[ \t]+[-–—=][ \t]|[ \t]*(?:->|=>|→))"
+    r"(?P<tail>[^:]{1,2000})"
+)
 _NUMBER_WORDS = frozenset(("nugget", "nuggets", "item", "items", "and", "none"))
 _NUMBER_TOKEN = re.compile(r"[a-z]+|\d+|[^\s\w,;.&#()\[\]*]")
 
 
 def _group(line: Line, source: str, words: LabelWords) -> bool:
     """True for ``support: 1, 3``: a label and the numbers of its nuggets."""
-    head, _, tail = source.partition(":")
-    label = words(head.strip(" \t-•+"), strict_slot=False)
-    tokens = _NUMBER_TOKEN.findall(tail.lower()) if label is not None and tail.strip() else []
+    parts = _GROUP.fullmatch(source)
+    label = words(parts["head"], strict_slot=False) if parts else None
+    if parts is None or label is None:
+        return False
+    tail = parts["tail"].lower()
+    tokens = _NUMBER_TOKEN.findall(tail)
     if not tokens or not all(len(t) < 5 if t.isdigit() else t in _NUMBER_WORDS for t in tokens):
         return False
     line.kind, line.label = "group", label
-    line.explained = "nugget" in tail.lower() or "item" in tail.lower() or "[" in tail
+    line.explained = "nugget" in tail or "item" in tail or "[" in tail
     line.cells = tuple(token for token in tokens if token.isdigit())
     return True
 
 
-def _item(line: Line, source: str, words: LabelWords) -> None:
-    match = _ITEM.match(source)
-    if match is None or not (match["bullet"] or match["number"]):
-        return
+def _remarked(line: Line, source: str, words: LabelWords) -> bool:
+    """True for a label with a remark behind it, without bullet or number."""
+    leading = leading_label(source.strip(), words)
+    if leading is None or leading.label is None or leading.is_sentence or not leading.is_parted:
+        return False
+    if words(source.rpartition("=")[2], strict_slot=False):
+        return False  # an enumeration is being defined
+    line.kind, line.label, line.explained = "label", leading.label, not leading.is_comment
+    return True
+
+
+def _item(line: Line, source: str, words: LabelWords) -> bool:
+    """True if the line begins with a bullet or a number; a letter only if a label follows."""
+    start = item_start(source)
+    if start is None:
+        return False
+    body = source[start.end :].strip()
+    label, explained = body_label(body, words)
+    if label is None and (start.is_loose or start.mark):
+        return False
+    if start.is_loose and explained and leading_label(body, words) is None:
+        return False  # ``Nuggets 1 and 3: support``
+    if start.is_bare and explained:
+        return False
+    if start.is_loose and explained and _FULL_STOP.search(source, start.end):
+        return False  # sentences, which may name other nuggets
     line.kind = "item"
-    line.bullet = match["bullet"] or ""
-    line.index = int(match["index"]) if match["index"] else None
-    line.label, line.explained = body_label(match["body"].strip(), words)
+    line.bullet, line.index, line.mark, line.is_bare = start[:4]
+    line.is_scale = start.is_scale
+    line.label, line.explained = label, explained
+    return True
+
+
+_FULL_STOP = re.compile(r"[.!?](?=\s)")
 
 
 def _field(line: Line, source: str, words: LabelWords) -> bool:
@@ -167,7 +200,72 @@ def _field(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
+_KEYED = re.compile(
+    r"[ \t]*(?P<key>\S.*\S)[ \t]*(?::|→|->|=>|[ \t][=–—-][ \t])[ \t]*(?P<value>[^:→]{4,60})"
+)
+_ABOUT_THE_ANSWER = re.compile(
+    r"\b(?:if|unless|labels?|answers?|verdicts?|decisions?|final|initial\w*|draft|first|second"
+    r"|strict\w*|lenient\w*|options?"
+    r"|judges?|annotators?|models?|runs?|readings?|views?|version|case|attempt|maybe|perhaps"
+    r"|possibl[ey]|could|might|would"
+    r"|should|reviewers?|raters?|says?|said|not|against|instead|wrong|correct\w*|previous\w*"
+    r"|alternative\w*|passage|nuggets?|example|e\.g|either)\b",
+    re.IGNORECASE,
+)
+
+
+_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+
+def _keyed(line: Line, source: str, words: LabelWords) -> bool:
+    """True for ``Bees collect nectar: support``: the text of a nugget and its label.
+
+    Not where the text is about the answer (``On a strict reading: support``), nor where it is too short
+    to be a nugget.
+    """
+    keyed = _KEYED.fullmatch(source)
+    label = words(keyed["value"], strict_slot=False) if keyed else None
+    key = keyed["key"] if keyed and label else source.strip().rpartition(" ")[0]
+    label = label or marked_end(source.strip(), words)
+    if label is None or _ABOUT_THE_ANSWER.search(key):
+        return False
+    if len(key.split()) < 3 and len(_WITHOUT_BLANKS.findall(key)) < 4:
+        return False
+    line.kind, line.label = "keyed", label
+    return True
+
+
 # Rows of cells
+
+
+_MARKED = re.compile(
+    r"\b(?:final|answers?|labels|etiquetas|étiquettes|etichette|метки|results?|verdicts?"
+    r"|decisions|judge?ments|output|response|antwort|ergebnis"
+    r"|respuesta|réponse|resposta|risposta|ответ)\b|答案|回答|결과|답|الإجابة|उत्तर",
+    re.IGNORECASE,
+)
+
+
+def _sequence(line: Line, source: str, words: LabelWords) -> bool:
+    """True for labels with nothing but blanks, slashes or dots between them."""
+    if words.case_sensitive or not _NO_DELIMITER.fullmatch(source):
+        return False
+    lead = _LEAD_WORDS.match(source)
+    start = lead.end() if lead else 0
+    is_marked = lead is not None and _MARKED.search(lead[0]) is not None
+    labels = label_sequence(source[start:], is_marked=is_marked)
+    if labels is None:
+        return False
+    line.kind, line.delimiter, line.cells = "row", " ", tuple(labels)
+    line.span = (line.span[0] + start, line.span[1])
+    return True
+
+
+_NO_DELIMITER = re.compile(r"[^,;\t]*?(?:\|\|[^,;\t]*)?")
+_LEAD_WORDS = re.compile(
+    r"[^:=]{1,100}(?:[:=]|\b(?:is|are|sind|sont|son|são|sono)\b)[\s\"'*`]*(?=[^:=]*\Z)",
+    re.IGNORECASE,
+)
 
 
 def _row(line: Line, source: str, words: LabelWords) -> bool:
@@ -176,9 +274,9 @@ def _row(line: Line, source: str, words: LabelWords) -> bool:
         if delimiter not in source:
             continue
         cells, lead = _without_lead(split_cells(source, delimiter), words)
-        cells = [part for cell in cells for part in _and_parts(cell, words)]
+        cells = [_CELL_KEY.sub("", part) for cell in cells for part in _and_parts(cell, words)]
         line.is_menu = _is_menu(source, delimiter, cells, words)
-        if line.is_menu or (len(cells) > 1 and _is_plausible(cells, words)):
+        if line.is_menu or (len(cells) > 1 and _is_plausible(cells, delimiter, words)):
             line.kind, line.delimiter, line.cells = "row", delimiter, tuple(cells)
             line.span = (line.span[0] + lead, line.span[1])
             return True
@@ -196,7 +294,10 @@ def _is_menu(source: str, delimiter: str, cells: list[str], words: LabelWords) -
     return is_placeholder and any(words(cell) for cell in cells)
 
 
-_LEAD = re.compile(r".{0,200}?(?:[:=]|\b(?:is|are)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)")
+_CELL_KEY = re.compile(r"\A(?:label|decision|verdict|answer)[ \t]?[=:][ \t]?(?=\S)", re.IGNORECASE)
+_LEAD = re.compile(
+    r".{0,200}?(?:[:=]|\b(?:is|are|sind|sont|son|são|sono)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)"
+)
 
 
 def _without_lead(cells: list[str], words: LabelWords) -> tuple[list[str], int]:
@@ -209,18 +310,22 @@ def _without_lead(cells: list[str], words: LabelWords) -> tuple[list[str], int]:
     return [cells[0][lead.end() :], *cells[1:]], lead.end()
 
 
+_JOINING = re.compile(r"(?:\A|\s)(?:and|then)\s")
+
+
 def _and_parts(cell: str, words: LabelWords) -> list[str]:
     """``support and not_support`` as two cells; ``and support`` without its *and*."""
-    if " and " not in f" {cell}":
+    if " and " not in f" {cell}" and cell[:5] != "then ":
         return [cell]
-    parts = [part.strip() for part in re.split(r"(?:\A|\s)and\s", cell) if part.strip()]
+    parts = [part.strip() for part in _JOINING.split(cell) if part.strip()]
     return parts if parts and all(words(part) for part in parts) else [cell]
 
 
 def split_cells(source: str, delimiter: str) -> list[str]:
     """The cells of a line, quotes understood; a table's outer pipes belong to no cell."""
     if delimiter == "|":
-        return [cell.strip() for cell in source.strip().strip("|").split("|")]
+        source = source.strip().strip("|").replace("||", "|")
+        return [cell.strip() for cell in source.split("|")]
     if '"' not in source:
         cells = [cell.strip() for cell in source.split(delimiter)]
     else:
@@ -234,84 +339,27 @@ def split_cells(source: str, delimiter: str) -> list[str]:
     return cells
 
 
-def _is_plausible(cells: list[str], words: LabelWords) -> bool:
+def _is_plausible(cells: list[str], delimiter: str, words: LabelWords) -> bool:
     """False for prose with commas. Of two cells, the second may be the label of the first."""
-    labels = [words(cell) for cell in cells]
+    has_definitions = delimiter in ",;"  # ``support = stated, not_support = absent``
+    labels = [slot_label(cell, words, comments_only=has_definitions) for cell in cells]
     known = sum(label is not None for label in labels)
     if not known:
         return False
-    if len(cells) == 2 and known == 1:
-        return labels[1] is not None and not _ITEM_START.match(cells[0])
-    return known * 2 > len(cells) or labels[-1] is not None
-
-
-_ITEM_START = re.compile(r"[-*+•][ \t]")
-
-
-_SEPARATOR = re.compile(
-    r"[ \t]*(?:[:;–—→]|->|=>|[ \t]-[ \t]|[ \t]=[ \t]|\b(?:label|decision|verdict|answer)"
-    r"[ \t]is\b)[ \t]*",
-    re.IGNORECASE,
-)
-_EXPLANATION = re.compile(
-    r"[*_`\"'”’\])]{0,3}[ \t]*(?:[:;.,–—(→/#]|-{1,2}[ \t]|//|because\b|since\b|as\b|due\b)[ \t]*",
-    re.IGNORECASE,
-)
-_LABEL_WORD = (
-    r"(?:(?:does|is|fully|full|completely|partially|partial|partly|not|no|un)[\s_-]?)"
-    r"{0,3}support(?:ed|s)?|partial"
-)
-_LEADING_LABEL = re.compile(
-    rf"[\"'“‘`*_(\[]{{0,4}}(?P<label>{_LABEL_WORD})(?![\w-])", re.IGNORECASE
-)
-_OR = re.compile(r"\W{0,4}or\b", re.IGNORECASE)
-_HEDGE = re.compile(
-    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in part)\b", re.I
-)
-_DENIAL = re.compile(r"\b(?:not|no|un\w+|n't|never|contradict\w*|absent)\b", re.IGNORECASE)
-_REACH = 60
-
-
-def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
-    """The label in an item's text, and whether the text holds more than the label.
-
-    ``support``, ``support - the passage says so``, ``Bees collect nectar: support``. None where both
-    ends name different labels, or the explanation takes the label back (``support (only partly)``).
-    """
-    whole = words(body)
-    if whole is not None:
-        return whole, False
-    if not STEM.search(body):
-        return None, False
-    first, last = _first_label(body, words), _last_label(body, words)
-    if first is not None and last is not None and first != last:
-        return None, True
-    return first or last, True
-
-
-def _first_label(body: str, words: LabelWords) -> Label | None:
-    leading = _LEADING_LABEL.match(body)
-    if leading is None:
-        return None
-    label = words(leading["label"], strict_slot=False)
-    rest = body[leading.end() : leading.end() + 400]
-    gap = _EXPLANATION.match(rest)
-    if label is None or gap is None or _takes_back(label, rest[gap.end() : gap.end() + _REACH]):
-        return None
-    return label
-
-
-def _takes_back(label: Label, explanation: str) -> bool:
-    """True if the first words of an explanation speak for another label."""
-    first = re.split(r"[.;\n]", explanation, maxsplit=1)[0][:_REACH]
-    if _OR.match(first):
+    if delimiter in "|\t":
         return True
-    if label == "support":
-        return bool(_HEDGE.search(first) or _DENIAL.search(first))
-    return label == "not_support" and bool(re.search(r"\b(?:partial\w*|partly)\b", first, re.I))
+    if len(cells) == 2 and known == 1:
+        is_number = labels[0] is not None and index_of(cells[1]) is not None
+        is_answer = labels[1] is not None and not _NO_NUGGET.match(cells[0])
+        return is_number or is_answer
+    is_numbered = index_of(cells[0]) is not None
+    return is_numbered or known * 2 > len(cells) or labels[-1] is not None
 
 
-def _last_label(body: str, words: LabelWords) -> Label | None:
-    """The label behind the last colon, arrow or dash, if that is all there is."""
-    cuts = [cut.end() for cut in _SEPARATOR.finditer(body, max(0, len(body) - 120))]
-    return words(body[cuts[-1] :], strict_slot=False) if cuts else None
+_NO_NUGGET = re.compile(
+    r"[-*+•][ \t]|(?:no|not|nein|non|não|нет|yes|ja|oui|sí|sim|да|wait|so|then)\Z", re.I
+)
+
+
+# What a line with a label in it may be; the first that fits counts.
+_READERS = (_sequence, _row, _field, _item, _remarked, _keyed)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from nugget_eval.reading.candidates import (
-    INDEX_KEYS,
-    LABEL_KEYS,
-    Candidate,
-    LabelWords,
-    Slot,
-    index_of,
-    key_of,
-    make,
-)
-from nugget_eval.reading.lines import DELIMITERS, Line, read_lines, split_cells
+from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, index_of, make
+from nugget_eval.reading.grids import grid, names_label, quoted
+from nugget_eval.reading.lines import Line, read_lines, split_cells
+from nugget_eval.reading.numbering import numbers_of
+from nugget_eval.reading.remarks import body_label
+from nugget_eval.reading.spellings import LABELS, ORDER, STEM, Label
 
 _INLINE_NUMBER = re.compile(
-    r"(?:\A|(?<=[\s,;(]))(?:nugget[ \t]{0,2}#?)?\(?#?(\d{1,4})[ \t]?(?:[.):=]|->|→|-(?=[ \t]))[ \t]*",
+    r"(?:\A|(?<=[\s,;(\[/|]))(?:(?:nugget|item|claim|fact|no\.|nr\."
+    r"|[nkcfq])[ \t]{0,2})?[(\[]?#?(?P<index>\d{1,4})"
+    r"(?:[ \t]?(?:\.\)|[.):=\]]{1,2}|->|→|-(?=[ \t]|[^\W\d]{2}))|(?P<bare>(?=[ \t])))[ \t]*",
     re.IGNORECASE,
+)
+_INLINE_LETTER = re.compile(
+    r"(?:\A|(?<=[\s,;(\[/|]))[(\[]?(?P<mark>[a-z]|[ivx]{1,4})(?:[.):\]]{1,2})[ \t]*", re.IGNORECASE
 )
 _FENCE_FORMATS = {
     "json": "json",
@@ -43,7 +44,7 @@ class _Run:
 
     @property
     def holds_items(self) -> bool:
-        return self.kind.startswith(("numbered", "bullet")) and bool(self.slots)
+        return self.kind.startswith(("numbered", "lettered", "bullet")) and bool(self.slots)
 
 
 def listed(text: str, words: LabelWords) -> list[Candidate]:
@@ -109,7 +110,7 @@ class _Collector:
                 self._complete(line)
             return
         if run is None or not _fits(run, line):
-            run = self._start("numbered" if line.index is not None else f"bullet{line.bullet}")
+            run = self._start(_kind(line))
         run.has_text_after_blank = False
         run.lines.append(line)
         run.slots.append(Slot(line.label, line.index, line.span, line.explained))
@@ -121,7 +122,7 @@ class _Collector:
             self._complete(line)
             return
         joins = run is not None and not run.has_text_after_blank
-        self._add("label", line, Slot(line.label, None, line.span), joins=joins)
+        self._add("label", line, Slot(line.label, None, line.span, line.explained), joins=joins)
 
     def _field(self, line: Line) -> None:
         """``Label: support``: of the item above it, or one of a list of fields."""
@@ -129,6 +130,10 @@ class _Collector:
             self._complete(line)
         else:
             self._add("field", line, Slot(line.label, None, line.span, line.explained))
+
+    def _keyed(self, line: Line) -> None:
+        joins = self.run is not None and not self.run.has_text_after_blank
+        self._add("keyed", line, Slot(line.label, None, line.span), joins=joins)
 
     def _group(self, line: Line) -> None:
         joins = self.run is not None and not self.run.has_text_after_blank
@@ -163,9 +168,8 @@ class _Collector:
         if before is None or line.after_blank or line.delimiter not in before.text:
             return []
         cells = split_cells(before.text, line.delimiter)
-        names = [key_of(cell) for cell in cells]
-        is_header = any(name in LABEL_KEYS for name in names) or all(
-            index_of(cell) is not None for cell in cells
+        is_header = any(map(names_label, cells)) or all(
+            index_of(cell) is not None for cell in (cells[1:] or cells)
         )
         if len(cells) != len(line.cells) or not is_header:
             return []
@@ -179,7 +183,7 @@ class _Collector:
         self._before = line
         if run is None:
             return
-        if run.kind in ("row", "label", "field"):
+        if run.kind in ("row", "label", "field", "keyed"):
             if run.kind == "row" and _is_row_like(run.lines[-1], line):
                 run.lines.append(line)
             elif run.kind != "field" or line.after_blank:
@@ -189,8 +193,19 @@ class _Collector:
 
 
 def _is_of_numbers(run: _Run) -> bool:
-    """False where ``support: 2`` may be a count: each label has one number and no word says *nugget*."""
-    return any(line.explained or len(line.cells) > 1 for line in run.lines)
+    """False where ``support: 2`` may be a count.
+
+    No count has several numbers, comes twice for one label, or has the word *nugget* beside it.
+    """
+    is_repeated = len({line.label for line in run.lines}) < len(run.lines)
+    return is_repeated or any(line.explained or len(line.cells) > 1 for line in run.lines)
+
+
+def _kind(line: Line) -> str:
+    """The kind of list that an item belongs to."""
+    if line.index is not None:
+        return "numbered"
+    return "lettered" if line.mark else f"bullet{line.bullet}"
 
 
 def _is_row_like(last: Line, line: Line) -> bool:
@@ -214,7 +229,7 @@ def _is_below(run: _Run, line: Line) -> bool:
 def _fits(run: _Run, line: Line) -> bool:
     """True if an item goes on with the list: the same bullet, or the next number."""
     if line.index is None:
-        same = run.kind == f"bullet{line.bullet}" and line.indent == run.lines[0].indent
+        same = run.kind == _kind(line) and line.indent == run.lines[0].indent
         return same and not run.has_text_after_blank
     if run.kind != "numbered":
         return False
@@ -230,7 +245,30 @@ def _of_slots(run: _Run) -> Candidate | None:
     name = _FENCE_FORMATS.get(run.lines[0].fence or "")
     kind, rule = _style(run)
     kind = name if name in ("yaml", "markdown") else kind
-    return make(kind, rule, span, run.slots, excluded=_quoted(run.lines))
+    slots, excluded = run.slots, quoted(run.lines)
+    if run.kind == "lettered":
+        slots = _lettered(run)
+        is_menu = [slot.label for slot in slots] == list(LABELS)
+        excluded = excluded or ("menu" if is_menu else None)
+    if all(line.is_scale for line in run.lines) and _is_scale(slots):
+        excluded = "menu"
+    candidate = make(kind, rule, span, slots, excluded=excluded)
+    is_bare = any(line.is_bare for line in run.lines)
+    return replace(candidate, needs_all=True) if candidate and is_bare else candidate
+
+
+def _is_scale(slots: Sequence[Slot]) -> bool:
+    """True for labels in order, with grades: ``0 = not_support``, ``1 = partial_support``, …"""
+    labels = [slot.label for slot in sorted(slots, key=lambda slot: slot.index or 0)]
+    has_zero = any(slot.index == 0 for slot in slots)
+    return labels in (list(LABELS), list(ORDER)) or (has_zero and len(set(labels)) == len(labels))
+
+
+def _lettered(run: _Run) -> list[Slot]:
+    """The slots of a list numbered by letters; none if the letters are of no one alphabet."""
+    marks = [line.mark for line in run.lines if line.mark]
+    numbers = numbers_of(marks) if len(marks) == len(run.slots) else None
+    return [replace(slot, index=n) for slot, n in zip(run.slots, numbers or (), strict=False)]
 
 
 def _style(run: _Run) -> tuple[str, str]:
@@ -241,13 +279,17 @@ def _style(run: _Run) -> tuple[str, str]:
             for line in run.lines
         )
         return ("yaml", "mapping") if is_mapping else ("numbered", "numbered")
-    if run.kind == "label":
-        return "csv", "lines"
-    if run.kind == "field":
-        return "prose", "fields"
-    if run.kind == "group":
-        return "yaml", "grouped"
-    return ("yaml" if run.kind == "bullet-" else "markdown"), "bullets"
+    is_dashed = run.kind == "bullet-"
+    return _STYLES.get(run.kind) or ("yaml" if is_dashed else "markdown", "bullets")
+
+
+_STYLES = {
+    "lettered": ("numbered", "lettered"),
+    "label": ("csv", "lines"),
+    "field": ("prose", "fields"),
+    "keyed": ("yaml", "keyed"),
+    "group": ("yaml", "grouped"),
+}
 
 
 # One line
@@ -255,88 +297,53 @@ def _style(run: _Run) -> tuple[str, str]:
 
 def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
     """``1. support, 2. not_support`` on one line, also behind a few words and a colon."""
-    if line.kind not in ("item", "row", "text", "field") or len(line.text) > 20_000:
+    if line.kind in ("fence", "rule", "group") or len(line.text) > 20_000:
+        return None
+    if not words.plain_words and not _has_two_labels(line.text):
         return None
     marks = list(_INLINE_NUMBER.finditer(line.text))
     if len(marks) < 2:
-        return None
+        return _inline_lettered(line, words)
     ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
     slots = [
-        Slot(words(line.text[mark.end() : end].strip(" ,;.")), int(mark[1]))
+        Slot(_inline_label(line.text[mark.end() : end], words), int(mark["index"]))
         for mark, end in zip(marks, ends, strict=True)
     ]
     if not all(slot.label for slot in slots):
         return None
+    is_bare = any(mark["bare"] is not None for mark in marks)
+    if is_bare and [slot.index for slot in slots] != list(range(1, len(slots) + 1)):
+        return None  # ``2 support, 1 not_support`` counts labels
     start = line.span[0] + marks[0].start()
-    return make("numbered", "inline", (start, line.span[1]), slots, excluded=_quoted([line]))
+    is_scale = all("=" in mark[0] or mark["bare"] is not None for mark in marks)
+    excluded = "menu" if is_scale and _is_scale(slots) else quoted([line])
+    candidate = make("numbered", "inline", (start, line.span[1]), slots, excluded=excluded)
+    return replace(candidate, needs_all=True) if candidate and is_bare else candidate
 
 
-def _quoted(lines: list[Line]) -> str | None:
-    return "quote" if all(line.is_quoted for line in lines) else None
-
-
-def grid(lines: list[Line], words: LabelWords) -> Candidate | None:
-    """A table or rows of cells: the column that holds labels, or one row that is the answer."""
-    span = (lines[0].span[0], lines[-1].span[1])
-    excluded = "menu" if any(line.is_menu for line in lines) else _quoted(lines)
-    is_table = len(lines) > 1 and lines[0].delimiter == "|"
-    name = "markdown" if is_table else DELIMITERS[lines[0].delimiter]
-    header = _header(lines, words, is_table)
-    body = lines[1:] if header else lines
-    slots = _row_slots(header, body[0], words) if len(body) == 1 else _columns(header, body, words)
-    return make(name, "row" if len(body) == 1 else "table", span, slots, excluded=excluded)
-
-
-def _header(lines: list[Line], words: LabelWords, is_table: bool) -> tuple[str, ...] | None:
-    """The first row if it names the columns or numbers them; in a table, any row without a label."""
-    cells = lines[0].cells
-    if len(lines) == 1 or any(words(cell) for cell in cells):
+def _inline_lettered(line: Line, words: LabelWords) -> Candidate | None:
+    """``a) support, b) not_support`` on one line."""
+    marks = list(_INLINE_LETTER.finditer(line.text))
+    numbers = numbers_of([mark["mark"].lower() for mark in marks]) if len(marks) > 1 else None
+    if numbers is None or numbers[0] != 1:
         return None
-    names_label = any(key_of(cell) in LABEL_KEYS for cell in cells)
-    is_numbers = all(index_of(cell) is not None for cell in cells)
-    return cells if is_table or names_label or is_numbers else None
-
-
-def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) -> list[Slot]:
-    labels = [words(cell) for cell in line.cells]
-    known = sum(label is not None for label in labels)
-    if header is not None and all(index_of(name) is not None for name in header):
-        return [
-            Slot(label, index_of(name), line.span)
-            for name, label in zip(header, labels, strict=True)
-        ]
-    if known == 1 and len(labels) > 1 and labels[-1] is not None:
-        # The label of the cells before it.
-        return [Slot(labels[-1], index_of(line.cells[0]), line.span)]
-    return [Slot(label, None, line.span) for label in labels]
-
-
-def _columns(header: tuple[str, ...] | None, body: list[Line], words: LabelWords) -> list[Slot]:
-    width = len(body[0].cells)
-    counts = [sum(words(line.cells[c]) is not None for line in body) for c in range(width)]
-    named = [c for c in range(width) if header and key_of(header[c]) in LABEL_KEYS and counts[c]]
-    best = named or [c for c in range(width) if counts[c] == max(counts)]
-    if len(best) != 1:
-        return []
-    number = _index_column(header, body, best[0])
-    return [
-        Slot(
-            words(line.cells[best[0]]),
-            index_of(line.cells[number]) if number is not None else None,
-            line.span,
-        )
-        for line in body
+    ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
+    slots = [
+        Slot(_inline_label(line.text[mark.end() : end], words), number)
+        for mark, end, number in zip(marks, ends, numbers, strict=True)
     ]
+    if not all(slot.label for slot in slots):
+        return None
+    excluded = "menu" if [slot.label for slot in slots] == list(LABELS) else quoted([line])
+    span = (line.span[0] + marks[0].start(), line.span[1])
+    return make("numbered", "inline", span, slots, excluded=excluded)
 
 
-def _index_column(
-    header: tuple[str, ...] | None, body: list[Line], label_column: int
-) -> int | None:
-    for column in range(len(body[0].cells)):
-        is_numbers = all(index_of(line.cells[column]) is not None for line in body)
-        is_named = (
-            header is None or key_of(header[column]) in INDEX_KEYS or not key_of(header[column])
-        )
-        if column != label_column and is_numbers and is_named:
-            return column
-    return None
+def _has_two_labels(text: str) -> bool:
+    first = STEM.search(text)
+    return first is not None and STEM.search(text, first.end()) is not None
+
+
+def _inline_label(text: str, words: LabelWords) -> Label | None:
+    part = text.strip(" ,;./|([").removesuffix(" and")
+    return words(part) or body_label(part, words)[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from nugget_eval.reading.candidates import (
@@ -24,16 +24,22 @@ from nugget_eval.reading.candidates import (
     make,
     names,
 )
+from nugget_eval.reading.remarks import slot_label
 
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
 _ATTRIBUTE = re.compile(r"([\w.:-]{1,40})\s{0,4}=\s{0,4}(?:\"([^\"<>]{0,200})\"|'([^'<>]{0,200})')")
 _ANSWER_TAG = re.compile(
-    r"</?(?:[A-Za-z_][\w.-]{0,19}:)?(?:answers?|final(?:[_-]?answer)?|output|labels)(?:\s[^<>]{0,500}?)?/?>",
+    r"</?(?:[A-Za-z_][\w.-]{0,19}:)?(?:answers?|final(?:[_-]?answer)?|output"
+    r"|labels)(?:\s[^<>]{0,500}?)?/?>",
     re.IGNORECASE,
 )
 _BOX = re.compile(r"(\${0,2}\\boxed\{)([^{}\n]{0,2000})(\}\${0,2})")
+_LINE_BREAK = re.compile(r"<br[ \t]{0,3}/?>|</?p>", re.IGNORECASE)
+_EMPHASIS = re.compile(
+    r"</?(?:b|strong|i|em|u|code|mark|tt|kbd|small|font|span)(?:\s[^<>]{0,200})?>", re.IGNORECASE
+)
 _COMMENT = re.compile(r"<!--|-->|<\?|\?>|<!\[CDATA\[|\]\]>")
-_SLOT_NAMES = LABEL_KEYS | {"item", "li", "nugget", "entry", "element", "l", "n", "claim", "fact"}
+_SLOT_NAMES = LABEL_KEYS | names("item li nugget entry element l n claim fact td dd div")
 # These wrap an answer of any format; only a bare label in them is a slot.
 _WRAPPERS = names("answer answers labels output result results response final finalanswer")
 _TRAILING_NUMBER = re.compile(r"(.*?)[_.-]?(\d{1,4})\Z")
@@ -59,12 +65,21 @@ class _Group:
     end: int = 0
     index: int | None = None
     depth: int = 0
+    is_in_row: bool = False
 
     def add(self, slot: Slot, span: Span) -> None:
         if not self.slots:
             self.start = span[0]
         self.slots.append(slot)
         self.end = span[1]
+        self.is_in_row = True
+
+    def number_cell(self, number: int) -> None:
+        """A cell of a table with a number: that of the label before or behind it in its row."""
+        if self.is_in_row and self.slots[-1].index is None:
+            self.slots[-1] = replace(self.slots[-1], index=number)
+        elif self.index is None:
+            self.index = number
 
 
 def tagged(text: str, words: LabelWords) -> list[Candidate]:
@@ -109,6 +124,14 @@ def answer_spans(text: str) -> list[Span]:
         elif tag.kind == "close" and tag.name in opened:
             spans.append((opened.pop(tag.name), tag.span[0]))
     return spans
+
+
+def plain_html(text: str) -> str:
+    """``text`` of equal length, with line breaks in place of ``<br>``, and blanks for emphasis."""
+    if "<" not in text:
+        return text
+    text = _LINE_BREAK.sub(lambda tag: " " * (len(tag[0]) - 1) + "\n", text)
+    return _EMPHASIS.sub(lambda tag: " " * len(tag[0]), text)
 
 
 def without_answer_tags(text: str) -> str:
@@ -184,9 +207,13 @@ def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: LabelWords)
     """An element without elements in it: a label, the number of the next label, or neither."""
     index = _index(tag)
     by_attribute = _label_attribute(tag)
-    label = words(by_attribute if by_attribute is not None else content)
-    if label is None and tag.name in INDEX_KEYS and index_of(content.strip()) is not None:
-        group.index = index_of(content.strip())
+    label = slot_label(by_attribute if by_attribute is not None else content, words)
+    number = index_of(content.strip()) if label is None else None
+    if number is not None and tag.name in INDEX_KEYS:
+        group.index = number
+        return
+    if number is not None and tag.name == "td":
+        group.number_cell(number)
         return
     if tag.name in DRAFT_KEYS or not (tag.name in _SLOT_NAMES or by_attribute is not None):
         return
@@ -200,6 +227,8 @@ def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: LabelWords)
 
 def _other(group: _Group, tag: _Tag, words: LabelWords) -> None:
     """A tag that is not a leaf: it may carry the label, or the number of what it holds."""
+    if tag.name == "tr":
+        group.index, group.is_in_row = None, False
     if tag.kind == "close":
         group.depth = max(0, group.depth - 1)
         return

@@ -30,9 +30,14 @@ _EXAMPLE = re.compile(
     r"|\bsuch\s+as\b"
     r"|\bsamples?\s*(?:answer|output|response|:)|\b(?:looks?|written|formatted)\s+like\b"
     r"|\blike\s+(?:this|so)\b"
-    r"|\bone\s+of\b|\b(?:valid|allowed|possible|available|permitted|following|three)\s+(?:labels?|values?"
+    r"|\bone\s+of\b|\b(?:valid|allowed|possible|available|permitted|following|three)\s+(?:labels?"
+    r"|values?"
     r"|options?|choices|categories)\s*(?:are|is|:)|\b(?:options|choices|categories)\s*(?:are|:)"
-    r"|\bchoose\s+(?:from|between|one)\b|\bassign\s+one\b|\beither\b"
+    r"|\bchoose\b|\bexpected\s+(?:output|format|answer)\b|\byou\s+asked\b|\bscale\s*:|\blegend\b"
+    r"|\bpossible\s*:|\blabels?\s+to\s+(?:use|choose)\b|\bdefinitions?\b"
+    r"|\bz\.\s?B\.|\bzum\s+beispiel\b|\bpar\s+exemple\b|\bpor\s+(?:ejemplo|exemplo)\b"
+    r"|\bad\s+esempio\b|\bнапример\b"
+    r"|例如|比如|例えば|例：|예를\s?들|예시|مثل|उदाहरण|\bassign\s+one\b|\beither\b"
     r"|\bformat\s+(?:is|should|must|would)\b|\bplaceholder\b|\btemplate\b|\bschema\b",
     re.IGNORECASE,
 )
@@ -40,13 +45,16 @@ _DRAFT = re.compile(
     r"\bdrafts?\b|\binitial(?:ly)?\b|\bpreliminary\b|\btentative(?:ly)?\b|\bprovisional(?:ly)?\b"
     r"|\bfirst\s+(?:pass|attempt|guess|thought|impression|try|version|draft)\b|\bat\s+first\b"
     r"|\b(?:previous(?:ly)?|earlier)\b|\bI\s+(?:first\s+)?(?:thought|considered|was\s+going)\b|\bmaybe\b"
-    r"|\bperhaps\b|\b(?:might|could)\s+be\b|\binstead\s+of\b|\brather\s+than\b|\bnot\s*:?\s*\Z|\bwrong\b|\bif\b"
+    r"|\bperhaps\b|\b(?:might|could)\s+be\b|\binstead\s+of\b|\brather\s+than\b|\bnot\s*:?\s*\Z"
+    r"|\bwrong\b|\bif\b"
     r"|\balternative(?:ly)?\b|\boption\s+\w\b",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(
-    r"\b(?:passage|document|text|article|page|snippet|nugget|query|user|instructions?|prompt|it|source)\b"
-    r"[^.\n]{0,60}\b(?:says?|said|states?|reads?|contains?|includes?|claims?|asks?|tells?|instructs?|demands?"
+    r"\b(?:passage|document|text|article|page|snippet|nugget|query|user|instructions?|prompt|it"
+    r"|source)\b"
+    r"[^.\n]{0,60}\b(?:says?|said|states?|reads?|contains?|includes?|claims?|asks?|tells?"
+    r"|instructs?|demands?"
     r"|writes?|quotes?|wants?)\b",
     re.IGNORECASE,
 )
@@ -63,10 +71,12 @@ _AFTER = re.compile(
     r"|not\s+(?:correct|right|(?:the|my)\s+(?:final\s+)?answer))",
     re.IGNORECASE,
 )
+_ASKS = re.compile(r"\b(?:please|(?:could|can)\s+you)\s+(?:provide|share|give|paste|send)\b", re.I)
 # An ellipsis replaces labels; the position of what follows it is uncertain.
 _ELISION = re.compile(r"(?:^|[\s,;|\[>\"'])(?:\.{3}|…)(?=[\s,;|\]<\"']|\Z)", re.MULTILINE)
 _REVISION = re.compile(
-    r"\b(?:wait|actually|however|correction|corrected|on\s+second\s+thought|let\s+me|re-?(?:check|evaluat|consider"
+    r"\b(?:wait|actually|however|correction|corrected|on\s+second\s+thought|let\s+me|re-?(?:check"
+    r"|evaluat|consider"
     r"|view|vis|think)\w*|mistake|sorry|oops|instead|changed?|therefore|thus|so)\b",
     re.IGNORECASE,
 )
@@ -135,7 +145,7 @@ def _exclusion(text: str, candidate: Candidate, lead: str) -> str | None:
     if text[line:start].lstrip()[:1] == ">":
         return "quote"
     is_elided = not candidate.is_numbered and _ELISION.search(text, start, min(end, start + 20_000))
-    if is_elided or _AFTER.match(text, end):
+    if is_elided or _AFTER.match(text, end) or _ASKS.search(text, end, end + _REACH):
         return "example"
     return "definitions" if is_definitions(text, candidate) else None
 
@@ -151,15 +161,17 @@ _DEFINING = (
 def is_definitions(text: str, candidate: Candidate) -> bool:
     """The three labels once each, every one with words behind it: the prompt's own definitions.
 
-    Where they are numbered, the words must be those of the prompt.
+    Where they are numbered, or not in the prompt's order, the words must be those of the prompt.
     """
     labels = [slot.label for slot in candidate.slots]
     if len(labels) != len(LABELS) or set(labels) != set(LABELS):
         return False
     if not all(slot.explained for slot in candidate.slots):
         return False
-    source = text[slice(*candidate.span)].lower() if candidate.is_numbered else ""
-    return not candidate.is_numbered or sum(words in source for words in _DEFINING) > 1
+    if not candidate.is_numbered and tuple(labels) == LABELS:
+        return True
+    source = text[slice(*candidate.span)].lower()
+    return sum(words in source for words in _DEFINING) > 1
 
 
 def _lead(text: str, start: int, floor: int) -> str:
@@ -211,7 +223,10 @@ def place(candidate: Candidate, count: int) -> Placed:
         return _in_order(candidate, count)
     if any(slot.index is None for slot in candidate.slots):
         return _none(count, "ambiguous", "some labels have a number and some have none")
-    return _by_number(candidate, count)
+    placed = _by_number(candidate, count)
+    if candidate.needs_all and placed.error_type is not None:
+        return _none(count, placed.error_type, placed.reason)
+    return placed
 
 
 def _none(count: int, error_type: ErrorType, reason: str) -> Placed:
@@ -238,7 +253,7 @@ def _in_order(candidate: Candidate, count: int) -> Placed:
 
 def _by_number(candidate: Candidate, count: int) -> Placed:
     numbers = [slot.index for slot in candidate.slots if slot.index is not None]
-    first = 0 if set(numbers) == set(range(count)) else 1
+    first = 0 if set(numbers) == set(range(count)) and not candidate.needs_all else 1
     outside = sorted({n for n in numbers if not first <= n < count + first})
     if outside:
         return _none(count, "count_mismatch", f"no nugget has the number {outside[0]}")

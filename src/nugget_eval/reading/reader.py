@@ -1,7 +1,7 @@
 """A judge's reply → ``LabelReading``, and the reasoning in it. Never raises, never guesses.
 
 Thinking is cut out, every candidate answer is collected and ranked, and the best one is placed on the
-nuggets. A bare, correct answer takes a short cut (``quick_labels``).
+nuggets. A bare, correct answer takes a short cut (``quick``).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from lm_eval.formats.readers.text import fold
 from lm_eval.formats.readers.thinking import find_thinking
 from nugget_eval.reading.candidates import (
     Candidate,
-    FormatUsed,
     LabelReading,
     LabelTuple,
     LabelWords,
     Slot,
     Span,
     cut_out,
-    make,
 )
 from nugget_eval.reading.lists import listed
-from nugget_eval.reading.markup import answer_spans, tagged, without_answer_tags
+from nugget_eval.reading.markup import answer_spans, plain_html, tagged, without_answer_tags
+from nugget_eval.reading.quick import MENU, quick_labels
 from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
 from nugget_eval.reading.spellings import STEM, Label, label_of
+from nugget_eval.reading.statements import stated
 from nugget_eval.reading.structured import bracketed
 
 LONGEST_REPLY = 8_000_000
@@ -38,7 +38,15 @@ MOST_CANDIDATES = 5_000
 """A reply with more possible answers than this has none."""
 
 _LONGEST_FINAL = 50_000
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+# Characters that do not show, the backslashes of Markdown, and entities of HTML.
+_WRITTEN_OUT = re.compile(
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff]"
+    r"|\\+(?=[_*.#)\[\]\-])|&(?:[a-zA-Z]{2,6}|#\d{1,6}|#[xX][0-9a-fA-F]{1,5});"
+)
+_PUNCTUATION = {
+    **{ord("،"): ",", ord("؛"): ";", ord("۔"): ".", 0x20E3: "."},  # the last is a key-cap
+    **{ord(first) + i: str(i + 1) for first in "⑴⒈❶➀➊" for i in range(9)},
+}
 _REASONING_FIELD = re.compile(
     r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
     r"[ \t]*=[^\n]*",
@@ -119,7 +127,7 @@ def _checked(
 def _read(response: str, count: int, words: LabelWords, format_type: str | None) -> LabelReading:
     text, offsets = _visible(response)
     thinking, open_at = find_thinking(text)
-    masked = _without_reasoning_fields(cut_out(text, thinking))
+    masked = plain_html(_without_reasoning_fields(cut_out(text, thinking)))
     candidates = _ranked(masked, words)
     if len(candidates) > MOST_CANDIDATES:
         return unread(count, "failed", "ambiguous", f"{len(candidates)} possible answers")
@@ -127,7 +135,7 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
         candidates = [_menu_excluded(masked, candidate) for candidate in candidates]
     if open_at is not None and not usable(candidates):
         candidates = _after_unclosed(text, open_at, words, count)
-    if not candidates and ("&lt;" in masked or '\\"' in masked):
+    if not candidates and ('\\"' in masked or "\\n" in masked):
         candidates = _unescaped(masked, words)
     reading = decide(masked, candidates, count, format_type)
     if reading is None:
@@ -136,13 +144,31 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
 
 
 def _visible(response: str) -> tuple[str, list[int] | None]:
-    """The reply in plain characters without invisible ones, and their old offsets if any is gone."""
+    """The reply in plain characters without invisible ones, and their old offsets if any changed."""
+    offsets = None
+    if not response.isascii() or "\\" in response or "&" in response:
+        response, offsets = _shown(response)
     if response.isascii():
+        return response, offsets
+    return fold(response).translate(_PUNCTUATION), offsets
+
+
+def _shown(response: str) -> tuple[str, list[int] | None]:
+    """The reply as it would show, and the old offset of each of its characters if any changed."""
+    pieces: list[str] = []
+    offsets: list[int] = []
+    at = 0
+    for written in _WRITTEN_OUT.finditer(response):
+        shown = html.unescape(written[0]) if written[0][0] == "&" else ""
+        if len(shown) > 1:
+            continue
+        pieces += (response[at : written.start()], shown)
+        offsets += range(at, written.start())
+        offsets += (written.start(),) * len(shown)
+        at = written.end()
+    if not pieces:
         return response, None
-    if _INVISIBLE.search(response) is None:
-        return fold(response), None
-    kept = [i for i, char in enumerate(response) if not _INVISIBLE.match(char)]
-    return fold(_INVISIBLE.sub("", response)), kept
+    return "".join(pieces) + response[at:], [*offsets, *range(at, len(response))]
 
 
 def _without_reasoning_fields(text: str) -> str:
@@ -204,8 +230,8 @@ def _after_unclosed(text: str, open_at: int, words: LabelWords, count: int) -> l
 
 
 def _unescaped(text: str, words: LabelWords) -> list[Candidate]:
-    """Candidates of a reply with escaped tags or quotes; their span is the whole reply."""
-    plain = html.unescape(text.replace('\\"', '"')).strip().strip('"')
+    """Candidates of a reply with escaped quotes or line breaks; their span is the whole reply."""
+    plain = text.replace('\\"', '"').replace("\\n", "\n").strip().strip('"')
     candidates = [replace(candidate, span=(0, len(text))) for candidate in _ranked(plain, words)]
     return [
         replace(candidate, slots=_unplaced(candidate)).repaired("escaped")
@@ -259,94 +285,6 @@ def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
             for candidate in reading.candidates
         ),
     )
-
-
-# Statements in prose
-
-_STATEMENT = re.compile(
-    r"\bnugget[ \t]{0,2}(?:number[ \t]{0,2}|#)?(?P<index>\d{1,4})[\"')*_`]{0,3}[ \t]{0,2}"
-    r"(?:\([^()\n]{0,200}\)[ \t]{0,2})?(?:is|was|as|gets|:|=|→|->|should[ \t]be|would[ \t]be)[ \t]{1,2}"
-    r"(?:(?:labell?ed|marked|rated|judged|classified|assigned)[ \t])?(?:as[ \t])?"
-    r"(?P<label>[\"'*`]{0,3}(?:(?:fully|partially|partly|partial|not|un)[ _-]?){0,2}support(?:ed)?(?!\w)"
-    r"[\"'*`]{0,3})(?P<rest>[^.\n]{0,80})",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(r"\b(?:if|whether|unless|suppose|when|that)\s{1,3}\Z", re.IGNORECASE)
-_OPEN = re.compile(
-    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly)\b|\?", re.I
-)
-
-
-def stated(text: str, words: LabelWords) -> list[Candidate]:
-    """One candidate of all sentences that give a numbered nugget a label."""
-    slots = list(_slots(text, words))
-    if not slots:
-        return []
-    starts = [slot.span[0] for slot in slots if slot.span]
-    ends = [slot.span[1] for slot in slots if slot.span]
-    candidate = make("prose", "statements", (min(starts), max(ends)), slots)
-    return [candidate] if candidate else []
-
-
-def _slots(text: str, words: LabelWords) -> Iterator[Slot]:
-    for statement in _STATEMENT.finditer(text):
-        if _CONDITION.search(text, max(0, statement.start() - 20), statement.start()):
-            continue
-        is_open = _OPEN.search(statement["rest"]) is not None
-        label = None if is_open else words(statement["label"], strict_slot=False)
-        yield Slot(label, int(statement["index"]), (statement.start(), statement.end("label")))
-
-
-# The short cut for a bare, correct answer
-
-_ONE = r"(?:partial_|not_)?support"
-_QUOTED = rf'"{_ONE}"'
-_SINGLE = rf"'{_ONE}'"
-_ELEMENT = rf"<label>{_ONE}</label>"
-# First character (if there is but one), pattern, format, rule.
-_WHOLE: tuple[tuple[str, re.Pattern[str], FormatUsed, str], ...] = (
-    ("[", re.compile(rf"\[\s*{_QUOTED}(?:\s*,\s*{_QUOTED})*\s*\]"), "json", "array"),
-    ("[", re.compile(rf"\[\s*{_SINGLE}(?:\s*,\s*{_SINGLE})*\s*\]"), "python_list", "array"),
-    ("*", re.compile(rf"\* {_ONE}(?:[ ]*\n\* {_ONE})*"), "markdown", "bullets"),
-    ("-", re.compile(rf"- {_ONE}(?:\n- {_ONE})*"), "yaml", "bullets"),
-    ("<", re.compile(rf"<labels>\s*{_ELEMENT}(?:\s*{_ELEMENT})*\s*</labels>"), "xml", "elements"),
-    ("1", re.compile(rf"1\. {_ONE}(?:\n[0-9]{{1,4}}\. {_ONE})*"), "numbered", "numbered"),
-    ("", re.compile(rf"{_ONE}(?:,[ ]?{_ONE})+"), "csv", "row"),
-    ("", re.compile(rf"{_ONE}(?:\t{_ONE})+"), "tsv", "row"),
-    ("", re.compile(rf"{_ONE}(?:[ ]?\|[ ]?{_ONE})+"), "pipe", "row"),
-)
-_LABEL = re.compile(_ONE)
-MENU = "support|partial_support|not_support"
-
-
-def quick_labels(response: str, count: int, format_type: str | None) -> LabelReading | None:
-    """The reading of a bare, correct and complete answer; None for everything else."""
-    text = response.strip()
-    first = text[0]
-    for start, pattern, name, rule in _WHOLE:
-        if start and start != first:
-            continue
-        if pattern.fullmatch(text):
-            return _reading(response, text, count, name, rule, format_type)
-    return None
-
-
-def _reading(
-    response: str, text: str, count: int, name: FormatUsed, rule: str, format_type: str | None
-) -> LabelReading | None:
-    is_menu = text == MENU and format_type not in (None, "pipe", "adaptive")
-    start = response.find(text[0])
-    spans: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
-    if len(spans) != count or is_menu or (name == "numbered" and not _counts_up(text)):
-        return None
-    labels: tuple[Label, ...] = tuple(response[a:b] for a, b in spans)  # type: ignore[misc]
-    span = (start, start + len(text))
-    return LabelReading(labels, name, None, "", rule, span, tuple(spans), count)
-
-
-def _counts_up(text: str) -> bool:
-    numbers = [int(line.partition(".")[0]) for line in text.split("\n")]
-    return numbers == list(range(1, len(numbers) + 1))
 
 
 # Reasoning

@@ -25,7 +25,8 @@ from nugget_eval.reading.candidates import (
     key_of,
     make,
 )
-from nugget_eval.reading.spellings import STEM
+from nugget_eval.reading.remarks import body_label, slot_label, takes_back
+from nugget_eval.reading.spellings import STEM, label_sequence
 
 DEEPEST = 12
 """Levels of objects and arrays that are looked into."""
@@ -78,8 +79,8 @@ def element(value: Any, words: LabelWords) -> Slot:
     if label is None and value[:12].strip()[:1] in tuple("0123456789#nNiI("):
         head, separator, tail = _split_number(value)
         if separator:
-            return Slot(words(tail), head)
-    return Slot(label)
+            return Slot(body_label(tail, words)[0], head)
+    return Slot(label if label is not None else body_label(value, words)[0])
 
 
 _NUMBERED = re.compile(
@@ -111,7 +112,7 @@ def _record(pairs: Pairs, words: LabelWords) -> Slot | None:
     chosen = finals or labels or others
     if not chosen:
         return None
-    values = {words(value) for value in chosen}
+    values = {slot_label(value, words) for value in chosen}
     return Slot(values.pop() if len(values) == 1 else None, index)
 
 
@@ -147,7 +148,7 @@ def _numbered_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate |
 
 def _own_label(value: Any, words: LabelWords) -> Any:
     if isinstance(value, str):
-        return words(value)
+        return slot_label(value, words)
     if isinstance(value, bool):
         return words(str(value))
     if isinstance(value, Pairs):
@@ -285,7 +286,11 @@ _PAIR = re.compile(
     r"(?:\"(?P<double>[^\"\n]{0,200})\"|'(?P<single>[^'\n]{0,200})'"
     r"|\[(?P<list>[^\[\]]{0,400})\]|(?P<bare>[^,{}\[\]\"'\n]{1,80}))"
 )
-_REMARK = re.compile(r"([\"'][ \t]{0,20},?)[ \t]{0,20}//[^\n]*")
+_REMARK = re.compile(
+    r"(?P<quote>[\"'])(?P<value>[^\"'\n]{0,60})(?P=quote)(?P<comma>[ \t]{0,20},?)[ \t]{0,20}"
+    r"(?:(?://|#)(?P<line>[^\n]*)|/\*(?P<block>[^*\n]{0,300})\*/"
+    r"|\((?P<aside>[^()\n]{0,300})\))(?P<late>[ \t]*,)?"
+)
 _OBJECT = re.compile(r"\{([^{}]*)(\}|\Z)")
 
 
@@ -296,25 +301,38 @@ def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:
         if not STEM.search(source) and not words.plain_words:
             continue
         is_cut = found[2] == ""
-        if "//" in source:
-            source = _REMARK.sub(r"\1", source)
+        if "//" in source or "#" in source or "/*" in source or "(" in source:
+            source = _REMARK.sub(lambda remark: _without_remark(remark, words), source)
         elements = list(_elements(source, is_cut))
         if is_cut and not all(quote for _, quote in elements[:-1]):
             continue  # a stray bracket, with prose behind it
         slots = [
             element(value, words) if quote or value else Slot(None) for value, quote in elements
         ]
+        if len(slots) == 1 and slots[0].label is None and not is_cut:  # no commas
+            slots = [Slot(label) for label in label_sequence(source) or ()]
         candidate = make(_style(elements), "array", found.span(), slots, is_cut=is_cut)
         if candidate is not None and (
-            len(slots) > 1 or is_cut or _stands_alone(text, found.span())
+            len(slots) > 1 or is_cut or _stands_alone(text, found.span(), elements)
         ):
             repair = () if all(quote for _, quote in elements) else ("labels without quotes",)
             yield candidate.repaired(*repair, *(("no closing bracket",) if is_cut else ()))
 
 
-def _stands_alone(text: str, span: Span) -> bool:
+def _without_remark(remark: re.Match[str], words: LabelWords) -> str:
+    """An element without the remark behind it; one that the remark takes back is not a label."""
+    label = words(remark["value"])
+    text = remark["line"] or remark["block"] or remark["aside"] or ""
+    doubt = "?" if label is not None and takes_back(label, text) else ""
+    quote, comma = remark["quote"], remark["comma"] + (remark["late"] or "")
+    return f"{quote}{remark['value']}{doubt}{quote}{comma}"
+
+
+def _stands_alone(text: str, span: Span, elements: list[tuple[str, str]]) -> bool:
+    """True if a list of one begins its line; without quotes (``[support] Bees fly``) it must be all."""
     start = text.rfind("\n", 0, span[0]) + 1
-    return not text[start : span[0]].strip(" \t`")
+    rest = "" if elements[0][1] else text[span[1] : span[1] + 200].partition("\n")[0]
+    return not (text[start : span[0]] + rest).strip(" \t`")
 
 
 def _elements(source: str, is_cut: bool) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,17 +14,37 @@ from tests.support.paths import DATA
 
 FOLDER = DATA / "nuggets/replies"
 LETTERS = dict(zip("SPN", LABELS, strict=True))
+
+
+def rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The replies of a file, each with its kind; a plain list is of one kind."""
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    kinds = content if isinstance(content, dict) else {file.stem: content}
+    for kind, replies in kinds.items():
+        for number, row in enumerate(replies, 1):
+            yield f"{kind}-{number}", row
+
+
 ROWS: list[Any] = [
-    pytest.param(row, id=f"{file.stem}-{number}")
-    for file in sorted(FOLDER.glob("*.yaml"))
-    for number, row in enumerate(yaml.safe_load(file.read_text(encoding="utf-8")), 1)
+    pytest.param(row, id=name) for file in sorted(FOLDER.glob("*.yaml")) for name, row in rows(file)
 ]
+KINDS: dict[str, list[dict[str, Any]]] = yaml.safe_load(
+    (FOLDER / "kinds.yaml").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_cases_that_are_read_and_cases_that_are_not(kind: str) -> None:
+    refused = [row for row in KINDS[kind] if "error" in row]
+    assert len(refused) >= 5
+    assert len(KINDS[kind]) - len(refused) >= 20
 
 
 def test_corpus_is_large_and_half_of_it_real() -> None:
     written = [row for row in ROWS if row.id.startswith("written")]
+    model = [row for row in ROWS if row.id.startswith("model")]
     assert len(written) >= 100
-    assert len(ROWS) - len(written) >= 100
+    assert len(model) >= 100
 
 
 @pytest.mark.parametrize("row", ROWS)

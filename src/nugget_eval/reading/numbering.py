@@ -1,0 +1,147 @@
+"""How a list item begins: a bullet, and the number of its nugget in any notation.
+
+``1.``, ``(1)``, ``#1``, ``N1:``, ``Nugget 1 –``, ``1st nugget:``, ``第1条``, ``a)``, ``二、``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+# A dash needs a blank or a letter behind it, a bullet outside ASCII needs nothing.
+_BULLETS = (
+    r"[-=]>|[*+](?=[ \t])|[-–—―−](?=[ \t]|[^\W\d_])"
+    r"|[•‣⁃∙·・･○●◦▪▫■□◆◇◈★☆✦✧✱❖※➢➣➤►▶▸▹→➔➜➡»›◉◎⦿🔹🔸🔷🔘👉📌]"
+)
+_WORDS = (  # what a nugget is called
+    "nuggets?|items?|claims?|facts?|statements?|labels?|answers?|points?|entry|assertions?|elements?"
+    "|aussage|fakt|behauptung|punkt|eintrag|antwort|pépite|fait|affirmation|élément|point|énoncé|hecho"
+    "|afirmaci[oó]n|dato|elemento|punto|enunciado|fato|facto|afirmação|item|ponto|fatto|affermazione"
+    "|факт|утверждение|пункт|наггет|тезис|信息点|資訊點|要点|事实|事實|陈述|声明|条目|知识点"
+    "|ナゲット|項目|事実|主張|記述"
+    "|너겟|항목|사실|주장|진술|المعلومة|الحقيقة|العبارة|البند|النقطة|तथ्य|कथन|नगेट|दावा|बिंदु"
+)
+_SHORT = r"number|num|no\.?|nr\.?|n°|nº|№|id|[nkcfql]"
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth"),
+    *("sixth", "seventh", "eighth", "ninth", "tenth"),
+)
+_NUMBER = re.compile(
+    r"[*_`\"]{0,3}[(\[{<]?[*_`]{0,2}"
+    rf"(?P<word>(?:(?:{_WORDS})[ \t_#.:-]{{0,3}})?(?:(?:{_SHORT})[ \t_#.:=-]{{0,2}}"
+    rf"|第[ ]?)?)[(\[]?(?P<hash>#)?"
+    r"(?P<index>\d{1,4})(?!\d)(?:/\d{1,4})?(?:st|nd|rd|th)?"
+    rf"(?:[ ]?(?:条|條|項|个|個|点|番|번)|[ \t](?:{_WORDS}))?[*_`\"]{{0,3}}[ \t]?"
+    r"(?P<end>\.\)|\.(?!\d)|[):\]}>=,]{1,2}(?:[ ]?=(?!=))?|/(?=[ \t])|->|=>|[→–—]|-(?=[ \t])"
+    r"|-(?=[^\W\d]{2})|)[*_`]{0,3}(?![\w.]*\d[.:]\d)",
+    re.IGNORECASE,
+)
+_ORDINAL = re.compile(
+    rf"[*_`]{{0,3}}(?:the[ \t])?(?P<ordinal>{'|'.join(_ORDINALS)})"
+    rf"(?P<noun>[ \t](?:{_WORDS}))?[*_`]{{0,3}}[ \t]?"
+    r"(?:[:=]|->|=>|[→–—]|-(?=[ \t]))[*_`]{0,3}",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(
+    r"[*_`]{0,3}[(\[]?[*_`]{0,3}第?(?P<mark>[^\W\d_条條項个個点]{1,4})[条條項个個点]?[*_`]{0,3}"
+    r"(?P<end>[.)\]:,]{1,2}|[ \t][-–—](?=[ \t]))[*_`]{0,3}"
+)
+_BULLET = re.compile(
+    rf"[ \t]*(?P<heading>#{{1,6}}[ \t]+)?(?P<bullet>{_BULLETS})?[ \t]*(?:\[[ xX✓]\][ \t]+)?"
+)
+_ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+# The letters and signs that number lists, in order.
+_ALPHABETS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    tuple(f"{ten}{one}" for ten in ("", "x") for one in _ROMAN if ten or one),
+    tuple(f"{ten}{one}" for ten in ("", "十") for one in ("", *"一二三四五六七八九") if ten or one),
+    "甲乙丙丁戊己庚辛壬癸",
+    "абвгдежзиклмнопрст",
+    "αβγδεζηθικλμνξοπρστυφχψω",
+    "가나다라마바사아자차카타파하",
+    "アイウエオカキクケコサシスセソ",
+    "イロハニホヘトチリヌ",
+    "أبجدهوزحطي",
+    "ابجدهوزحطي",
+    "कखगघङचछजझञ",
+)
+_MARKS = frozenset(mark for alphabet in _ALPHABETS for mark in alphabet)
+
+
+class ItemStart(NamedTuple):
+    """How an item begins.
+
+    ``mark`` is a letter or sign whose number depends on the others in its list. ``is_bare``: a number
+    with nothing but a blank around it, which may as well be a count. ``end`` is where the item's text
+    begins. ``is_loose``: only a blank parts the number from that text, which may be a sentence.
+    ``is_scale``: the number may be a grade that the text explains (``2 = support``).
+    """
+
+    bullet: str
+    number: int | None
+    mark: str
+    is_bare: bool
+    end: int
+    is_loose: bool = False
+    is_scale: bool = False
+
+
+def item_start(source: str) -> ItemStart | None:
+    """The bullet and number at the beginning of a line; None if there is neither."""
+    lead = _BULLET.match(source)
+    assert lead is not None
+    bullet, at = lead["bullet"] or "", lead.end()
+    numbered = _NUMBER.match(source, at)
+    start = _numbered(source, numbered, lead) if numbered else None
+    if start is not None:
+        return start
+    ordinal = _ORDINAL.match(source, at)
+    if ordinal is not None:
+        number = _ORDINALS.index(ordinal["ordinal"].lower()) + 1
+        is_bare = ordinal["noun"] is None
+        return ItemStart(bullet, number, "", is_bare, ordinal.end(), is_loose=is_bare)
+    letter = _LETTER.match(source, at)
+    if letter is not None and letter["mark"].lower() in _MARKS and _is_lettered(letter):
+        return ItemStart(bullet, None, letter["mark"].lower(), False, letter.end())
+    return ItemStart(bullet, None, "", False, at) if bullet else None
+
+
+def _numbered(source: str, number: re.Match[str], lead: re.Match[str]) -> ItemStart | None:
+    """The start with this number; None where the number is the first word of the text."""
+    bullet, index, end = lead["bullet"] or "", int(number["index"]), number.end()
+    is_named = bool(number["word"] or number["hash"] or lead["heading"])
+    if number["end"] == "," and not is_named:
+        return None  # a row of cells
+    if number["end"]:
+        is_scale = number["end"] == "=" and not is_named
+        return ItemStart(bullet, index, "", False, end, is_scale=is_scale)
+    if source[end : end + 1].strip() and not source[end - 1].isspace():  # ``3D``
+        return None
+    if source[end - 1 : end + 1].strip(" ")[:1] == "\t" and not is_named:
+        return None  # a row of cells
+    is_last = is_named and end >= len(source.rstrip())
+    return ItemStart(bullet, index, "", not is_named, end, is_loose=not is_last)
+
+
+def _is_lettered(letter: re.Match[str]) -> bool:
+    """Only signs outside ASCII may have a comma behind them (``一、``)."""
+    return "," not in letter["end"] or not letter["mark"].isascii()
+
+
+@lru_cache(maxsize=1024)
+def _numbers(marks: tuple[str, ...]) -> tuple[int, ...] | None:
+    orders = [
+        tuple(list(alphabet).index(mark) + 1 for mark in marks)
+        for alphabet in _ALPHABETS
+        if set(marks) <= set(alphabet)
+    ]
+    from_first = [order for order in orders if 1 in order]
+    best = set(from_first or orders)
+    return best.pop() if len(best) == 1 else None
+
+
+def numbers_of(marks: Sequence[str]) -> tuple[int, ...] | None:
+    """The numbers that the letters of one list stand for; None if no single alphabet has them all."""
+    return _numbers(tuple(marks))

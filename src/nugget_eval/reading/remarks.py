@@ -1,0 +1,276 @@
+"""The text of a list item → its label, told apart from a remark behind it and the nugget before it.
+
+``support - the passage says so``, ``Bees collect nectar: support``, ``"No support came" → support
+(stated)``. A remark that speaks for another label, in any of the languages below, makes the label
+unknown: the judge may have meant either.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from nugget_eval.reading.candidates import LabelWords
+from nugget_eval.reading.spellings import LABELS, STEM, Label
+
+_LABEL_WORD = (
+    r"(?:(?:does|is|fully|full|completely|partially|partial|partly|not|no|un)[\s_-]?)"
+    r"{0,3}support(?:ed|s)?|partial"
+)
+_LEADING_LABEL = re.compile(
+    r"(?P<open>[\"'“‘`*_(\[✅✔☑✓🟢⚠🟡❌✗✘✖🔴 ]{0,6})"
+    rf"(?P<label>(?:\w{{0,20}}label\w{{0,10}}(?:\.|::))?(?:{_LABEL_WORD}))(?![\w-])"
+    r"(?P<close>[\"'”’`*_)\]✅✔☑✓🟢⚠🟡❌✗✘✖🔴 ]{0,6})",
+    re.IGNORECASE,
+)
+_CLOSING = frozenset('*`"”)]')  # what may separate a label from words that follow without a colon
+_GAP = re.compile(
+    r"[ \t]*(?P<mark>[:;.,–—(\[{→←/#|=%~>]|-{1,2}[ \t>]|<!--|/\*|//|(?:because|since|as|due|given"
+    r"|weil|da|denn"
+    r"|car|porque|pues|ya que|perché|poiché|потому|так как)\b|因为|因為|なぜなら)[ \t]*",
+    re.IGNORECASE,
+)
+# A remark behind one of these is a comment; behind the others it may also define the label.
+_COMMENT_MARKS = ("(", "[", "#", "<!--", "/*", "//", "←", "|")
+_PART = re.compile(
+    r"[ \t]*(?:(?=[✅✔☑✓🟢⚠🟡❌✗✘✖🔴])|[:;→⇒]|->|=>|[ \t][-–—=|]{1,2}[ \t]|—|\b(?:label|decision"
+    r"|verdict|answer)[ \t]is\b)[ \t]*",
+    re.IGNORECASE,
+)
+_LAST_SENTENCE = re.compile(
+    r"[.!。][\"'”)]{0,2}[ \t]+(?=[^.!?\n]{4,40}[.!]?\Z)|(?<=。)(?=[^.!?\n]{4,40}\Z)"
+)
+_NEGATED = re.compile(
+    r"(?:\A|\W)(?:not|no|never|against|nor|nicht|kein\w*|pas|non|não|ne|не|нет)\W{0,4}\Z",
+    re.IGNORECASE,
+)
+_NEAR_END = 400
+_MARKED_END = re.compile(
+    r"(?:[*`]{1,3}|[(\[])(?P<label>(?:partial_|not_)?support|[A-Z_]*SUPPORT)(?:[*`]{1,3}|[)\]])\.?\Z"
+)
+_REACH = 60
+_QUOTATION = re.compile(r"\"[^\"]*(?:\"|\Z)|(?<!\w)'[^']*'(?!\w)|“[^”]*(?:”|\Z)")
+
+_OR = re.compile(
+    r"\W{0,4}(?:or|oder|ou|o|или|или же|또는|أو|या)\b|\W{0,4}(?:或|または|もしくは)", re.I
+)
+_DOUBT = re.compile(
+    r"\b(?:maybe|perhaps|unsure|not\s+sure|no\s+wait|vielleicht|peut-être|quizás?|talvez|forse"
+    r"|возможно)\b|かもしれ",
+    re.IGNORECASE,
+)
+_AFFIRMED = re.compile(  # denials that speak for the nugget
+    r"\bnot\s+only\b|\b(?:no|not|without|nothing|never|kein\w*|ohne|nicht|sans|aucune?|pas de|sin"
+    r"|ning\w+|sem"
+    r"|nenhuma?|senza|nessun\w*|без|нет|не)\b(?:\s+\w{1,12}){0,2}?\s+(?:contradict\w*|doubt\w*"
+    r"|hedg\w*|ambigu\w*"
+    r"|missing|infer\w*|conflict\w*|uncertain\w*|caveats?|exceptions?|external|gaps?|left\s+out"
+    r"|widers\w*|widerleg\w*"
+    r"|zweifel\w*|fehl\w*|contradic\w*|doute\w*|duda\w*|contradi\w*|dúvida\w*|contradd\w*"
+    r"|dubbi\w*|противореч\w*"
+    r"|сомнен\w*)|(?:没有|无|無|没|毫无)(?:任何)?(?:矛盾|疑问|疑問|遗漏|歧义)|矛盾(?:は"
+    r"|が)?(?:ない|なし)|모순\s?없",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in\s+part|although|though"
+    r"|except|nearly|almost"
+    r"|aber|nur|teilweise|teils|zum\s+teil|jedoch|allerdings|kaum|obwohl|mais|seulement"
+    r"|partiel\w*|en\s+partie|cependant"
+    r"|toutefois|uniquement|pero|s[oó]lo|solamente|parcial\w*|en\s+parte|aunque|casi|mas|somente"
+    r"|apenas|em\s+parte"
+    r"|embora|porém|ma|soltanto|parzial\w*|in\s+parte|però|quasi|но|только|частичн\w*|отчасти"
+    r"|однако|лишь|почти)\b"
+    r"|[但只仅僅]|部分|不过|然而|しかし|ただし|のみ|だけ|一部|하지만|그러나|다만|부분|일부|لكن"
+    r"|فقط|جزئي|लेकिन|केवल|आंशिक",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"\b(?:not|no|never|false|wrong|incorrect|untrue|contradict\w*|absent|missing|lack\w*"
+    r"|unsupported|unmentioned|unstated|unclear|unconfirmed"
+    r"|unspecified|unrelated|unverified|nicht|kein\w*|fehl(?:t|en)\w*|ohne|pas|aucune?|sans"
+    r"|manque\w*|sin|falta\w*"
+    r"|ning[uú]n\w*|não|sem|non|senza|manca\w*|nessun\w*|не|нет|без|отсутств\w*)\b|n't\b"
+    r"|[不没沒未无無缺]|ない|なし|없|않|아니|\bلا\b|\bلم\b|\bليس|\bغير\b|नहीं",
+    re.IGNORECASE,
+)
+_PARTLY = re.compile(
+    r"(?<!even )(?<!nor )\b(?:partial\w*|partly|in\s+part|teilweise|partiel\w*|parcial\w*"
+    r"|parzial\w*|частичн\w*)\b|部分|부분",
+    re.IGNORECASE,
+)
+_AFFIRMATION = re.compile(
+    r"\b(?:passage|text|document|source|nugget|claim|fact|statement|it|this|that"
+    r"|which)\W+(?:\w+\W+){0,3}?"
+    r"support(?:s|ed)?\b",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"\b(?:nothing|none|nowhere|neither|nobody|little|rien|nichts|nada|niente|ничего)\b", re.I
+)
+
+
+def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
+    """The label in an item's text, and whether words explain it, as they would a definition.
+
+    None where two parts of the text name different labels, where words take the label back
+    (``support (only partly)``), and where nothing separates the label from other words.
+    """
+    whole = words(body)
+    if whole is not None:
+        return whole, False
+    if not STEM.search(body):
+        return None, False
+    leading = leading_label(body, words)
+    parts = _part_labels(body, words)
+    if leading is not None and not (parts and leading.is_sentence):
+        labels = {*parts, leading.label}
+        return labels.pop() if len(labels) == 1 else None, not leading.is_comment
+    if parts:
+        return parts.pop() if len(parts) == 1 else None, True
+    return marked_end(body, words), True
+
+
+def marked_end(body: str, words: LabelWords) -> Label | None:
+    """The label in brackets, bold or code at the end: ``Bees collect nectar (support)``."""
+    marked = _MARKED_END.search(body, max(0, len(body) - 40))
+    if marked is None or _NEGATED.search(body, 0, marked.start()):
+        return None
+    return words(marked["label"])
+
+
+class LeadingLabel(NamedTuple):
+    """The label that a text begins with, and what follows it.
+
+    ``label`` is None where the remark takes it back. ``is_comment``: the remark is in brackets or
+    behind a comment mark, and so does not define the label. ``is_sentence``: the label may as well be
+    the first word of a sentence (``Support, not money, was promised``). ``is_parted``: a mark or
+    *because* comes between the label and the remark.
+    """
+
+    label: Label | None
+    is_comment: bool
+    is_sentence: bool
+    is_parted: bool
+
+
+def leading_label(body: str, words: LabelWords) -> LeadingLabel | None:
+    """The label a text begins with if a remark follows; None where it begins with something else."""
+    leading = _LEADING_LABEL.match(body)
+    if leading is None:
+        return None
+    label = words(leading["label"], strict_slot=False)
+    if label is None or _is_other_mark(leading, label, words):
+        return None
+    gap = _GAP.match(body, leading.end())
+    if gap is None and not _is_closed(leading, body):
+        return None
+    mark, start = ("", leading.end()) if gap is None else (gap["mark"], gap.end())
+    if _names_another(body[start:], label, words) or takes_back(
+        label, body[start : start + _REACH]
+    ):
+        label = None
+    is_sentence = leading["label"][:1].isupper() and (mark == "," or mark.isalpha())
+    is_parted = gap is not None or "]" in leading["close"]
+    return LeadingLabel(label, mark in _COMMENT_MARKS, is_sentence, is_parted)
+
+
+def _names_another(remark: str, label: Label, words: LabelWords) -> bool:
+    """True if the remark is another label, or begins with one: ``support -> partial_support``."""
+    if _LEADING_LABEL.match(remark) is None:
+        return False
+    other = words(remark, strict_slot=False)
+    if other is None:
+        leading = leading_label(remark, words)
+        other = leading.label if leading and not leading.is_sentence else None
+    return other is not None and other != label
+
+
+def _is_closed(leading: re.Match[str], body: str) -> bool:
+    """True for ``**support** The passage …``: marks on both sides set the label apart."""
+    opening, closing = leading["open"].strip(), leading["close"].strip()
+    if _PREDICATE.match(body, leading.end()):
+        return False
+    is_marked = bool(opening) and bool(closing) and closing[0] in _CLOSING
+    return is_marked and body[leading.end() - 1 : leading.end()] in (" ", "\t")
+
+
+_PREDICATE = re.compile(
+    r"(?:is|was|are|were|would|seems?|could|should|may|might|can|means?|label|or)\b", re.IGNORECASE
+)
+
+
+def _is_other_mark(leading: re.Match[str], label: Label, words: LabelWords) -> bool:
+    """True if a mark beside the label (``❌ support``) says something else."""
+    marked = leading["open"] + leading["label"] + leading["close"]
+    return not marked.isascii() and words(marked, strict_slot=False) != label
+
+
+def _part_labels(body: str, words: LabelWords) -> set[Label]:
+    """The labels that are all of a part, or of a part before a remark; else of the last sentence."""
+    start = max(0, len(body) - _NEAR_END)
+    for pattern in (_PART, _LAST_SENTENCE):
+        cuts = [cut.span() for cut in pattern.finditer(body, start)]
+        ends = [cut_start for cut_start, _ in cuts[1:]] + [len(body)]
+        labels = {
+            label
+            for (_, begin), end in zip(cuts, ends, strict=False)
+            for label in _part_label(body, begin, end, words)
+        }
+        if labels:
+            return labels
+    return set()
+
+
+def _part_label(body: str, start: int, end: int, words: LabelWords) -> tuple[Label, ...]:
+    """The label of one part; all of them if the words before it deny it (``not: support``)."""
+    part = body[start:end]
+    label = words(part, strict_slot=False)
+    if label is None and STEM.search(part):
+        leading = leading_label(part, words)
+        label = leading.label if leading else None
+    elif label is not None and takes_back(label, body[end : end + _REACH]):
+        label = None
+    if label is None:
+        return ()
+    return LABELS if _NEGATED.search(body, 0, start) else (label,)
+
+
+def slot_label(text: str, words: LabelWords, *, comments_only: bool = False) -> Label | None:
+    """The label of a cell, an element or a field that may hold a remark behind it.
+
+    None where the remark is a number, which may be that of a nugget, and with ``comments_only``
+    where the remark may be a definition.
+    """
+    label = words(text)
+    if label is not None or len(text) > _LONGEST_SLOT or not STEM.search(text):
+        return label
+    leading = leading_label(text.strip(), words)
+    if leading is None or leading.is_sentence or _ONLY_NUMBERS.search(text):
+        return None
+    if comments_only and not leading.is_comment:
+        return None
+    return leading.label
+
+
+_LONGEST_SLOT = 2000
+_ONLY_NUMBERS = re.compile(r"support(?:ed|s)?\W{1,4}[\d,;\s]+(?:and\s\d+)?\W{0,3}\Z", re.IGNORECASE)
+
+
+def takes_back(label: Label, remark: str) -> bool:
+    """True if the first words of a remark speak for another label."""
+    remark = remark.lstrip(" .…")
+    if "?" in remark or "？" in remark:
+        return True
+    first = _QUOTATION.sub(" ", re.split(r"[.;。；\n]", remark, maxsplit=1)[0][:_REACH])
+    if _OR.match(first) or _DOUBT.search(first):
+        return True
+    if label == "partial_support":
+        return False
+    if label == "not_support":
+        is_affirmed = _AFFIRMATION.search(first) and not (
+            _DENIAL.search(first) or _NOTHING.search(first)
+        )
+        return bool(_PARTLY.search(first) or is_affirmed)
+    first = _AFFIRMED.sub(" ", first)
+    return bool(_HEDGE.search(first) or _DENIAL.search(first))
