@@ -1,11 +1,17 @@
-"""The short cut: a bare, correct and complete answer is read by one pattern."""
+"""The short cuts: a bare, correct answer is read by one pattern, a plain numbered list line by line.
+
+What a short cut reads, the long way reads the same; anything unusual is left to the long way.
+"""
 
 from __future__ import annotations
 
 import re
 
 from nugget_eval.reading.candidates import FormatUsed, LabelReading, Span
-from nugget_eval.reading.spellings import Label
+from nugget_eval.reading.numbering import item_start
+from nugget_eval.reading.ranking import cue_before
+from nugget_eval.reading.remarks import NEGATIONS, takes_back
+from nugget_eval.reading.spellings import LABELS, STEM, Label
 
 _ONE = r"(?:partial_|not_)?support"
 _QUOTED = rf'"{_ONE}"'
@@ -55,3 +61,73 @@ def _reading(
 def _counts_up(text: str) -> bool:
     numbers = [int(line.partition(".")[0]) for line in text.split("\n")]
     return numbers == list(range(1, len(numbers) + 1))
+
+
+# Characters that may mean something else than text: brackets, tags, cells, escapes.
+_UNUSUAL = re.compile(r"[^\x20-\x7e\n–—’]|[<>\[\]{}|\\&=`]")
+_ITEM = re.compile(
+    r"[ ]{0,3}(?P<named>(?:[-*][ ])?\*{0,2}(?:[Nn]ugget[ ]|N"
+    r"|#)?)(?P<index>\d{1,3})[.):]\*{0,2}[ ](?P<body>[^\n]+)"
+)
+_LABEL_FIRST = re.compile(
+    rf"\*{{0,2}}(?P<label>{_ONE})\*{{0,2}}(?:\Z|[ ]?[-–—(:][ ]?(?P<remark>.*))"
+)
+_LABEL_LAST = re.compile(rf"(?P<nugget>.+?)(?::|[ ][-–—])[ ]\*{{0,2}}(?P<label>{_ONE})\*{{0,2}}\.?")
+_LEAD = re.compile(r"[A-Za-z][^\n]{0,200}:[ ]*\n")  # ``Here are the labels:``
+_LONGEST_LIST = 20_000
+
+
+def quick_list(response: str, count: int) -> LabelReading | None:
+    """The reading of a plain numbered list with remarks or nuggets beside its labels; else None."""
+    if len(response) > _LONGEST_LIST or _UNUSUAL.search(response):
+        return None
+    lead = _LEAD.match(response)
+    if lead is not None and not _is_plain(lead[0]):
+        return None
+    at = lead.end() if lead is not None else 0
+    labels: list[Label] = []
+    spans: list[Span] = []
+    is_explained, is_mapping = False, True
+    for line in response[at:].rstrip().split("\n"):
+        start, at = at, at + len(line) + 1
+        item = _ITEM.match(line)
+        if item is None:
+            if line.strip():
+                return None
+            continue
+        label = _body_label(item["body"].rstrip())
+        if label is None or int(item["index"]) != len(labels) + 1:
+            return None
+        labels.append(label)
+        spans.append((start, start + len(line.rstrip())))
+        is_explained = is_explained or len(item["body"]) > len(label) + 4
+        is_mapping = is_mapping and not item["named"] and ":" in line[:10]
+    may_define = is_explained and count == len(LABELS) == len(set(labels))
+    if len(labels) != count or may_define:
+        return None
+    kind: FormatUsed = "yaml" if is_mapping else "numbered"
+    rule = "mapping" if is_mapping else "numbered"
+    span = (spans[0][0], spans[-1][1])
+    return LabelReading(tuple(labels), kind, None, "", rule, span, tuple(spans), count)
+
+
+def _is_plain(lead: str) -> bool:
+    """True if a line only announces the list: it is not an item, an example or a draft."""
+    return STEM.search(lead) is None and item_start(lead) is None and cue_before(lead) is None
+
+
+def _body_label(body: str) -> Label | None:
+    """The label of an item where it is beyond doubt."""
+    first = _LABEL_FIRST.fullmatch(body)
+    if first is not None:
+        label: Label = first["label"]  # type: ignore[assignment]
+        remark = first["remark"]
+        is_plain = not remark or (
+            STEM.search(remark) is None and not takes_back(label, remark[:60])
+        )
+        return label if is_plain else None
+    last = _LABEL_LAST.fullmatch(body)
+    if last is None or STEM.search(last["nugget"]) or last["nugget"].rstrip()[-1] in ":-–—":
+        return None
+    final_word = last["nugget"].rstrip(" \"'*.,:;!?-").rpartition(" ")[2].lower()
+    return None if final_word in NEGATIONS else last["label"]  # type: ignore[return-value]

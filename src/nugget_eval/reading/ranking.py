@@ -20,6 +20,7 @@ from nugget_eval.reading.candidates import (
     LabelReading,
     Slot,
     Span,
+    names,
 )
 from nugget_eval.reading.spellings import LABELS, Label
 
@@ -134,12 +135,9 @@ def _is_enumerated(between: str) -> bool:
 
 def _exclusion(text: str, candidate: Candidate, lead: str) -> str | None:
     """Why a candidate cannot be the answer, by the words before it, then by itself and what follows."""
-    if _EXAMPLE.search(lead):
-        return "example"
-    if _DRAFT.search(lead):
-        return "draft"
-    if not lead.endswith((".", "!", "?")) and _QUOTE.search(lead):
-        return "quote"
+    cue = _cue(lead) if lead else None
+    if cue is not None:
+        return cue
     start, end = candidate.span
     line = text.rfind("\n", max(0, start - _REACH), start) + 1
     if text[line:start].lstrip()[:1] == ">":
@@ -148,6 +146,43 @@ def _exclusion(text: str, candidate: Candidate, lead: str) -> str | None:
     if is_elided or _AFTER.match(text, end) or _ASKS.search(text, end, end + _REACH):
         return "example"
     return "definitions" if is_definitions(text, candidate) else None
+
+
+_CUE_WORDS = names(
+    "eg instance example examples such sample samples look looks written formatted like one valid "
+    "allowed "
+    "possible available permitted following three options choices categories choose expected "
+    "asked scale "
+    "legend use definition definitions beispiel exemple ejemplo exemplo esempio assign either format "
+    "placeholder template schema draft drafts initial initially preliminary tentative tentatively "
+    "provisional provisionally first previous previously earlier thought considered going maybe perhaps "
+    "might could instead rather not wrong if alternative alternatively option passage document "
+    "text article "
+    "page snippet nugget query user instruction instructions prompt it source"
+)
+_WORD = re.compile(r"[a-z]+")
+
+
+def cue_before(line: str) -> str | None:
+    """What a line says that the candidate below it is, other than the answer."""
+    return _cue(_last_sentence(line.strip()))
+
+
+def _cue(lead: str) -> str | None:
+    """What the words before a candidate say it is, other than the answer."""
+    lowered = lead.lower()
+    is_plain = (
+        lead.isascii() and "e.g" not in lowered and "i.e" not in lowered and "z.b" not in lowered
+    )
+    if is_plain and _CUE_WORDS.isdisjoint(_WORD.findall(lowered)):
+        return None  # the patterns are slow
+    if _EXAMPLE.search(lead):
+        return "example"
+    if _DRAFT.search(lead):
+        return "draft"
+    if not lead.endswith((".", "!", "?")) and _QUOTE.search(lead):
+        return "quote"
+    return None
 
 
 _DEFINING = (
@@ -188,6 +223,8 @@ def _lead(text: str, start: int, floor: int) -> str:
 
 def _last_sentence(line: str) -> str:
     line = line.rstrip()[-_REACH:]
+    if ". " not in line and "! " not in line and "? " not in line:
+        return line
     cuts = [cut.end() for cut in re.finditer(r"[.!?](?=\s+[A-Z\"'“])", line)]
     return line[cuts[-1] :] if cuts else line
 

@@ -25,7 +25,7 @@ from nugget_eval.reading.candidates import (
 )
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, plain_html, tagged, without_answer_tags
-from nugget_eval.reading.quick import MENU, quick_labels
+from nugget_eval.reading.quick import MENU, quick_labels, quick_list
 from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
 from nugget_eval.reading.spellings import STEM, Label, label_of
 from nugget_eval.reading.statements import stated
@@ -120,7 +120,9 @@ def _checked(
         return unread(count, "empty", "empty", "the reply is empty")
     if len(response) > LONGEST_REPLY:
         return unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
-    quick = None if words.plain_words else quick_labels(response, count, format_type)
+    quick = None
+    if not words.plain_words:
+        quick = quick_labels(response, count, format_type) or quick_list(response, count)
     return quick if quick is not None else _read(response, count, words, format_type)
 
 

@@ -8,9 +8,10 @@ unknown: the judge may have meant either.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
-from nugget_eval.reading.candidates import LabelWords
+from nugget_eval.reading.candidates import LabelWords, names
 from nugget_eval.reading.spellings import LABELS, STEM, Label
 
 _LABEL_WORD = (
@@ -25,7 +26,7 @@ _LEADING_LABEL = re.compile(
 )
 _CLOSING = frozenset('*`"”)]')  # what may separate a label from words that follow without a colon
 _GAP = re.compile(
-    r"[ \t]*(?P<mark>[:;.,–—(\[{→←/#|=%~>]|-{1,2}[ \t>]|<!--|/\*|//|(?:because|since|as|due|given"
+    r"[ \t]*(?P<mark>[:;.,–—(\[{→←/#|=%~>]|-{1,2}(?:[ \t>]|\Z)|<!--|/\*|//|(?:because|since|as|due|given"
     r"|weil|da|denn"
     r"|car|porque|pues|ya que|perché|poiché|потому|так как)\b|因为|因為|なぜなら)[ \t]*",
     re.IGNORECASE,
@@ -40,10 +41,9 @@ _PART = re.compile(
 _LAST_SENTENCE = re.compile(
     r"[.!。][\"'”)]{0,2}[ \t]+(?=[^.!?\n]{4,40}[.!]?\Z)|(?<=。)(?=[^.!?\n]{4,40}\Z)"
 )
-_NEGATED = re.compile(
-    r"(?:\A|\W)(?:not|no|never|against|nor|nicht|kein\w*|pas|non|não|ne|не|нет)\W{0,4}\Z",
-    re.IGNORECASE,
-)
+NEGATIONS = names("not no never against nor nicht kein keine pas non não ne не нет")
+"""Words that deny the label behind them."""
+_NEGATED = re.compile(rf"(?:\A|\W)(?:{'|'.join(sorted(NEGATIONS))})\W{{0,4}}\Z", re.IGNORECASE)
 _NEAR_END = 400
 _MARKED_END = re.compile(
     r"(?:[*`]{1,3}|[(\[])(?P<label>(?:partial_|not_)?support|[A-Z_]*SUPPORT)(?:[*`]{1,3}|[)\]])\.?\Z"
@@ -51,53 +51,66 @@ _MARKED_END = re.compile(
 _REACH = 60
 _QUOTATION = re.compile(r"\"[^\"]*(?:\"|\Z)|(?<!\w)'[^']*'(?!\w)|“[^”]*(?:”|\Z)")
 
-_OR = re.compile(
-    r"\W{0,4}(?:or|oder|ou|o|или|или же|또는|أو|या)\b|\W{0,4}(?:或|または|もしくは)", re.I
+_WORD = re.compile(r"[^\W\d_]+")
+
+# What remarks say, in the languages that judges are asked in. A stem covers all its endings.
+_OR = names("or oder ou o или أو या")
+_DOUBTS = names("maybe perhaps unsure vielleicht peut-être quizás quizá talvez forse возможно")
+_HEDGES = names(
+    "but only partly mostly somewhat however unless although though except nearly almost aber nur "
+    "teilweise teils teil jedoch allerdings kaum obwohl mais seulement partie cependant toutefois "
+    "uniquement pero sólo solo solamente parte aunque casi mas somente apenas embora porém ma soltanto "
+    "però quasi но только отчасти однако лишь почти لكن فقط लेकिन केवल"
 )
-_DOUBT = re.compile(
-    r"\b(?:maybe|perhaps|unsure|not\s+sure|no\s+wait|vielleicht|peut-être|quizás?|talvez|forse"
-    r"|возможно)\b|かもしれ",
-    re.IGNORECASE,
+_PARTIAL_STEMS = ("partial", "partiel", "parcial", "parzial", "частичн", "جزئي", "आंशिक")
+_DENIALS = names(
+    "not no never false wrong incorrect untrue absent missing unsupported unmentioned unstated unclear "
+    "unconfirmed unspecified unrelated unverified nicht ohne pas aucun aucune sans sin não sem non "
+    "senza не нет без لا لم ليس غير नहीं"
 )
-_AFFIRMED = re.compile(  # denials that speak for the nugget
-    r"\bnot\s+only\b|\b(?:no|not|without|nothing|never|kein\w*|ohne|nicht|sans|aucune?|pas de|sin"
-    r"|ning\w+|sem"
-    r"|nenhuma?|senza|nessun\w*|без|нет|не)\b(?:\s+\w{1,12}){0,2}?\s+(?:contradict\w*|doubt\w*"
-    r"|hedg\w*|ambigu\w*"
-    r"|missing|infer\w*|conflict\w*|uncertain\w*|caveats?|exceptions?|external|gaps?|left\s+out"
-    r"|widers\w*|widerleg\w*"
-    r"|zweifel\w*|fehl\w*|contradic\w*|doute\w*|duda\w*|contradi\w*|dúvida\w*|contradd\w*"
-    r"|dubbi\w*|противореч\w*"
-    r"|сомнен\w*)|(?:没有|无|無|没|毫无)(?:任何)?(?:矛盾|疑问|疑問|遗漏|歧义)|矛盾(?:は"
-    r"|が)?(?:ない|なし)|모순\s?없",
-    re.IGNORECASE,
+_DENIAL_STEMS = (
+    *("contradict", "lack", "kein", "fehlt", "fehlen", "manque", "falta", "ningun", "ningún"),
+    *("manca", "nessun", "отсутств"),
 )
-_HEDGE = re.compile(
-    r"\b(?:but|only|partial\w*|partly|mostly|somewhat|however|unless|in\s+part|although|though"
-    r"|except|nearly|almost"
-    r"|aber|nur|teilweise|teils|zum\s+teil|jedoch|allerdings|kaum|obwohl|mais|seulement"
-    r"|partiel\w*|en\s+partie|cependant"
-    r"|toutefois|uniquement|pero|s[oó]lo|solamente|parcial\w*|en\s+parte|aunque|casi|mas|somente"
-    r"|apenas|em\s+parte"
-    r"|embora|porém|ma|soltanto|parzial\w*|in\s+parte|però|quasi|но|только|частичн\w*|отчасти"
-    r"|однако|лишь|почти)\b"
-    r"|[但只仅僅]|部分|不过|然而|しかし|ただし|のみ|だけ|一部|하지만|그러나|다만|부분|일부|لكن"
-    r"|فقط|جزئي|लेकिन|केवल|आंशिक",
-    re.IGNORECASE,
+_NEGATORS = _DENIALS | names(
+    "without nothing kein keine keinen nenhum nenhuma ningún ninguna nessun"
 )
-_DENIAL = re.compile(
-    r"\b(?:not|no|never|false|wrong|incorrect|untrue|contradict\w*|absent|missing|lack\w*"
-    r"|unsupported|unmentioned|unstated|unclear|unconfirmed"
-    r"|unspecified|unrelated|unverified|nicht|kein\w*|fehl(?:t|en)\w*|ohne|pas|aucune?|sans"
-    r"|manque\w*|sin|falta\w*"
-    r"|ning[uú]n\w*|não|sem|non|senza|manca\w*|nessun\w*|не|нет|без|отсутств\w*)\b|n't\b"
-    r"|[不没沒未无無缺]|ない|なし|없|않|아니|\bلا\b|\bلم\b|\bليس|\bغير\b|नहीं",
-    re.IGNORECASE,
+# Denied, these speak for the nugget: no contradiction, nothing is missing.
+_FLAW_STEMS = (
+    *(
+        "contradict",
+        "contradic",
+        "contradi",
+        "contradd",
+        "doubt",
+        "hedg",
+        "ambigu",
+        "missing",
+        "infer",
+    ),
+    *(
+        "conflict",
+        "uncertain",
+        "caveat",
+        "exception",
+        "external",
+        "gap",
+        "widers",
+        "widerleg",
+        "zweifel",
+    ),
+    *("fehl", "doute", "duda", "dúvida", "dubbi", "противореч", "сомнен"),
 )
-_PARTLY = re.compile(
-    r"(?<!even )(?<!nor )\b(?:partial\w*|partly|in\s+part|teilweise|partiel\w*|parcial\w*"
-    r"|parzial\w*|частичн\w*)\b|部分|부분",
-    re.IGNORECASE,
+_FLAW_REACH = 4  # words
+# In scripts without blanks between words.
+_UNSPACED_OR = re.compile("\\W{0,4}(?:或|または|もしくは|또는)")
+_UNSPACED_DOUBT = re.compile("可能|かもしれ|아마")
+_UNSPACED_FLAW_DENIED = re.compile(
+    "(?:没有|毫无|无|無|没)(?:任何)?(?:矛盾|疑问|疑問|遗漏|歧义)|矛盾[はが]?(?:ない|なし)|모순\\s?없"
+)
+_UNSPACED_HEDGE = re.compile(
+    "[但只仅僅不没沒未无無缺]|部分|然而|しかし|ただし|のみ|だけ|一部|ない|なし|하지만|그러나|다만"
+    "|부분|일부|없|않|아니"
 )
 _AFFIRMATION = re.compile(
     r"\b(?:passage|text|document|source|nugget|claim|fact|statement|it|this|that"
@@ -105,9 +118,7 @@ _AFFIRMATION = re.compile(
     r"support(?:s|ed)?\b",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(
-    r"\b(?:nothing|none|nowhere|neither|nobody|little|rien|nichts|nada|niente|ничего)\b", re.I
-)
+_NOTHING = names("nothing none nowhere neither nobody little rien nichts nada niente ничего")
 
 
 def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
@@ -258,19 +269,68 @@ _ONLY_NUMBERS = re.compile(r"support(?:ed|s)?\W{1,4}[\d,;\s]+(?:and\s\d+)?\W{0,3
 
 
 def takes_back(label: Label, remark: str) -> bool:
-    """True if the first words of a remark speak for another label."""
+    """True if the first words of a remark doubt the label or speak for another."""
     remark = remark.lstrip(" .…")
     if "?" in remark or "？" in remark:
         return True
-    first = _QUOTATION.sub(" ", re.split(r"[.;。；\n]", remark, maxsplit=1)[0][:_REACH])
-    if _OR.match(first) or _DOUBT.search(first):
+    first = _CLAUSE_END.split(remark, maxsplit=1)[0][:_REACH].lower()
+    if '"' in first or "'" in first or "“" in first:
+        first = _QUOTATION.sub(" ", first)
+    spoken = _WORD.findall(first)
+    if (spoken and spoken[0] in _OR) or not _DOUBTS.isdisjoint(spoken):
         return True
-    if label == "partial_support":
+    if "not sure" in first or "no wait" in first or _is_unspaced_doubt(first):
+        return True
+    if label == "support":
+        return _is_hedged(first, _without_denied_flaws(spoken))
+    return label == "not_support" and _is_affirmed(first, spoken)
+
+
+def _is_unspaced_doubt(first: str) -> bool:
+    if first.isascii():
         return False
-    if label == "not_support":
-        is_affirmed = _AFFIRMATION.search(first) and not (
-            _DENIAL.search(first) or _NOTHING.search(first)
-        )
-        return bool(_PARTLY.search(first) or is_affirmed)
-    first = _AFFIRMED.sub(" ", first)
-    return bool(_HEDGE.search(first) or _DENIAL.search(first))
+    return bool(_UNSPACED_OR.match(first) or _UNSPACED_DOUBT.search(first))
+
+
+def _without_denied_flaws(spoken: list[str]) -> list[str]:
+    """The words without *no contradiction* and its like, and without *not only*."""
+    kept: list[str] = []
+    at = 0
+    while at < len(spoken):
+        skipped = _denied_flaw(spoken, at) if spoken[at] in _NEGATORS else 0
+        kept += () if skipped else (spoken[at],)
+        at += skipped or 1
+    return kept
+
+
+def _denied_flaw(spoken: list[str], at: int) -> int:
+    """How many words from ``at`` deny a flaw; 0 if they deny something else."""
+    for length, word in enumerate(spoken[at + 1 : at + _FLAW_REACH], 2):
+        if word.startswith(_FLAW_STEMS) or (length == 2 and word == "only"):
+            return length
+    return 0
+
+
+def _is_hedged(first: str, spoken: list[str]) -> bool:
+    if not _HEDGES.isdisjoint(spoken) or not _DENIALS.isdisjoint(spoken) or "in part" in first:
+        return True
+    if "n't" in first or any(word.startswith(_PARTIAL_STEMS + _DENIAL_STEMS) for word in spoken):
+        return True
+    return not first.isascii() and bool(
+        _UNSPACED_HEDGE.search(_UNSPACED_FLAW_DENIED.sub(" ", first))
+    )
+
+
+def _is_affirmed(first: str, spoken: list[str]) -> bool:
+    """True if words behind *not_support* say that the passage supports the nugget, or in part."""
+    for before, word in pairwise(("", *spoken)):
+        is_partly = word.startswith(_PARTIAL_STEMS) or word in ("partly", "teilweise")
+        if is_partly and before not in ("even", "nor"):
+            return True
+    if "in part" in first or "部分" in first or "부분" in first:
+        return True
+    is_denied = not _DENIALS.isdisjoint(spoken) or not _NOTHING.isdisjoint(spoken)
+    return "support" in first and not is_denied and _AFFIRMATION.search(first) is not None
+
+
+_CLAUSE_END = re.compile(r"[.;。；\n]")

@@ -51,6 +51,70 @@ THOUGHTS = (
     '<reasoning>\n1.\n  nugget="x"\n  snippet="a [b] c"\n  decision="support"\n</reasoning>\n',
     "<think>a<think>b</think>support, support</think><reasoning>support</reasoning>\n",
 )
+ITEMS = (
+    *(
+        "{k}. {label}",
+        "{k}. {label} - {text}",
+        "{k}) {label} ({text})",
+        "{k}. **{label}** – {text}",
+    ),
+    *(
+        "{k}. {text}: {label}",
+        "{k}. {text} - {label}",
+        "N{k}: {label}",
+        "Nugget {k}: {text}: {label}",
+    ),
+    *(
+        "{k}: {label}",
+        "#{k}. {label}: {text}",
+        "- {k}. {text} — {label}.",
+        "  {k}. {label}, {text}",
+    ),
+    *("{k}. {label} {text}", "{k}. {text} {label}", "{k}.{label}", "{k}. {label}\n"),
+)
+"""Lines of a numbered list, with text beside the label."""
+REMARK_WORDS = (
+    *(
+        "the",
+        "passage",
+        "says",
+        "so",
+        "bees",
+        "1874",
+        "not",
+        "no",
+        "only",
+        "contradiction",
+        "or",
+        "maybe",
+    ),
+    *(
+        "support",
+        "supports",
+        "partial",
+        "partly",
+        "but",
+        "if",
+        "e.g.",
+        "never",
+        "missing",
+        "is",
+        "it's",
+    ),
+    *(
+        "(stated)",
+        "line 3:",
+        "- and",
+        "1.",
+        "wasn't",
+        '"quoted',
+        'text"',
+        "nothing",
+        "either",
+        "?",
+        "un",
+    ),
+)
 PIECES = (
     *("support", "partial_support", "not_support", "not supported", "Support", "partial", "banana"),
     *(

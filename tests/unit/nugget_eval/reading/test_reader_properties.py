@@ -15,7 +15,15 @@ from nugget_eval.common import (
     read_reasoning,
     strip_thinking_reasoning_blocks,
 )
-from tests.support.nuggets.label_formats import PIECES, SHAPES, THOUGHTS, WRITERS, has_label
+from tests.support.nuggets.label_formats import (
+    ITEMS,
+    PIECES,
+    REMARK_WORDS,
+    SHAPES,
+    THOUGHTS,
+    WRITERS,
+    has_label,
+)
 
 labels_of = st.lists(st.sampled_from(LABELS), min_size=2, max_size=12)
 odd_text = st.one_of(
@@ -89,6 +97,23 @@ def test_another_number_of_nuggets_never_shifts(labels: list[str], name: str, mo
     for place, label in enumerate(reading.labels):
         assert label is None or label == labels[place]
     assert reading.is_complete == (count == len(labels))
+
+
+remarks = st.lists(st.sampled_from(REMARK_WORDS), max_size=8).map(" ".join)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ITEMS), st.sampled_from(LABELS), remarks), max_size=5),
+    st.sampled_from(["", "Here are the labels:\n", "In 1874:\n", "For example:\n\n", "Draft 2:\n"]),
+)
+def test_the_short_cut_reads_as_the_long_way(items: list[tuple[str, str, str]], lead: str) -> None:
+    lines = (
+        item.format(k=k, label=label, text=text) for k, (item, label, text) in enumerate(items, 1)
+    )
+    reply = lead + "\n".join(lines)
+    quick, long = (read_labels(text, len(items)) for text in (reply, reply + "\u200b"))
+    assert (quick.labels, quick.error_type, quick.rule) == (long.labels, long.error_type, long.rule)
+    assert (quick.format_used, quick.span) == (long.format_used, long.span)
 
 
 @given(st.permutations(range(1, 7)), st.lists(st.sampled_from(LABELS), min_size=6, max_size=6))
