@@ -36,8 +36,8 @@ REFUSED = {
 
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
-    *("higher_is_better", "n-samples", "formats", "fingerprints", "interval_methods"),
-    *("choice_order", "notes", "accounting", "samples"),
+    *("higher_is_better", "n-samples", "formats", "shows_choices", "fingerprints"),
+    *("interval_methods", "choice_order", "notes", "accounting", "samples"),
 )
 """What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
 

@@ -191,6 +191,7 @@ class HarnessScorer:
             filter=scores.filter,
             missing=missing,
             scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
+            shows_choices=task.shows_choices,
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:

@@ -113,6 +113,11 @@ def results_dict(
             for name, result in tasks.items()
         },
         "formats": {name: _format(r) for name, r in tasks.items() if r.format is not None},
+        "shows_choices": {
+            name: result.shows_choices
+            for name, result in tasks.items()
+            if result.shows_choices is not None
+        },
         "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
         "interval_methods": _by_name(all_entries, _methods),

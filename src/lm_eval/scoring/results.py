@@ -70,6 +70,8 @@ class TaskResult:
     """The format as it was used, overrides included, as YAML."""
     scores_choices: bool = False
     """Whether the score is that of choices compared by log-likelihood."""
+    shows_choices: bool | None = None
+    """Whether the prompts show the choices; None for a task without choices."""
     choice_order: ChoiceOrder | None = None
     """What the order of choices does, where docs were asked in several orders."""
     usage: Usage | None = None

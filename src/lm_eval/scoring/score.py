@@ -187,6 +187,7 @@ class FormatScores:
             notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
             missing=missing,
             scores_choices=task.output_type == "multiple_choice",
+            shows_choices=task.shows_choices,
         )
 
     def _estimate(self, metric: Metric) -> Estimate:

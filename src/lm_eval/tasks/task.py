@@ -11,12 +11,13 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja
-from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean
+from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import CALIBRATED, MUTUAL_INFORMATION, PromptFormat, leading
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
@@ -123,6 +124,27 @@ class ConfigurableTask(TaskDocs):
         if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
+
+    @cached_property
+    def shows_choices(self) -> bool | None:
+        """Whether prompts show the texts of the choices; None for a task without choices.
+
+        The prompts of the first docs decide, since a question may name its choices without the
+        format's help. A format that drops choices beyond its labels shows most of them.
+        """
+        shown = [
+            2 * sum(choice.strip() in asked.turn.user for choice in asked.choices)
+            > len(asked.choices)
+            for asked in self._first_asked()
+            if len(asked.choices) > 1 and not asked.inputs
+        ]
+        return all(shown) if shown else None
+
+    def _first_asked(self) -> Iterator[Asked]:
+        """What is asked about the first docs, without those that cannot be asked."""
+        for doc_id in range(min(len(self.eval_docs), CHECKED_DOCS)):
+            with suppress(LmEvalError):
+                yield self.prompts.ask(self.eval_docs[doc_id])
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""

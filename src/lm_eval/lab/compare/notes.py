@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lm_eval.lab.compare.values import ADHERENCE, CHANCE_OR_ADHERENCE, Comparison, Pair, Ranking
+from lm_eval.lab.compare.values import Comparison, Pair, Ranking
 from lm_eval.lab.show.phrases import chance, items, p_words
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.estimates import Estimate
@@ -36,7 +36,7 @@ def pair_notes(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         "Difference: of the two scores, with its own 95 % interval. p: how often luck alone makes one "
-        f"as large where there is none ({tests}{adjusted}); below 0.05 it counts as real."
+        f"as large where there is none ({tests}{adjusted})."
     )
     if any(_leaves_out_0(pair) and not pair.is_significant for pair in comparison.pairs):
         yield (
@@ -44,6 +44,7 @@ def pair_notes(comparison: Comparison) -> Iterator[str]:
             "of the two."
         )
     yield " ".join(_column_notes(comparison))
+    yield _verdict_note(comparison)
     if not comparison.higher_is_better:
         yield "Less is better here: the first of two has the lower score, so differences are negative."
 
@@ -66,14 +67,20 @@ def _column_notes(comparison: Comparison) -> Iterator[str]:
             "If both read: the difference (and p) on the items whose answers were read "
             f"{comparison.under} both."
         )
-    if any(pair.verdict in (ADHERENCE, CHANCE_OR_ADHERENCE) for pair in comparison.pairs):
-        yield (
-            "Adherence: explained by unread answers; the difference is no larger than the gap in "
-            "answers read."
-        )
     if any(pair.result.smallest_detectable is not None for pair in comparison.pairs):
         alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
         yield f"Detects: a true difference of this size is found in 4 of 5 such runs{alone}."
+
+
+def _verdict_note(comparison: Comparison) -> str:
+    if not any(row.num_unread for row in comparison.rows):
+        return "Verdict: real if p is below 0.05; else inconclusive, as luck may be the reason."
+    return (
+        "Verdict: real if p is below 0.05, and also on the items read "
+        f"{comparison.under} the second, where unread answers of the first count as not right; "
+        "confounded if only the former, as unread answers may be the reason; else inconclusive, as luck "
+        "may be the reason."
+    )
 
 
 def comparison_notes(comparison: Comparison) -> Iterator[str]:

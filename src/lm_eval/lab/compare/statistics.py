@@ -6,7 +6,7 @@ under one format. Several models under several formats are ranked as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -26,7 +26,7 @@ from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.components import components
 from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
 from lm_eval.stats.multiplicity import benjamini_hochberg, benjamini_yekutieli, cochran_q, holm
-from lm_eval.stats.numeric import Bools
+from lm_eval.stats.numeric import Bools, Floats
 from lm_eval.stats.paired import Paired, paired_many, paired_where
 from lm_eval.stats.ranks import rank_stability
 from lm_eval.stats.spread import DEFAULT_RESAMPLES, spread
@@ -169,6 +169,7 @@ def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
         bounds=(right / n, (right + n - num_read) / n) if has_readings and shares else None,
         missing=one.missing,
         usage=one.usage,
+        choices=one.choices,
     )
 
 
@@ -300,54 +301,92 @@ def pairs(
         if default is None or default in (labels[i], labels[j])
     ]
     found = paired_many(aligned.scores, aligned.clusters, chosen=chosen, seed=seed)
-    both_read = _both_read(aligned, chosen, seed)
+    results = [result for _, _, result in found]
+    some_unread = _unread_pairs(aligned, chosen)
+    both_read = _both_read(aligned, chosen, some_unread, seed)
+    remaining = _remaining(aligned, chosen, some_unread, seed)
     method = METHODS[adjust]
-    adjusted = method([result.p for _, _, result in found])
+    adjusted = method([result.p for result in results])
+    p_remaining = method(
+        [
+            _largest_p(sign, result, both_read[k], remaining[k]) if k in some_unread else result.p
+            for k, result in enumerate(results)
+        ]
+    )
     share_read = aligned.shares_read.mean(axis=1).tolist()
     known = iter(method([result.p for result in both_read if result is not None]))
+    choices = [one.choices for one in aligned.measurements]
     return tuple(
         Pair(
             labels[i],
             labels[j],
             result,
-            p,
-            read,
-            None if read is None else next(known),
+            adjusted[k],
+            both_read[k],
+            None if both_read[k] is None else next(known),
+            remaining[k],
+            p_remaining[k],
             gap_read=(gap := share_read[i] - share_read[j]),
             is_adherence=_is_adherence(aligned, result, gap),
             counts=(result.wins, result.losses) if sign > 0 else (result.losses, result.wins),
             probability=_probability(result, sign),
+            asks_same=None in (choices[i], choices[j]) or choices[i] == choices[j],
             flips=_flips(aligned, i, j) if lists_flips else None,
         )
-        for (i, j, result), read, p in zip(found, both_read, adjusted, strict=True)
+        for k, (i, j, result) in enumerate(found)
     )
 
 
+def _unread_pairs(aligned: Aligned, places: Sequence[tuple[int, int]]) -> set[int]:
+    """Which of the pairs have an answer that was not read."""
+    whole = (aligned.shares_read == 1).all(axis=1)
+    return {k for k, (i, j) in enumerate(places) if not (whole[i] and whole[j])}
+
+
 def _both_read(
-    aligned: Aligned, places: Sequence[tuple[int, int]], seed: int
+    aligned: Aligned, places: Sequence[tuple[int, int]], which: set[int], seed: int
 ) -> list[Paired | None]:
     """Each pair on the answers of items read under both; None where these are all answers, or none."""
-    masks = [aligned.is_read[i] & aligned.is_read[j] for i, j in places]
-    whole = (aligned.shares_read == 1).all(axis=1)
-    some = [
-        k
-        for k, (mask, (i, j)) in enumerate(zip(masks, places, strict=True))
-        if mask.any() and not (whole[i] and whole[j])
-    ]
+    masks = {k: aligned.is_read[places[k][0]] & aligned.is_read[places[k][1]] for k in which}
+    return _tested_where(aligned, aligned.if_read, places, masks, seed)
+
+
+def _remaining(
+    aligned: Aligned, places: Sequence[tuple[int, int]], which: set[int], seed: int
+) -> list[Paired | None]:
+    """Each pair on the items read under the second, unread answers of the first as they are scored."""
+    rows = len(aligned.scores)
+    both_ways = np.concatenate([aligned.scores, aligned.if_read])
+    as_read = [(i, rows + j) for i, j in places]
+    masks = {k: aligned.is_read[places[k][1]] for k in which}
+    return _tested_where(aligned, both_ways, as_read, masks, seed)
+
+
+def _tested_where(
+    aligned: Aligned,
+    scores: Floats,
+    places: Sequence[tuple[int, int]],
+    masks: Mapping[int, Bools],
+    seed: int,
+) -> list[Paired | None]:
+    """Each pair that has a mask, on the items it keeps; None for others, and where it keeps none."""
+    some = [k for k, mask in masks.items() if mask.any()]
     if not some:
         return [None] * len(places)
     kept = np.stack([masks[k] for k in some])
     chosen = [places[k] for k in some]
-    found = paired_where(aligned.if_read, chosen, kept, aligned.clusters, seed=seed)
-    known = dict(zip(some, found, strict=True))
+    tested = paired_where(scores, chosen, kept, aligned.clusters, seed=seed)
+    known = dict(zip(some, tested, strict=True))
     return [known.get(k) for k in range(len(places))]
 
 
-def _is_adherence(aligned: Aligned, result: Paired, gap: float) -> bool:
-    """Whether the lead is no larger than the lead in answers read.
+def _largest_p(sign: int, *results: Paired | None) -> float:
+    """The largest p; 1 where one of the results is missing or does not favour the first."""
+    return max(1.0 if one is None or sign * one.difference.value <= 0 else one.p for one in results)
 
-    Where the row that reads less is ahead, unread answers cannot be what makes the difference.
-    """
+
+def _is_adherence(aligned: Aligned, result: Paired, gap: float) -> bool:
+    """Whether the lead is no larger than the lead in answers read."""
     if not aligned.is_share or not aligned.measurements[0].higher_is_better:
         return False
     return 0 < result.difference.value <= gap + TIE

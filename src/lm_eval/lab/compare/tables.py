@@ -21,8 +21,6 @@ from lm_eval.lab.compare.notes import (
     ranking_title,
 )
 from lm_eval.lab.compare.values import (
-    ADHERENCE,
-    CHANCE_OR_ADHERENCE,
     Comparison,
     ComparisonReport,
     ComparisonRow,
@@ -232,13 +230,12 @@ def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(comparison, pair),
         detects="" if detectable is None else size(comparison, detectable),
-        verdict=_VERDICTS.get(pair.verdict, pair.verdict),
+        verdict=pair.verdict,
     )
 
 
 _NEARLY_SURE = 1 - 1e-9
 """No number of items makes it certain which of two is better; rounding would."""
-_VERDICTS = {ADHERENCE: "adherence", CHANCE_OR_ADHERENCE: "luck or adherence"}
 
 
 def _both_read(comparison: Comparison, pair: Pair) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOICES_SHOWN
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.text.encode import AsDict
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from lm_eval.stats.spread import Spread
 
 ALPHA = 0.05
-"""A difference is called real where its adjusted p lies below."""
+"""The level of every test: p-values below it, adjusted for being several, count."""
 REAL = "real"
-ADHERENCE = "format adherence, not ability"
-CHANCE = "may be luck"
-CHANCE_OR_ADHERENCE = "may be luck, or format adherence, not ability"
+"""Too large for luck, and for what unread answers can explain."""
+CONFOUNDED = "confounded"
+"""Too large for luck, but unread answers may be the reason."""
+INCONCLUSIVE = "inconclusive"
+"""Luck may be the reason."""
 EQUAL = "no difference"
+"""No item tells the two apart."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class ComparisonRow(AsDict):
     """The score if no unread answer were right, and if all were; None where the score is not a share."""
     missing: int
     usage: Mapping[str, Any] | None
+    choices: str | None = None
+    """``shown``, ``scored`` or ``hidden``; None where there are no choices, or nothing is known."""
 
     ALSO = ("share_read",)
 
@@ -81,14 +87,23 @@ class Pair(AsDict):
     """On the items read under both; None where that is all of them, or none."""
     p_both_read: float | None
     """Of ``both_read``, adjusted like ``p_adjusted``."""
+    remaining: Paired | None
+    """On the items read under the second, with unread answers of the first as not right: what is left
+    if unread answers are no better than read ones. None where all were read, or none of the second's."""
+    p_remaining: float
+    """That the difference is more than luck and unread answers, adjusted like ``p_adjusted`` and never
+    below it: the largest p of ``result``, ``remaining`` and ``both_read``, and 1 where one of them
+    does not favour the first or cannot be tested."""
     gap_read: float
     """The first's share of answers read less the second's."""
-    is_adherence: bool
-    """Whether unread answers alone can make the difference: it is no larger than ``gap_read``."""
     counts: tuple[int, int]
     """Items on which the first is better, and those on which the second is."""
     probability: float | None
     """That the first is truly better; None where scores are not 0 and 1, or come in clusters."""
+    is_adherence: bool
+    """Whether the lead is no larger than ``gap_read``."""
+    asks_same: bool = True
+    """Whether both prompts make the same of the choices: show them, score them, or neither."""
     flips: Flips | None = None
 
     ALSO = ("verdict",)
@@ -99,12 +114,12 @@ class Pair(AsDict):
 
     @property
     def verdict(self) -> str:
-        """What the difference is, in a few words."""
+        """``real``, ``confounded``, ``inconclusive`` or ``no difference``."""
+        if self.p_remaining < ALPHA:
+            return REAL
         if self.is_significant:
-            return ADHERENCE if self.is_adherence else REAL
-        if not any(self.counts):
-            return EQUAL
-        return CHANCE_OR_ADHERENCE if self.is_adherence else CHANCE
+            return CONFOUNDED
+        return INCONCLUSIVE if any(self.counts) else EQUAL
 
 
 @dataclass(frozen=True)
@@ -151,6 +166,20 @@ class Comparison(AsDict):
     def row(self, label: str) -> ComparisonRow:
         """The row of that label."""
         return next(row for row in self.rows if row.label == label)
+
+    def pairs_called(self, *verdicts: str) -> list[Pair]:
+        """The pairs with one of these verdicts, the largest difference first."""
+        called = [pair for pair in self.pairs if pair.verdict in verdicts]
+        return sorted(called, key=lambda pair: -abs(pair.result.difference.value))
+
+    def rows_by_choices(self) -> dict[str, list[ComparisonRow]]:
+        """What prompts make of the choices → the rows that do; empty where all do the same."""
+        kinds = {
+            kind: [row for row in self.rows if row.choices == kind]
+            for kind in (CHOICES_SHOWN, CHOICES_SCORED, CHOICES_HIDDEN)
+        }
+        several = {kind: rows for kind, rows in kinds.items() if rows}
+        return several if len(several) > 1 else {}
 
     @property
     def best(self) -> ComparisonRow:

@@ -15,6 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateSyntaxError
+
+from lm_eval.config.fields import fields_read
 from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored.run import PLAIN, sweep_path
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
@@ -22,6 +25,9 @@ from lm_eval.reports.items import ItemColumns
 from lm_eval.scoring.repeats import is_repeat_metric
 from lm_eval.stats.clusters import is_binary, is_share
 from lm_eval.stats.numeric import Bools, Floats, np
+
+CHOICES_SHOWN, CHOICES_SCORED, CHOICES_HIDDEN = "shown", "scored", "hidden"
+"""Choices are in the prompt; they are not, but only they can be the answer; neither."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,9 @@ class Measurement:
     missing: int = 0
     usage: Mapping[str, Any] | None = None
     """What the answers cost: requests, tokens, seconds."""
+    choices: str | None = None
+    """What the prompts make of the choices: ``shown``, ``scored`` or ``hidden``; None where there are
+    none, or nothing is known."""
     facts: Mapping[str, Any] | None = None
     """What else the results say about it: fingerprints, versions, notes."""
     members: tuple[str, ...] = ()
@@ -134,6 +143,7 @@ def measurement(
         shots=tuple(columns.shots),
         num_fewshot=results.get("n-shot", {}).get(name),
         missing=columns.missing,
+        choices=_choices(results, name),
         usage=_usage(results, name),
         facts={
             "fingerprints": results.get("fingerprints", {}).get(name, {}),
@@ -143,6 +153,32 @@ def measurement(
             "has_choices": bool((results["configs"].get(name) or {}).get("doc_to_choice")),
         },
     )
+
+
+def _choices(results: Mapping[str, Any], name: str) -> str | None:
+    """What the prompts make of the choices.
+
+    Files of earlier versions do not say whether these are shown. Then the fields tell, where both are
+    Jinja: a prompt that shows them reads what they are made of.
+    """
+    config = results["configs"].get(name) or {}
+    shows = results.get("shows_choices", {}).get(name)
+    if "shows_choices" not in results:
+        text, choices = (_reads(config.get(key)) for key in ("doc_to_text", "doc_to_choice"))
+        shows = bool(text & choices) if text and choices else None
+    if shows is None:
+        return None
+    if shows:
+        return CHOICES_SHOWN
+    return CHOICES_SCORED if config.get("output_type") == "multiple_choice" else CHOICES_HIDDEN
+
+
+def _reads(spec: Any) -> set[str]:
+    """The doc's fields that a stored field reads; empty for what is not Jinja."""
+    try:
+        return fields_read(spec)
+    except TemplateSyntaxError:  # the source of a Python function may hold braces
+        return set()
 
 
 def readings(

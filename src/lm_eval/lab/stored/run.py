@@ -30,7 +30,7 @@ PLAIN = "plain"
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
-    *("fingerprints", "notes", "accounting", "n-samples", "groups"),
+    *("fingerprints", "notes", "accounting", "n-samples", "groups", "shows_choices"),
     "group_subtasks",
 )
 """What a results file may have beside its scores, each by name."""

@@ -320,6 +320,7 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
     first = members[0]
     task, _, format_name = name.partition("@")
     shots = {one.num_fewshot for one in members}
+    choices = {one.choices for one in members}
     return Measurement(
         run=first.run,
         model=first.model,
@@ -340,6 +341,7 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
         shots=_chained(members, lambda one: one.shots or [""] * len(one.items)),
         num_fewshot=shots.pop() if len(shots) == 1 else None,
         missing=sum(one.missing for one in members),
+        choices=choices.pop() if len(choices) == 1 else None,
         usage=_summed([one.usage or {} for one in members]),
         members=tuple(one.task for one in members),
     )
