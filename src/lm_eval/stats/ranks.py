@@ -8,7 +8,7 @@ since noise alone also changes an order.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval.stats.clusters import score_matrix, unit_sums
@@ -118,21 +118,30 @@ def rank_stability(
     sums = resampled_sums(np.column_stack([units, sizes]), max(0, resamples), rng)
     drawn = (sums[:, :-1] / sums[:, -1:]).reshape(shape)
     draws = _statistics(shrunk(means, drawn, rng), margin)
-    show = _IntervalMaker(num_items, len(units), "items" if clusters is None else "clusters")
-    w = show(observed["w"], draws["w"], NO_ORDER)
+    show = _IntervalMaker(
+        num_items,
+        len(units),
+        "items" if clusters is None else "clusters",
+        _possible(num_models, num_formats),
+    )
+    w = show("w", observed["w"], draws["w"], NO_ORDER)
     return RankStability(
         num_models=num_models,
         num_formats=num_formats,
         num_items=num_items,
         num_clusters=None if clusters is None else len(units),
         w=w if num_models > 2 else Measured(None, "Kendall's W needs three models or more"),
-        tau=show(observed["tau"], draws["tau"], NO_ORDER),
+        tau=show("tau", observed["tau"], draws["tau"], NO_ORDER),
         tau_by_format=tuple(
-            show(observed["loo"][:, k], draws["loo"][:, k], NO_ORDER) for k in range(num_formats)
+            show("loo", observed["loo"][:, k], draws["loo"][:, k], NO_ORDER)
+            for k in range(num_formats)
         ),
-        flip_rate=show(observed["flips"], draws["flips"], NO_ORDER),
+        flip_rate=show("flips", observed["flips"], draws["flips"], NO_ORDER),
         reversal=show(
-            observed["reversal"], draws["reversal"], f"no two models lie {margin:g} apart anywhere"
+            "reversal",
+            observed["reversal"],
+            draws["reversal"],
+            f"no two models lie {margin:g} apart anywhere",
         ),
         margin=margin,
         taus=tuple(tuple(map(_known, row)) for row in observed["taus"][0].tolist()),
@@ -147,31 +156,70 @@ class _IntervalMaker:
     num_items: int
     num_units: int
     of: str
+    possible: Mapping[str, tuple[float, float]]
 
-    def __call__(self, value: Floats, draws: Floats, undefined: str) -> Measured:
+    def __call__(self, name: str, value: Floats, draws: Floats, undefined: str) -> Measured:
         number = _known(float(value[0]))
         if number is None:
             return Measured(None, undefined)
         return order_from_draws(
-            number, draws, n=self.num_items, num_units=self.num_units, of=self.of
+            number,
+            draws,
+            n=self.num_items,
+            num_units=self.num_units,
+            of=self.of,
+            possible=self.possible[name],
         )
 
 
 def order_from_draws(
-    value: float, draws: Floats, *, n: int, num_units: int, of: str, confidence: float = 0.95
+    value: float,
+    draws: Floats,
+    *,
+    n: int,
+    num_units: int,
+    of: str,
+    confidence: float = 0.95,
+    possible: tuple[float, float] = (-1.0, 1.0),
 ) -> Measured:
-    """``value``, a statistic of orders, with an interval from ``shrunk`` draws that includes it."""
+    """``value``, a statistic of orders, with an interval from ``shrunk`` draws that includes it.
+
+    The ends are values that were drawn, as orders have none in between, and lie in ``possible``: the
+    least and the most where no two models tie, as none do on endless items.
+    """
     everything = np.append(draws, value)  # so that constant draws still show the gap
     inner = 1.0 - OUTER_SHARE * (1.0 - confidence)
     measured = from_resamples(value, everything, n=n, num_units=num_units, of=of, confidence=inner)
     if measured.estimate is None or measured.estimate.stderr is None:
         return measured
-    # An order that no resample changes has an interval of a single value.
-    ends = [
-        end for end in (measured.estimate.low, measured.estimate.high, value) if end is not None
-    ]
+    low, high = measured.estimate.low, measured.estimate.high
+    if low is None or high is None:  # an order that no resample changes
+        low = high = value
+    drawn = np.sort(everything[np.isfinite(everything)])
+    below = float(drawn[max(0, int(np.searchsorted(drawn, low + TIE, "right")) - 1)])
+    above = float(drawn[min(len(drawn) - 1, int(np.searchsorted(drawn, high - TIE, "left")))])
+    low, high = (min(max(end, possible[0]), possible[1]) for end in (below, above))
     method = f"shrunk {resampling_method(of, num_units)}"
-    return Measured(replace(measured.estimate, low=min(ends), high=max(ends), method=method))
+    return Measured(
+        replace(measured.estimate, low=min(low, value), high=max(high, value), method=method)
+    )
+
+
+def _possible(num_models: int, num_formats: int) -> dict[str, tuple[float, float]]:
+    """The least and the most that each statistic can be where no two models tie.
+
+    Two models swap places most often where half of the formats rank them either way.
+    """
+    pairs = num_formats * (num_formats - 1) / 2
+    swaps = (num_formats // 2) * ((num_formats + 1) // 2) / pairs
+    is_odd = num_formats % 2 == 1 and num_models % 2 == 0  # no rank sums are equal then
+    return {
+        "w": (3 / (num_formats**2 * (num_models**2 - 1)) if is_odd else 0.0, 1.0),
+        "tau": (1.0 - 2 * swaps, 1.0),
+        "loo": (-1.0, 1.0),
+        "flips": (0.0, swaps),
+        "reversal": (0.0, swaps),
+    }
 
 
 def tau_b(first: Floats, second: Floats) -> Floats:

@@ -239,3 +239,44 @@ def test_nan_is_named():
 def test_tau_b_of_many_draws_at_once():
     first = np.array([[1, 2, 3], [3, 2, 1.0]])
     assert tau_b(first, first[::-1]) == pytest.approx([-1, -1])
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [["10101", "01111", "00100"], ["10001", "00100", "00110"]],
+        [["1100011", "0011101", "0011011"], ["0100000", "0100100", "1100100"]],
+    ],
+)
+def test_the_mean_tau_of_three_formats_does_not_reach_minus_one(scores):
+    """Of three orders of two models, two are the same. A draw that ties the models under one is not −1."""
+    table = np.array([[[int(each) for each in row] for row in model] for model in scores])
+    found = rank_stability(table, resamples=200, seed=1)
+    for measured, least, most in (
+        (found.tau, -1 / 3, 1.0),
+        (found.flip_rate, 0.0, 2 / 3),
+        (found.reversal, 0.0, 2 / 3),
+    ):
+        estimate = measured.estimate
+        assert estimate is not None
+        assert least - 1e-9 <= estimate.low <= estimate.value <= estimate.high <= most + 1e-9
+
+
+def test_ends_of_an_interval_are_values_that_an_order_can_have():
+    """Of two models, a format's agreement with the others is 1 or −1, and nothing in between."""
+    rng = np.random.default_rng(5)
+    for seed in range(30):
+        scores = (rng.random((2, 4, 40)) < 0.55).astype(float)
+        for measured in rank_stability(scores, resamples=100, seed=seed).tau_by_format:
+            estimate = measured.estimate
+            if estimate is not None and estimate.low is not None:
+                assert {estimate.low, estimate.high} <= {-1.0, 1.0}
+
+
+def test_rank_sums_that_cannot_be_equal_keep_w_above_zero():
+    """Four models under three formats: the sums of ranks cannot all be 7.5."""
+    means = [[0.4, 0.3, 0.2], [0.3, 0.4, 0.3], [0.2, 0.1, 0.4], [0.1, 0.2, 0.1]]
+    noise = np.random.default_rng(6).random((4, 3, 12)) < np.array(means)[:, :, None]
+    estimate = rank_stability(noise.astype(float), resamples=500).w.estimate
+    assert estimate is not None
+    assert estimate.low >= min(estimate.value, 3 / (9 * 15)) - 1e-12
