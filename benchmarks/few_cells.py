@@ -3,9 +3,10 @@
     python benchmarks/few_cells.py [--reps 12] [--first 1000] [--jobs 2] [--cases 100x300x800,50x200x400]
 
 Prints Markdown: the error (first Wasserstein distance between estimated and true scores of the
-formats) beside that of plain averages and of ridge Rasch (C = 100, needs scikit-learn), the share of
-"95 %" intervals that hold the truth, and how much wider than the posterior's they must be for that:
-the table ``WIDER`` of ``lm_eval.stats.partial.distribution``. About 1.5 CPU seconds for each data set.
+formats) beside that of plain averages and of ridge Rasch (C = 100, needs scikit-learn), the estimated
+spread relative to the true one, the share of "95 %" intervals that hold the truth, and how much wider
+than the posterior's they must be for that: the table ``WIDER`` of
+``lm_eval.stats.partial.distribution``. About 1.5 CPU seconds for each data set.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def heavy(rng: Any, count: int) -> Any:
 
 
 GENERATORS = {
+    "none": normal(0.0),
     "small, s = 0.15": normal(0.15),
     "medium, s = 0.4": normal(0.4),
     "large, s = 0.9": normal(0.9),
@@ -121,6 +123,7 @@ class Case:
     def __init__(self, formats: int, items: int, budget: int, name: str, seeds: range) -> None:
         self.name, self.size = name, f"{formats} × {items}, {budget}"
         self.errors: list[list[float]] = []
+        self.spreads: list[tuple[float, float, float]] = []
         self.widths: list[list[float]] = [[] for _ in QUANTITIES]
         self.seconds, self.warned = 0.0, 0
         for seed in seeds:
@@ -140,6 +143,8 @@ class Case:
             ridge_rasch(places, outcomes, formats, items),
         )
         self.errors.append([distance(each, true) for each in (*rivals, found.ordered)])
+        mean_of_draws = found.ordered[-1] - found.ordered[0]
+        self.spreads.append((float(np.ptp(true)), mean_of_draws, found.spread.value))
         for kept, new in zip(self.widths, widths(found, true), strict=True):
             kept.extend(new)
 
@@ -177,6 +182,7 @@ def show(cases: Sequence[Case], reps: int) -> None:
                 f"{ours / rasch:.2f}",
             )
         )
+    show_spreads(cases, reps)
     print('\nShare of "95 %" intervals that hold the truth\n')
     print(row("formats × items, cells", "formats", *QUANTITIES, "warned", "CPU s"))
     print(row(*["---"] * (len(QUANTITIES) + 4)))
@@ -185,6 +191,25 @@ def show(cases: Sequence[Case], reps: int) -> None:
         warned, seconds = f"{case.warned / reps:.2f}", f"{case.seconds / reps:.2f}"
         print(row(case.size, case.name, *held, warned, seconds))
     summarise(cases)
+
+
+def show_spreads(cases: Sequence[Case], reps: int) -> None:
+    """The estimated spread over the true one: the mean of the draws, and the cautious value given."""
+    print(f"\nBest minus worst, relative to the truth; means over {reps} data sets\n")
+    names = (
+        "true spread",
+        "mean of draws",
+        "value given",
+        "error of the mean",
+        "error of the value",
+    )
+    print(row("formats × items, cells", "formats", *names))
+    print(row(*["---"] * 7))
+    for case in cases:
+        true, mean, value = np.array(case.spreads).T
+        ratios = (f"{each.mean() / true.mean():.2f}" for each in (mean, value))
+        errors = (f"{np.abs(each - true).mean():.3f}" for each in (mean, value))
+        print(row(case.size, case.name, f"{true.mean():.3f}", *ratios, *errors))
 
 
 def summarise(cases: Sequence[Case]) -> None:

@@ -316,8 +316,8 @@ def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
     per_format = counted(most, "item") if fewest == most else f"{fewest} to {counted(most, 'item')}"
     return [
         f"Estimated from {percent(estimated.cells, sweep.plan.all_cells)} of the cells ({per_format} "
-        "for each format): the best format's score over all items lies about "
-        f"{number(estimated.spread.value, 2)} above the worst's{ends(estimated.spread)}.",
+        "for each format): the best format's score over all items lies "
+        f"{number(estimated.spread.low, 2)} to {number(estimated.spread.high, 2)} above the worst's.",
         f"The median format scores {q[50]}; one in twenty scores below {q[5]}, one in twenty above "
         f"{q[95]}.",
         f"The mean over formats is {number(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "

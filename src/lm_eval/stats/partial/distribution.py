@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -43,6 +43,12 @@ FAR_APART = 1.2
 # format is taken for luck. Check them on other seeds.
 WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.45, "format": 1.2}
 
+# The spread is given as this quantile of its draws. Their mean is about twice the truth where formats
+# do not differ, because a few cells cannot rule out one bad format. Of the mean, the median and lower
+# quantiles, this one had the smallest mean error over all kinds of formats of benchmarks/few_cells.py
+# (seeds 8000 to 8005). Check it on other seeds.
+CAUTIOUS = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution(AsDict):
@@ -52,7 +58,7 @@ class Distribution(AsDict):
     quantiles: dict[int, Estimate]
     """By per cent: 5, 25, 50, 75, 95."""
     spread: Estimate
-    """Best minus worst."""
+    """Best minus worst; its value is on the cautious side, as luck makes formats differ, too."""
     per_format: tuple[Estimate, ...]
     """The score of each format, shrunk towards the others; so the spread among these is too small."""
     ordered: tuple[float, ...]
@@ -107,7 +113,7 @@ def _summary(grid: Grid, means: Floats, warnings: tuple[str, ...]) -> Distributi
             q: _estimate(drawn, count, "quantile", method)
             for q, drawn in zip(QUANTILES, quantiles, strict=True)
         },
-        spread=_estimate(ordered[-1] - ordered[0], count, "spread", method),
+        spread=_spread(ordered[-1] - ordered[0], count, method),
         per_format=tuple(
             _estimate(row, int(n), "format", method)
             for row, n in zip(
@@ -140,6 +146,12 @@ def _estimate(draws: Floats, n: int, kind: str, method: str) -> Estimate:
     low, high = (float(end) for end in np.quantile(draws, [tail, 1 - tail]))
     low, high = value - wider * (value - low), value + wider * (high - value)
     return Estimate(value, float(draws.std(ddof=1)), max(0.0, low), min(1.0, high), n, method)
+
+
+def _spread(draws: Floats, n: int, method: str) -> Estimate:
+    """A cautious value in the interval around the mean of the draws."""
+    around_mean = _estimate(draws, n, "spread", method)
+    return replace(around_mean, value=float(np.quantile(draws, CAUTIOUS)))
 
 
 def _warnings(

@@ -249,7 +249,7 @@ def test_tau_b_of_many_draws_at_once():
     ],
 )
 def test_the_mean_tau_of_three_formats_does_not_reach_minus_one(scores):
-    """Of three orders of two models, two are the same. A draw that ties the models under one is not −1."""
+    """Of three orders of two models, two are the same, even where a draw ties the models under one."""
     table = np.array([[[int(each) for each in row] for row in model] for model in scores])
     found = rank_stability(table, resamples=200, seed=1)
     for measured, least, most in (

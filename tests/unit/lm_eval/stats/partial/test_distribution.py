@@ -142,6 +142,20 @@ def test_everything_right_leaves_room_for_the_unseen() -> None:
     assert found.seen_mean == 1.0
 
 
+def test_the_spread_of_formats_that_do_not_differ_is_far_below_the_mean_of_its_draws() -> None:
+    """That mean is about twice the truth: a few cells cannot rule out one bad format."""
+    true, mean_of_draws, value = 0.0, 0.0, 0.0
+    for seed in range(3):
+        scores = simulated(np.zeros(20), 80, np.random.default_rng((seed, 5)))
+        found = estimated(scores, 160, seed=seed)
+        true += np.ptp(scores.mean(axis=1))
+        mean_of_draws += found.ordered[-1] - found.ordered[0]
+        value += found.spread.value
+        assert found.spread.low <= found.spread.value <= found.spread.high
+    assert mean_of_draws > 1.6 * true
+    assert value < 1.25 * true
+
+
 def test_one_format_has_no_spread_and_one_item_has_all_of_it() -> None:
     one_format = estimate_distribution([(0, i) for i in range(20)], [1.0, 0.0] * 10, 1, 40)
     assert one_format.spread.value == 0.0
