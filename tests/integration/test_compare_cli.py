@@ -65,8 +65,9 @@ def test_a_run_of_several_formats_ends_with_what_differs(work: Workplace) -> Non
     assert "t: 3 formats on the same 40 items, asked of known" in text
     assert "The format matters here: the best (mcqa, 1.00) and the worst (cloze, 0.50)" in text
     assert "Real differences (too large for luck, with all 3 comparisons allowed for)" in text
-    explained = "mcqa vs generate: explained by unread answers (75 % read under generate, all under"
-    assert f"{explained} mcqa). mcqa is 0.25 better than generate" in text
+    assert "Confounded by unread answers: mcqa is 0.25 better than generate" in text
+    assert ", but 25 % of the answers under generate were not read; on the 30 items read" in text
+    assert "Not the same question: mcqa and generate show the choices; cloze scores them" in text
     assert "Not read: 10 of 40 answers under generate." in text
     path = next(work.output.rglob("results_*.json"))
     assert f"`lm-eval compare {path}`" in done.out
