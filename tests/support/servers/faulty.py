@@ -86,6 +86,15 @@ TRANSIENT: tuple[Fault, ...] = (
     Fault("html"),
     Fault("garbage"),
 )
+# Replies with status 200 that are whole, and not what was asked for: each is a change of a good one.
+UNFIT: tuple[Fault, ...] = tuple(
+    Fault(kind)
+    for kind in (
+        *("error_200", "null", "no_choices", "empty_choices", "one_choice_more", "odd_choice"),
+        *("no_text", "choice_error", "no_logprobs", "null_logprobs", "null_logprob"),
+        *("fewer_logprobs", "positive_logprob", "text_logprob"),
+    )
+)
 # What a client should read as if nothing had happened.
 HARMLESS: tuple[Fault, ...] = (Fault("http10"), Fault("slow"), Fault("wrong_type"))
 
@@ -375,6 +384,14 @@ class FaultyServer:
         await writer.drain()
         return False
 
+    async def _unfit(self, seen: Seen, fault: Fault, writer: asyncio.StreamWriter) -> bool:
+        """The good answer, changed; as it is where there is nothing of that kind to change."""
+        status, body = await self._work(seen)
+        content = json.loads(body)
+        if status == 200 and isinstance(content, dict) and "choices" in content:
+            content = _SHAPES[str(fault.kind)](content)
+        return await _send(writer, status, _json(content))
+
     async def _silent(self, seen: Seen, fault: Fault, writer: asyncio.StreamWriter) -> bool:
         """No answer at all, on an open connection."""
         await asyncio.sleep(3600)
@@ -389,6 +406,50 @@ KINDS: dict[str, Misbehave] = {
         *("flood", "huge", "bomb", "wrong_type", "html", "html_200", "http10", "redirect"),
         *("garbage", "silent"),
     )
+} | {str(fault.kind): FaultyServer._unfit for fault in UNFIT}
+
+
+def _each_choice(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], Any]:
+    def changed(content: Any) -> Any:
+        for choice in content["choices"]:
+            change(choice)
+        return content
+
+    return changed
+
+
+def _last_logprob(change: Callable[[float], list[Any]]) -> Callable[[Any], Any]:
+    """Puts what ``change`` gives in the place of the prompt's last log-prob, and of the likeliest."""
+
+    def changed(choice: dict[str, Any]) -> None:
+        told = choice.get("logprobs") or {}
+        if len(scores := told.get("token_logprobs") or ()) > 1:
+            *before, last, generated = scores
+            told["token_logprobs"] = [*before, *change(last), generated]
+        for top in told.get("top_logprobs") or ():
+            for text in list(top or ())[:1]:
+                (top[text],) = change(top[text]) or [None]
+
+    return _each_choice(changed)
+
+
+_SHAPES: dict[str, Callable[[Any], Any]] = {
+    "error_200": lambda content: {"error": {"message": "made to fail", "code": 500}},
+    "null": lambda content: None,
+    "no_choices": lambda content: {"object": "text_completion"},
+    "empty_choices": lambda content: {**content, "choices": []},
+    "one_choice_more": lambda content: {**content, "choices": 2 * content["choices"]},
+    "odd_choice": lambda content: {**content, "choices": [None for _ in content["choices"]]},
+    "no_text": _each_choice(lambda choice: (choice.pop("text", 0), choice.pop("message", 0))),
+    "choice_error": _each_choice(lambda choice: choice.update(error={"message": "made to fail"})),
+    "no_logprobs": _each_choice(lambda choice: choice.pop("logprobs", 0)),
+    "null_logprobs": _each_choice(
+        lambda choice: "logprobs" in choice and choice.update(logprobs=None)
+    ),
+    "null_logprob": _last_logprob(lambda score: [None]),
+    "fewer_logprobs": _last_logprob(lambda score: []),
+    "positive_logprob": _last_logprob(lambda score: [0.5]),
+    "text_logprob": _last_logprob(lambda score: ["low"]),
 }
 
 _PAGE = b"""<!DOCTYPE html>

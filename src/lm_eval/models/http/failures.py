@@ -41,7 +41,18 @@ Redact = Callable[[str], str]
 
 
 class BrokenBody(ValueError):
-    """A reply that is not what was asked for. Raised while decoding; the request is sent again."""
+    """A reply that is not what was asked for. Raised while decoding; the request is sent again.
+
+    ``advice``, ``stops_run`` and ``wait_s`` are for the ``Failure`` that is made of it.
+    """
+
+    def __init__(
+        self, text: str, advice: str = "", *, stops_run: bool = False, wait_s: float | None = None
+    ) -> None:
+        super().__init__(text)
+        self.advice = advice
+        self.stops_run = stops_run
+        self.wait_s = wait_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +116,13 @@ def of_body(where: str, status: int, body: bytes, error: Exception, redact: Reda
         what = _html_summary(text, redact)
     elif isinstance(error, KeyError | IndexError):
         what = f"it lacks {what}"
+    told = error if isinstance(error, BrokenBody) else BrokenBody("")
     return Failure(
-        f"{where} answered {_phrase(status)} with a body that cannot be read: {what}",
-        advice="Is this the address of the right service?",
+        f"{where} answered {_phrase(status)} with a body that cannot be read: {what.rstrip('.')}",
+        advice=told.advice or "Is this the address of the right service?",
         status=status,
+        stops_run=told.stops_run,
+        asked_wait_s=told.wait_s,
     )
 
 

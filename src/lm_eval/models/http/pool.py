@@ -207,8 +207,7 @@ _HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADD
 _NO_HTTP = Failure("{where} sent what is not HTTP: {why}", _CHECK_ADDRESS)
 _TOO_LARGE = Failure(
     "{where} sent more than {why} bytes for one request",
-    "Raise max_response_bytes if such replies are expected.",
-    can_retry=False,
+    "Ask for less in one request, or check what the server sends.",
 )
 
 # By the names of aiohttp's classes, which overlap: the first that fits counts.
