@@ -305,6 +305,13 @@ class EvaluationConfig(_Section):
         "what to do with a label whose quoted snippet is not in the passage: off, flag (count it), "
         "downgrade (by one step) or drop (missing)",
     )
+    give_up_after: int = _setting(
+        8,
+        whole(0),
+        "replies at the start of a run after which a judge is asked no further, if none of them holds a "
+        "label; 0: never",
+        metavar="N",
+    )
     max_failed: str = _setting(
         "0",
         share_or_count,

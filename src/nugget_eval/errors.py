@@ -2,6 +2,7 @@
 
 NuggetEvalError (an LmEvalError)
 ├── ConfigurationError        a value of the config that cannot be used (a ConfigError)
+├── JudgeError                a judge whose replies hold no labels
 ├── PromptError               a prompt that cannot be built, or a definition that cannot be used
 └── UnknownPromptError        a prompt type, format type, domain or language that does not exist
 """
@@ -17,6 +18,17 @@ class NuggetEvalError(LmEvalError):
 
 class ConfigurationError(NuggetEvalError, ConfigError):
     """A config value that cannot be used: ``key`` is its name, ``path`` and ``line`` its place."""
+
+
+class JudgeError(NuggetEvalError):
+    """A judge that is asked no further, because none of its first replies held a label.
+
+    ``judge`` is its name, ``replies`` how many were read, ``example`` the last of them.
+    """
+
+    def __init__(self, message: str, *, judge: str, replies: int, example: str) -> None:
+        super().__init__(message)
+        self.judge, self.replies, self.example = judge, replies, example
 
 
 class PromptError(NuggetEvalError):

@@ -314,3 +314,82 @@ def test_examples_domain_and_language_reach_the_judge(work: Workplace) -> None:
     roles = [message["role"] for message in judge.asked[0].body["messages"]]
     assert roles[:3] == ["system", "user", "assistant"]
     assert work.summary()["config"]["model"]["domain"] == "legal"
+
+
+# ---------------------------------------------------------------------- a judge that cannot judge
+
+
+def many_topics(work: Workplace, number: int) -> None:
+    work.topics({f"t{k}": (f"Fact {k} is known.", [f"Fact {k} is known"]) for k in range(number)})
+
+
+def test_a_judge_that_gives_no_label_is_asked_no_further(work: Workplace) -> None:
+    many_topics(work, 60)
+    judge = ToyJudge(lambda question: "Bees are wonderful animals.")
+    with FaultyServer(judge) as server:
+        done = work.run(server.url)
+    assert done.code == 1
+    assert "no label in the first 8 replies" in done.err
+    assert "'Bees are wonderful animals.'" in done.err
+    assert "--format_type adaptive" in done.err
+    assert "--give_up_after 0" in done.err
+    assert "Traceback" not in done.err
+    assert len(judge.asked) < 30  # of 60 calls, each asked again twice, and those in flight
+
+
+def test_a_cut_reply_is_given_as_the_reason(work: Workplace) -> None:
+    many_topics(work, 9)
+
+    def endless(question: Question) -> dict[str, Any]:
+        return {"message": {"content": "Let me think about bees"}, "finish_reason": "length"}
+
+    with FaultyServer(ToyJudge(endless)) as server:
+        done = work.run(server.url, "--max_tokens", "20")
+    assert done.code == 1
+    assert "more than --max_tokens 20" in done.err
+
+
+def test_one_label_at_the_start_is_enough_to_go_on(work: Workplace) -> None:
+    many_topics(work, 12)
+
+    def reads_one(question: Question) -> str:
+        return plain(question) if question.data.query.endswith("t0") else "I am not sure."
+
+    with FaultyServer(ToyJudge(reads_one)) as server:
+        done = work.run(server.url, "--retries", "0", "--singles", "false", "--give_up_after", "12")
+    assert done.code == 0, done.err
+    assert work.summary()["coverage"]["labelled"] == 1
+    assert "For example, no list of labels: 'I am not sure.'" in done.out.replace("\n  ", " ")
+
+
+def test_giving_up_can_be_switched_off(work: Workplace) -> None:
+    many_topics(work, 9)
+    judge = ToyJudge(lambda question: "I am not sure.")
+    with FaultyServer(judge) as server:
+        done = work.run(server.url, "--give_up_after", "0", "--retries", "0", "--singles", "false")
+    assert done.code == 0, done.err
+    assert len(judge.asked) == 9
+    assert work.summary()["coverage"]["labelled"] == 0
+
+
+def test_comparing_warns_instead(work: Workplace) -> None:
+    many_topics(work, 9)
+    judge = ToyJudge(
+        lambda question: (
+            "I am not sure."
+            if "JSON" in question.body["messages"][0]["content"]
+            else "\n".join(question.labels)
+        )
+    )
+    with FaultyServer(judge) as server:
+        argv = [
+            argument
+            for argument in work.model(server.url)
+            if argument not in ("--prompt_type", "no_reasoning")
+        ]
+        done = work.cli(
+            *("compare", "--nuggets", "nuggets.jsonl", "--answers", "answers.jsonl", *argv),
+            *("--prompt_types", "no_reasoning", "--format_types", "json,csv"),
+        )
+    assert done.code == 0, done.err
+    assert "no label in the first 8 replies" in done.err

@@ -39,11 +39,14 @@ from nugget_eval.judge.evaluation import (
     output_folder,
     prices_of,
 )
+from nugget_eval.judge.judge import Judged
 from nugget_eval.lab.trials import Contrast, Trial, contrasts, trial_name, trials, varied
 from nugget_eval.output.files import ReplyCounts, count_replies, write_files, write_json
 from nugget_eval.output.tables import agreement_table, confusion_table, summary_table, topic_table
 from nugget_eval.scores.bootstrap import require_numpy
 from nugget_eval.scores.scores import RunScores
+
+_EXCERPT = 160
 
 
 def run(args: argparse.Namespace) -> int:
@@ -174,7 +177,7 @@ def _remarks(done: Evaluation) -> list[str]:
         if counts.problems:
             kinds = sorted(counts.problems.items(), key=lambda one: (-one[1], one[0]))
             said = ", ".join(f"{number:,} {kind}" for kind, number in kinds)
-            lines.append(f"{name}: replies that left labels missing: {said}.")
+            lines.append(f"{name}: replies that left labels missing: {said}.{_example(judged)}")
         if counts.alarms:
             lines.append(
                 f"{name}: {counts.alarms:,} of {counts.total:,} replies are void, because a nugget with "
@@ -202,6 +205,17 @@ def _remarks(done: Evaluation) -> list[str]:
             "widen the intervals."
         )
     return lines
+
+
+def _example(judged: Judged) -> str:
+    """One of the replies that left labels missing, in words; "" if none has text."""
+    unread = (reply for reply in judged.replies if reply.missing and reply.text.strip())
+    reply = next(unread, None)
+    if reply is None or reply.alarm is not None:
+        return ""
+    why = reply.reading.reason if reply.reading is not None else ""
+    excerpt = visible(reply.text.strip(), _EXCERPT)
+    return f" For example{f', {why}' if why else ''}: {excerpt!r}."
 
 
 # Comparing prompts

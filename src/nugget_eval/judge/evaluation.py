@@ -169,7 +169,10 @@ def evaluating(
             with hiding(secrets), opened_model(spec.model or spec.backend, spec.model_args) as lm:
                 store = stack.enter_context(_run_store(config, spec, lm, loaded.items, label))
                 name = spec.name if label is None else f"{spec.name}, {label}"
-                judge = Judge(lm, loaded.items, config, name=name, kept=store.kept)
+                is_alone = label is None  # others are to be compared with it
+                judge = Judge(
+                    lm, loaded.items, config, name=name, kept=store.kept, gives_up=is_alone
+                )
                 prompts |= {name: how.info for name, how in judge.caller.formats().items()}
                 judged.append(judge.judge())
                 judged[-1].name = spec.name

@@ -19,8 +19,10 @@ from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
+from lm_eval.text.terminal import visible
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
+from nugget_eval.errors import JudgeError
 from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.judge.snippets import Verdict, check_snippets
 from nugget_eval.judge.voting import median_label
@@ -29,6 +31,7 @@ from nugget_eval.reading import Label, LabelReading, read_reasoning
 REFUSED = (400, 404, 415, 422, 501)
 """Status codes with which a server rejects ``response_format``."""
 _SPECIAL = 8
+_EXCERPT = 300
 _NOT_ASKED = Asked(Turn(""), (), (), (), "")
 
 
@@ -107,7 +110,12 @@ class Judge:
         *,
         name: str,
         kept: AnswerCache | None = None,
+        gives_up: bool = True,
     ) -> None:
+        """``gives_up``: a judge without a label after ``give_up_after`` replies is an error.
+
+        Otherwise it is a warning: in a comparison of prompts, it is a result like any other.
+        """
         self.name = name
         self._model = model
         self._config = config
@@ -116,6 +124,9 @@ class Judge:
         self._caller = JudgeCaller(config, items, as_chat=able.chat_only or able.chat_template)
         self._caller.constrain(model)
         self._usage: list[Usage] = []
+        self._gives_up = gives_up
+        self._unread_at_start: int | None = 0
+        """Replies so far, as long as none of them held a label; then None."""
 
     def judge(self) -> Judged:
         """Ask for every label; a label still missing after the last stage is None."""
@@ -279,6 +290,44 @@ class Judge:
             alarm,
         )
 
+    def check_able(self, reply: JudgedReply) -> None:
+        """Give up, or warn, if this is the last of the first replies and none of them held a label."""
+        if self._unread_at_start is None:
+            return
+        if reply.alarm is not None or any(reply.labels):
+            self._unread_at_start = None
+            return
+        if reply.call.stage == SINGLE:
+            return  # the last resort of a small run
+        self._unread_at_start += 1
+        if self._unread_at_start != self._config.evaluation.give_up_after:
+            return
+        error = self._unable(reply, self._unread_at_start)
+        if self._gives_up:
+            raise error
+        warnings.warn(str(error), LmEvalWarning, stacklevel=2)
+
+    def _unable(self, reply: JudgedReply, replies: int) -> JudgeError:
+        model, item = self._config.model, self._caller.items[reply.call.item]
+        hints = ["try a stronger model"]
+        if model.format_type != "adaptive":
+            hints.append("--format_type adaptive")
+        if self._caller.format(item).prompt_type.reasons:
+            hints.append("--prompt_type no_reasoning, which asks for labels alone")
+        if reply.finish == "length":
+            hints.append(f"more than --max_tokens {model.max_tokens}, because the reply was cut")
+        then = "It is not asked any further. " if self._gives_up else ""
+        why = f" ({reply.reading.reason})" if reply.reading is not None else ""
+        return JudgeError(
+            f"{self.name}: no label in the first {replies:,} replies. {then}The last of them, about "
+            f"{len(reply.call.numbers):,} nuggets of {item.qid!r}{why}: "
+            f"{visible(reply.text.strip(), _EXCERPT)!r}. What may help: {'; '.join(hints)}. "
+            "--give_up_after 0 asks on in any case.",
+            judge=self.name,
+            replies=replies,
+            example=reply.text,
+        )
+
 
 def _votes(
     items: Sequence[NuggetItem],
@@ -338,6 +387,7 @@ class _ReplySink:
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:  # noqa: ARG002
         self.replies[place] = self._judge.read(self._calls[place], answers[0])
+        self._judge.check_able(self.replies[place])
 
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
         call = self._calls[place]
