@@ -74,6 +74,26 @@ def test_a_run_of_several_formats_ends_with_what_differs(work: Workplace) -> Non
     assert done.out.rstrip().endswith(f"Written: {path}")
 
 
+def test_files_without_a_word_on_choices_are_compared_as_those_with_one(work: Workplace) -> None:
+    """Runs of earlier versions do not say which formats show the choices."""
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze,t.yaml@cot")
+    path = next(work.output.rglob("results_*.json"))
+    results = json.loads(path.read_text("utf-8"))
+    shown = {name.partition("@")[2]: shows for name, shows in results["shows_choices"].items()}
+    assert shown == {"mcqa": True, "cloze": False, "cot": False}
+    now = compared(work)["comparisons"][0]
+    del results["shows_choices"]
+    path.write_text(json.dumps(results), "utf-8")
+    assert compared(work)["comparisons"][0] == now
+    assert [row["choices"] for row in now["rows"]] == ["shown", "scored", "hidden"]
+    assert not any(pair["asks_same"] for pair in now["pairs"])
+    done = work.cli("compare", str(work.output))
+    assert (
+        "Not the same question: mcqa shows the choices; cloze scores them without showing them; cot "
+        "does not show them."
+    ) in said(done.out)
+
+
 def test_the_end_of_a_run_says_what_compare_says_of_its_files(work: Workplace) -> None:
     done = run(work, "--tasks", FORMATS, args="unread=4")
     later = work.cli("compare", str(work.output))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -154,6 +154,34 @@ def paired_where(
     As ``paired`` on each selection; those that are tested by sign flips share their draws.
     """
     rows = np.asarray(scores, dtype=float)
+    is_binary = np.all((rows == 0) | (rows == 1), axis=1)
+    counted = [
+        clusters is None and bool(is_binary[i] and is_binary[j] and mask.any())
+        for (i, j), mask in zip(pairs, kept, strict=True)
+    ]
+    tested = iter(
+        _tested_where(
+            rows,
+            [pair for pair, is_counted in zip(pairs, counted, strict=True) if not is_counted],
+            np.asarray(kept)[~np.array(counted, dtype=bool)],
+            clusters,
+            seed,
+        )
+    )
+    return [
+        _from_counts(_counts(rows[i][mask], rows[j][mask])) if is_counted else next(tested)
+        for (i, j), mask, is_counted in zip(pairs, kept, counted, strict=True)
+    ]
+
+
+def _tested_where(
+    rows: Floats,
+    pairs: Sequence[tuple[int, int]],
+    kept: Bools,
+    clusters: Sequence[Hashable] | None,
+    seed: int,
+) -> Iterator[Paired]:
+    """As ``paired_where``, for pairs of which not both rows are right or wrong without clusters."""
     tables = [
         _checked(
             rows[[i, j]][:, mask],
@@ -170,7 +198,7 @@ def paired_where(
             gaps = cluster_sums(gaps, cluster_codes(clusters, gaps.shape[1]))
         tests = sign_flip_p_values(gaps.T, seed=seed)
     p_values = dict(zip(flipped, tests, strict=True))
-    return [_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables)]
+    return (_compared(table, 0, 1, p_values.get(k)) for k, table in enumerate(tables))
 
 
 def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None) -> _ScoreTable:

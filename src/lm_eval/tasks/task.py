@@ -133,7 +133,7 @@ class ConfigurableTask(TaskDocs):
         format's help. A format that drops choices beyond its labels shows most of them.
         """
         shown = [
-            2 * sum(choice.strip() in asked.turn.user for choice in asked.choices)
+            2 * sum(_names(asked.turn.user, choice.strip()) for choice in asked.choices)
             > len(asked.choices)
             for asked in self._first_asked()
             if len(asked.choices) > 1 and not asked.inputs
@@ -368,6 +368,11 @@ _MADE_FROM_CONFIG = tuple(
 
 Task = ConfigurableTask
 """The name under which older Python tasks know it."""
+
+
+def _names(text: str, choice: str) -> bool:
+    """Whether a text has a choice in it, not as a part of a longer word or number."""
+    return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
 
 
 def fingerprint_of(config: TaskConfig) -> str:

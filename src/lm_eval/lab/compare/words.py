@@ -215,9 +215,10 @@ def score_words(comparison: Comparison) -> str:
     )
     if with_format == items_only:
         return f"{start}. The choice of format adds hardly anything to that."
+    shown = " and of what it shows" if comparison.rows_by_choices() else ""
     text = (
-        f"{start}. Including the choice of format, its typical error (standard error) is {with_format} "
-        f"instead of {items_only}"
+        f"{start}. Including the choice of format{shown}, its typical error (standard error) is "
+        f"{with_format} instead of {items_only}"
     )
     found = clipped(parts.one_format(row.score.value))
     if comparison.is_share and found.low is not None and found.high is not None:

@@ -136,6 +136,18 @@ def test_formats_that_show_other_information_are_said_not_to_ask_the_same(
     )
 
 
+def test_the_error_of_a_score_includes_the_choice_of_what_is_shown() -> None:
+    kinds = {"mcqa": CHOICES_SHOWN, "cloze": CHOICES_SCORED}
+    rows = [
+        replace(row(name, right(60, share, 1)), choices=kind)
+        for share, (name, kind) in zip((0.8, 0.3), kinds.items(), strict=True)
+    ]
+    text = said(rows, "Your score")
+    assert "Including the choice of format and of what it shows, its typical error" in text
+    alike = [replace(one, choices=CHOICES_SHOWN) for one in rows]
+    assert "Including the choice of format, its typical error" in said(alike, "Your score")
+
+
 @pytest.mark.parametrize("kind", [CHOICES_SHOWN, None])
 def test_formats_that_show_the_same_or_nothing_known_are_compared_without_a_word(
     kind: str | None,

@@ -377,3 +377,46 @@ def test_comparing_plain_runs_imports_nothing_of_the_judge(
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     is_installed = bool(metadata.entry_points(group="lm_eval.runs"))
     assert done.stdout.splitlines()[-1] == str(imported if is_installed else []), done.stdout
+
+
+CHOICES = "{{ choices | map('string') | list }}"
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"doc_to_text": "{{question}} {{choices[0]}}", "doc_to_choice": "choices"}, "shown"),
+        (
+            {
+                "doc_to_text": "{{question}}",
+                "doc_to_choice": CHOICES,
+                "output_type": "multiple_choice",
+            },
+            "scored",
+        ),
+        ({"doc_to_text": "question", "doc_to_choice": CHOICES}, "hidden"),
+        ({"doc_to_text": "question", "doc_to_choice": ["A", "B"]}, None),
+        ({"doc_to_text": "def f(doc):\n    return '{{' + doc", "doc_to_choice": "choices"}, None),
+        ({"doc_to_text": "question"}, None),
+    ],
+)
+def test_files_that_do_not_say_whether_choices_are_shown_are_judged_by_their_fields(
+    tmp_path: Path, config: dict[str, Any], kind: str | None
+) -> None:
+    (run,) = open_runs([str(write_run(tmp_path, configs={"t": config}))])
+    (found,), _ = chosen([run])
+    assert found.choices == kind
+
+
+def test_files_that_say_whether_choices_are_shown_are_believed(tmp_path: Path) -> None:
+    config = {"doc_to_text": "question", "doc_to_choice": "choices"}
+    for shows, kind in (({"t": True}, "shown"), ({"t": False}, "hidden"), ({}, None)):
+        path = write_run(tmp_path, configs={"t": config}, shows_choices=shows)
+        (found,), _ = chosen(open_runs([str(path)]))
+        assert found.choices == kind
+
+
+def test_a_damaged_note_on_choices_is_said(tmp_path: Path) -> None:
+    path = write_run(tmp_path, shows_choices=["t"])
+    with pytest.raises(ComparisonError, match="`shows_choices` is not a mapping"):
+        open_runs([str(path)])
