@@ -314,7 +314,9 @@ def pairs(
         ]
     )
     share_read = aligned.shares_read.mean(axis=1).tolist()
-    known = iter(method([result.p for result in both_read if result is not None]))
+    p_both_read = method(
+        [(both or result).p for both, result in zip(both_read, results, strict=True)]
+    )
     choices = [one.choices for one in aligned.measurements]
     return tuple(
         Pair(
@@ -323,7 +325,7 @@ def pairs(
             result,
             adjusted[k],
             both_read[k],
-            None if both_read[k] is None else next(known),
+            None if both_read[k] is None else p_both_read[k],
             remaining[k],
             p_remaining[k],
             gap_read=(gap := share_read[i] - share_read[j]),
