@@ -139,8 +139,8 @@ def different_information(comparison: Comparison) -> str:
     if not parts:
         return ""
     return (
-        f"Not the same question: {'; '.join(parts)}. A difference between these kinds is also one of "
-        "what the model was told."
+        f"Not the same question: {'; '.join(parts)}. A difference between these kinds may come from "
+        "what the model was shown."
     )
 
 

@@ -131,8 +131,8 @@ def test_formats_that_show_other_information_are_said_not_to_ask_the_same(
 ) -> None:
     text = said(with_choices(**kinds), "Not the same question")
     assert text == (
-        f"Not the same question: {words} A difference between these kinds is also one of what the model "
-        "was told."
+        f"Not the same question: {words} A difference between these kinds may come from what the model "
+        "was shown."
     )
 
 
