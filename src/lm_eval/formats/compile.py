@@ -31,7 +31,7 @@ from lm_eval.errors import (
 from lm_eval.formats.items import LABEL_STYLES
 from lm_eval.formats.prompt_format import JINJA_FIELDS, NORMALISATIONS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
-from lm_eval.registry import FORMATS
+from lm_eval.registry import FORMATS, TEMPLATES
 
 
 def get_format(name: str) -> PromptFormat:
@@ -46,7 +46,7 @@ def format_names() -> list[str]:
     return list(FORMATS)
 
 
-def _is_registered(name: Any) -> bool:
+def is_format(name: Any) -> bool:
     """Whether a format has that name; installed packages are asked only where nothing else has."""
     _register_builtins()
     return isinstance(name, str) and name in FORMATS
@@ -106,12 +106,12 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
     """The format of ``task@name``: the task's own, then the registry's."""
     if name in own:
         return own[name]
-    if _is_registered(name):
+    if is_format(name):
         return get_format(name)
-    options = [*own, *format_names()]
+    options = [*own, *format_names(), *TEMPLATES]
     raise UnknownFormatError(
         f"Task {task!r} has no format {name!r}.{did_you_mean(name, options)} Its own formats: "
-        f"{listing(own)}; registered: {listing(format_names(), 40)}. "
+        f"{listing(own)}; registered: {listing(options[len(own) :], 40)}. "
         "List all with `lm-eval ls formats`.",
         name=name,
         nearest=nearest(name, options),
@@ -211,8 +211,8 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     where = f"{where}.{key}"
     if value is None:
         value = {}
-    is_known = _is_registered(key)
-    if not is_known and nearest(key, FORMAT_FIELDS) and not _is_registered(value):
+    is_known = is_format(key)
+    if not is_known and nearest(key, FORMAT_FIELDS) and not is_format(value):
         hint = "" if key in FORMAT_FIELDS else did_you_mean(key, FORMAT_FIELDS)
         raise ConfigError(
             f"{where}: {key!r} is not a known format.{hint} Fields of one format need a `type` beside "
@@ -238,7 +238,7 @@ def _inline_name(spec: Mapping[str, Any]) -> str:
 
 
 def _base(name: Any, where: str) -> PromptFormat:
-    if not _is_registered(name):
+    if not is_format(name):
         raise UnknownFormatError(
             f"{where}: unknown format type {shorten(name)}.{did_you_mean(str(name), format_names())} "
             f"Known: {listing(format_names(), 40)}.",

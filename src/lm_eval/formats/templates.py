@@ -6,11 +6,12 @@ predefined styles (``mcq::gpqa``, ``cloze::pure`` …) are the built-in formats 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
-from lm_eval.config.fields import process_field, shorten
+from lm_eval.config.fields import compile_field, process_field, shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.items import Item, choice_texts, question_text
@@ -35,8 +36,9 @@ def _letters() -> list[str]:
 class TemplateConfig:
     """Settings shared by all templates. Subclass it for a template of your own.
 
-    A subclass overrides ``format_prompt``, or ``get_doc_to_text`` and ``get_doc_to_choice``; with
-    ``@register_template("x")`` above it, a task's ``template: x`` uses it.
+    A subclass overrides ``format_prompt``, or ``get_doc_to_text`` and ``get_doc_to_choice``, which may
+    take the task's field specs, as here, or nothing; with ``@register_template("x")`` above it, a task's
+    ``template: x`` and ``task@x`` use it.
     """
 
     template_type: ClassVar[str] = "custom"
@@ -95,11 +97,21 @@ class TemplateConfig:
         self, original_doc_to_text: Extractor = None, original_doc_to_choice: Extractor = None
     ) -> Any:
         """A callable that gives a doc's whole prompt, from the task's own extractors."""
-        return self.get_doc_to_text(original_doc_to_text, original_doc_to_choice)
+        spec = _given_what_it_takes(
+            self.get_doc_to_text, original_doc_to_text, original_doc_to_choice
+        )
+        return _callable(spec)
 
     def wrap_doc_to_choice(self, original_doc_to_choice: Extractor = None) -> Any:
         """A callable that gives the labels where labels are shown, else the choice texts."""
-        return self.get_doc_to_choice(original_doc_to_choice)
+        return _callable(_given_what_it_takes(self.get_doc_to_choice, original_doc_to_choice))
+
+    def fields_for(self, question: Extractor, choices: Extractor) -> tuple[Any, Any]:
+        """``doc_to_text`` and ``doc_to_choice`` of a task with these fields under this template."""
+        return (
+            _given_what_it_takes(self.get_doc_to_text, question, choices),
+            _given_what_it_takes(self.get_doc_to_choice, choices),
+        )
 
     def to_mcq(self) -> MCQTemplate:
         """This template as a multiple-choice question, keeping every setting that was chosen."""
@@ -374,6 +386,25 @@ def _fitting(name: str, value: Any, default: Any, style: str) -> Any:
     if expected and not isinstance(value, type(default)):
         raise ConfigError(f"template: {style!r}: {name} must be {expected}, not {shorten(value)}.")
     return value
+
+
+def _given_what_it_takes(method: Callable[..., Any], *specs: Extractor) -> Any:
+    """What a template's method returns; a subclass's may take the task's field specs, or nothing."""
+    takes = [
+        parameter
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    takes_any = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in takes)
+    return method(*(specs if takes_any else specs[: len(takes)]))
+
+
+def _callable(spec: Any) -> Any:
+    """A field spec that can be called on a doc; one that is both is itself."""
+    if callable(spec):
+        return spec
+    compiled = compile_field(spec)
+    return JinjaField(spec, compiled) if isinstance(spec, str) else compiled
 
 
 def _on_new_line(suffix: str) -> str | None:

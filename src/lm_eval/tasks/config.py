@@ -7,7 +7,6 @@ and the format in use (``prompt_format``), after which ``doc_to_*`` hold what th
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -15,7 +14,13 @@ from typing import Any
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
-from lm_eval.formats.compile import compile_formats, find_format, format_names, get_format
+from lm_eval.formats.compile import (
+    compile_formats,
+    find_format,
+    format_names,
+    get_format,
+    is_format,
+)
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
 from lm_eval.formats.prompt_format import NORMALISATIONS, PromptFormat
 from lm_eval.formats.readers import bind_reader
@@ -27,6 +32,7 @@ from lm_eval.formats.templates import (
     TemplateConfig,
     TemplateFactory,
 )
+from lm_eval.registry import TEMPLATES
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 
 DECIDED_BY_FORMAT = (
@@ -193,14 +199,22 @@ class TaskConfig:
             self.generation_kwargs = {**fmt.generation_kwargs, **written, **stops}
 
     def with_format(self, name: str) -> TaskConfig:
-        """A copy of this task under ``task@name``: its own format of that name, or a registered one."""
-        fmt = find_format(name, self.own_formats, task=str(self.task))
+        """A copy of this task under ``task@name``: its own format of that name, or a registered one.
+
+        A template class of that name is used as ``template: name`` would use it.
+        """
+        is_template = name not in self.own_formats and not is_format(name) and name in TEMPLATES
         changed = copy.copy(self)
         changed.template_config = None
         changed.raw = self._raw_now(with_templates=False)
         for key, value in self._written.items():  # what an earlier format had overwritten
             setattr(changed, key, value)
-        changed.apply_format(fmt)
+        if is_template:
+            changed.template, changed.formats, changed.prompt_format = name, None, None
+            changed.doc_to_target = changed.raw.target
+            changed._apply_template()
+        else:
+            changed.apply_format(find_format(name, self.own_formats, task=str(self.task)))
         return changed
 
     def as_assigned(self) -> TaskConfig:
@@ -265,9 +279,8 @@ class TaskConfig:
                 fmt = _generating(fmt)
             self._overwrite_with(fmt)  # without a target too: prompts can be looked at, not scored
             return
-        question, choices = self._template_fields()
-        self.doc_to_text = _from_custom(template.get_doc_to_text, question, choices)
-        self.doc_to_choice = _from_custom(template.get_doc_to_choice, choices)
+        self.doc_to_text, self.doc_to_choice = template.fields_for(*self._template_fields())
+        self._made = self._fields()
         self.output_type = self.output_type or "multiple_choice"
 
     def _template_fields(self) -> tuple[Any, Any]:
@@ -314,14 +327,6 @@ def _generating(fmt: PromptFormat) -> PromptFormat:
     scorer = bind_reader({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
     metrics = ("acc", "acc_read")
     return replace(fmt, output_type="generate_until", scorer=scorer, metrics=metrics)
-
-
-def _from_custom(method: Any, *specs: Any) -> Any:
-    """What a user's template class gives; its methods may take the task's field specs, or nothing."""
-    takes = [
-        p for p in inspect.signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD
-    ]
-    return method(*specs[: len(takes)])
 
 
 def _place_within(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import copy
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lm_eval import simple_evaluate
 from lm_eval.api.task import TaskConfig
 from lm_eval.api.template import (
     ClozeTemplate,
@@ -26,8 +30,9 @@ from lm_eval.api.template import (
     pure_cloze_template,
     register_template,
 )
-from lm_eval.errors import ConfigError, FieldError, FormatError
+from lm_eval.errors import ConfigError, FieldError, FormatError, UnknownFormatError
 from lm_eval.formats.compile import format_names, get_format
+from lm_eval.tasks import TaskManager
 
 STOCK = jinja2.Environment()
 DOC = {"question": "Question text", "choices": ["choice1", "choice2", "choice3", "choice4"]}
@@ -637,3 +642,72 @@ def test_document_001_class_with_its_own_jinja() -> None:
     assert config.doc_to_choice == "{{choices}}"
     assert isinstance(config.template_config, MyCustomTemplate)
     assert config.output_type == "multiple_choice"
+
+
+# Document 001's class, whose methods take no arguments, everywhere a template goes
+
+ANIMALS = [
+    {"question": "Which one barks", "choices": ["cat", "dog"], "answer": 1},
+    {"question": "Which one purrs", "choices": ["cat", "dog"], "answer": 0},
+]
+
+
+@pytest.fixture
+def _document_001(own_registries: None) -> None:
+    @register_template("asked_plainly")
+    @dataclass
+    class AskedPlainly(TemplateConfig):
+        def format_prompt(self, question: str, choices: Any = None, **kwargs: Any) -> str:
+            return f"{question}? {' / '.join(choices)}"
+
+        def get_doc_to_text(self) -> str:  # type: ignore[override]  # as document 001 writes it
+            return "{{question}}? {{choices | join(' / ')}}"
+
+        def get_doc_to_choice(self) -> str:  # type: ignore[override]
+            return "{{choices}}"
+
+
+@pytest.mark.usefixtures("_document_001")
+def test_a_class_without_arguments_wraps() -> None:
+    template = TemplateFactory.from_dict({"template_type": "asked_plainly"})
+    text, choice = template.wrap_doc_to_text("ignored"), template.wrap_doc_to_choice("ignored")
+    assert text(ANIMALS[0]) == "Which one barks? cat / dog"
+    assert choice(ANIMALS[0]) == ["cat", "dog"]
+    assert text == "{{question}}? {{choices | join(' / ')}}"
+    assert template.wrap_doc_to_text()(ANIMALS[1]) == "Which one purrs? cat / dog"
+
+
+@pytest.mark.usefixtures("_document_001")
+@pytest.mark.parametrize(
+    ("keys", "selector"),
+    [
+        ({"template": "asked_plainly"}, "t"),
+        ({}, "t@asked_plainly"),
+        ({"formats": "cot"}, "t@asked_plainly"),
+        ({"template": "mcq"}, "t@asked_plainly"),
+    ],
+)
+def test_a_class_without_arguments_runs(
+    write: Callable[..., Path], keys: dict[str, Any], selector: str
+) -> None:
+    write("docs.jsonl", ANIMALS)
+    fields = {"doc_to_text": "question", "doc_to_choice": "choices", "doc_to_target": "answer"}
+    task = {"task": "t", "dataset_path": "docs.jsonl", "test_split": "test", **fields, **keys}
+    path = write("t.yaml", yaml.safe_dump(task))
+    results = simple_evaluate(
+        "dummy", tasks=[selector], task_manager=TaskManager(include_path=str(path.parent))
+    )
+    samples = results["samples"][selector]
+    assert [sample["arguments"][0][0] for sample in samples] == [
+        "Which one barks? cat / dog",
+        "Which one purrs? cat / dog",
+    ]
+    assert [sample["target"] for sample in samples] == [1, 0]
+    assert 0 <= results["results"][selector]["acc,none"] <= 1
+
+
+@pytest.mark.usefixtures("_document_001")
+def test_an_unknown_format_names_templates_too() -> None:
+    config = TaskConfig(task="t", doc_to_text="q", doc_to_choice="c", doc_to_target="a")
+    with pytest.raises(UnknownFormatError, match="Did you mean 'asked_plainly'"):
+        config.with_format("asked_plainy")
