@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -915,3 +916,26 @@ def test_fingerprints_of_task_and_format(place: Workplace) -> None:
     second = place.results()["fingerprints"]
     assert second["t@mcqa"]["task"] != first["t@mcqa"]["task"]
     assert second["t@mcqa"]["format"] == first["t@mcqa"]["format"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_named"),
+    [("Let me think. The answer is w", True), ("I do not know this one.", False)],
+)
+def test_unread_replies_name_the_phrase_that_would_have_been_read(
+    tmp_path: Path, reply: str, is_named: bool
+) -> None:
+    place = Workplace(tmp_path)
+    place.task(
+        formats={"own": {"type": "cot", "scorer": {"reader": "after_last", "phrase": "FINAL:"}}}
+    )
+    done = place.run("--tasks", "t.yaml@own", "--model_args", f"reply={reply}")
+    assert done.code == 0, done.err
+    shown = " ".join(done.out.split())
+    command = "lm-eval reread RUN --tasks t@own --scorer 'after_last,phrase=answer is'"
+    assert (command in shown) is is_named
+    if is_named:
+        folder = str(place.output)
+        again = place.cli(*shlex.split(command.replace("RUN", folder).removeprefix("lm-eval ")))
+        assert again.code == 0, again.err
+        assert "100 %" in again.out

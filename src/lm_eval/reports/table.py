@@ -7,6 +7,7 @@ the results file. Names and replies are data: they go through ``visible`` and ar
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 WARN_ABOVE = 0.05
 """Share of unread replies from which a result gets a warning."""
 NUM_EXAMPLES = 3
+WORTH_REREADING = 0.2
+"""Share of unread replies that another phrase must read for it to be named."""
 REPLY_CHARS = 100
 
 _HINTS = {
@@ -210,7 +213,7 @@ def _warning(result: TaskResult) -> Iterator[RenderableType]:
     yield Paragraph("WARNING  ", _warning_text(result, readings), "bold yellow")
     for line in _example_lines(readings):
         yield Paragraph("  ", line)
-    yield Paragraph("  → ", _hint(readings))
+    yield Paragraph("  → ", _reread_hint(result, readings) or _hint(readings))
 
 
 def _warning_text(result: TaskResult, readings: ReadingSummary) -> str:
@@ -239,6 +242,20 @@ def _hint(readings: ReadingSummary) -> str:
     """What to do about the most frequent reason."""
     main = max(readings.unread, key=lambda reason: readings.unread[reason], default="unreadable")
     return _HINTS.get(main, _HINTS["unreadable"])
+
+
+def _reread_hint(result: TaskResult, readings: ReadingSummary) -> str:
+    """The command that would read more of the stored replies, where another phrase does."""
+    unread = readings.total - readings.read
+    ((phrase, count),) = readings.by_phrase.most_common(1) or [("", 0)]
+    if count < max(2, unread * WORTH_REREADING):
+        return ""
+    scorer = shlex.quote(f"{readings.reader},phrase={phrase}")
+    return (
+        f"{count} of the {unread} say “{phrase}” instead of the phrase asked for. To read them that "
+        f"way: `lm-eval reread RUN --tasks {visible(result.name)} --scorer {scorer}`, where RUN is the "
+        "folder given with --output_path."
+    )
 
 
 # What a run cost

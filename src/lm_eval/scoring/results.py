@@ -34,6 +34,10 @@ class ReadingSummary:
     """Replies that hit the token limit, read or not."""
     examples: list[tuple[int, str, str]] = field(default_factory=list)
     """The first few unread replies: (doc id, reason, text)."""
+    by_phrase: Counter[str] = field(default_factory=Counter)
+    """Another phrase of the format's reader → how many unread replies it would have read."""
+    reader: str = ""
+    """The name of the format's reader."""
 
     @property
     def share_read(self) -> float:

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from lm_eval.config.fields import shorten
@@ -23,6 +24,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.prompt_format import PromptFormat, leading
+from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome, get_metric
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from lm_eval.orders.scoring import Debiased, InOrder
 
 EXAMPLES_KEPT = 3
+OTHER_PHRASES = ("answer is", "Answer:", "answer:", "####")
+"""Phrases that models write instead of the one they were asked for."""
+_PHRASE_MISSING = ("unreadable", "truncated")
+"""Reasons for no answer that another phrase may mend."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ class FormatScores:
         self._task = task
         self._metrics = metrics
         self._values = {metric.name: ValueColumn() for metric in metrics}
-        self._readings = _Readings() if _format_of(task).reads_text else None
+        self._readings = _Readings(_format_of(task)) if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
         self._repeats = RepeatNotes()
         self._count = 0
@@ -201,7 +207,8 @@ class FormatScores:
 class _Readings:
     """Counts how replies were read; what depends on the order of docs does not on that of answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, fmt: PromptFormat) -> None:
+        self._format = fmt
         self._summary = ReadingSummary()
         self._first: dict[str, int] = {}
         self._examples: list[tuple[int, int, str, str]] = []
@@ -217,6 +224,32 @@ class _Readings:
                 self._summary.read += 1
             else:
                 self._add_unread(place, doc.requests.doc_id, outcome)
+                self._try_other_phrases(doc, outcome)
+
+    def _try_other_phrases(self, doc: ScoredDoc, outcome: TextOutcome) -> None:
+        """Count the phrases that this reply has instead of the one it was asked for."""
+        item = doc.requests.asked.item
+        if outcome.reading.reason in _PHRASE_MISSING and item is not None:
+            for phrase, fmt in self._other_formats.items():
+                if phrase in outcome.reply and fmt.read(outcome.reply, item).is_answer:
+                    self._summary.by_phrase[phrase] += 1
+
+    @cached_property
+    def _other_formats(self) -> dict[str, PromptFormat]:
+        """The format with each of the other phrases; none where its reader looks for no phrase."""
+        scorer = self._format.scorer
+        if scorer is None or "phrase" not in dict(scorer.options):
+            return {}
+        return {
+            phrase: replace(
+                self._format,
+                gen_prefix=None,
+                scorer=bind_reader(
+                    {"reader": scorer.name, **dict(scorer.options), "phrase": phrase}
+                ),
+            )
+            for phrase in OTHER_PHRASES
+        }
 
     def _add_unread(self, place: int, doc_id: int, outcome: TextOutcome) -> None:
         reason = str(outcome.reading.reason)
@@ -233,6 +266,7 @@ class _Readings:
             self._summary,
             unread=Counter({reason: unread[reason] for reason in ordered}),
             examples=[example[1:] for example in self._examples],
+            reader=self._format.scorer.name if self._format.scorer else "",
         )
 
 
