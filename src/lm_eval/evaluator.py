@@ -26,7 +26,15 @@ from lm_eval.run.files import (
     write_results,
 )
 from lm_eval.run.groups import check_groups, group_results
-from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, backend_arguments, seed_all
+from lm_eval.run.plan import (
+    Outcome,
+    Prepared,
+    Run,
+    RunOptions,
+    backend_arguments,
+    seed_all,
+    with_chat_default,
+)
 from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.run.scorers import SampleSink, shown_by, task_scorer
 from lm_eval.scoring.results import TaskResult
@@ -75,6 +83,7 @@ def execute(
     ``opened`` gives the run's model, which then stays open, where several runs share one.
     """
     started = time.time()
+    run = with_chat_default(run, tasks)
     groups = [] if run.options.predict_only else groups
     model_args = backend_arguments(run)
     seed_all(run.seeds)

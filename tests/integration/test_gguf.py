@@ -18,6 +18,7 @@ from lm_eval.models.llama_cpp.engine import BatchEntry, Engine
 from lm_eval.models.llama_cpp.generation import Scorer
 from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
+from tests.support.command_line import Workplace
 
 # Log-probs are equal to the last bits here, because the backend keeps llama.cpp on one summation
 # order. Another release or CPU may not, and quantised weights then differ by some hundredths.
@@ -333,3 +334,30 @@ def test_nothing_is_printed_and_close_frees(lm: GgufLM) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("flags", "task", "as_chat"),
+    [
+        ((), {}, True),
+        (("--model", "gguf"), {}, True),
+        (("--apply_chat_template", "false"), {}, False),
+        (("--parity",), {}, False),
+        ((), {"formats": ..., "output_type": "multiple_choice"}, False),
+    ],
+)
+def test_the_embedded_model_is_asked_through_its_chat_template(
+    lm: GgufLM, tmp_path: Path, flags: tuple[str, ...], task: dict[str, Any], as_chat: bool
+) -> None:
+    """Unless a flag says otherwise, or the task is one of the harness, which has no format."""
+    place = Workplace(tmp_path)
+    place.task(**task)
+    done = place.cli(
+        *("run", "--tasks", "t.yaml", "--limit", "1", "--output_path", str(place.output), *flags)
+    )
+    assert done.code == 0, done.err
+    assert (place.results()["chat_template"] is not None) is as_chat
+    (sample,) = place.samples("t")
+    assert ("<|im_start|>" in str(sample["arguments"])) is as_chat
+    is_said = "has a chat template and is asked without it" in done.err
+    assert is_said is (not as_chat and "false" not in flags)

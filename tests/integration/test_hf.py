@@ -369,3 +369,33 @@ def test_a_chat_run(folders: dict[str, Path], tmp_path: Path) -> None:
     refused = work.run(*arguments, "--model_args", f"pretrained={folders['bare']}", model="hf")
     assert refused.code != 0
     assert "no chat template" in refused.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "says_so"),
+    [
+        ("llama", (), True),
+        ("llama", ("--apply_chat_template",), False),
+        ("llama", ("--apply_chat_template", "false"), False),
+        ("bare", (), False),
+    ],
+)
+def test_a_model_asked_without_its_chat_template_says_so(
+    folders: dict[str, Path], tmp_path: Path, model: str, flags: tuple[str, ...], says_so: bool
+) -> None:
+    place = Workplace(tmp_path)
+    place.task()
+    done = place.run(
+        *(
+            "--tasks",
+            "t.yaml",
+            "--limit",
+            "2",
+            "--model_args",
+            f"pretrained={folders[model]}",
+            *flags,
+        ),
+        model="hf",
+    )
+    assert done.code == 0, done.err
+    assert ("has a chat template and is asked without it" in done.err) is says_so

@@ -36,7 +36,8 @@ _ASKING = {
     "--max_batch_size N": "largest batch that --batch_size auto tries",
     "--device NAME": "device of the backend, such as cuda:0",
     "--gen_kwargs K=V …": "generation arguments, such as max_gen_toks=64,temperature=0.7",
-    "--apply_chat_template [true|false]": "apply the model's chat template to every prompt",
+    "--apply_chat_template [true|false]": "apply the model's chat template to every prompt; the "
+    "default for the embedded model, except for tasks without a format",
     "--output_path -o DIR": "folder for the results",
     "--use_cache -c FILE": "take answers from this file and add new ones to it, across runs; "
     "without it, an interrupted run resumes when the same command is given again",
@@ -84,7 +85,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
         _ASKING,
         limit={"type": _number},
         max_batch_size=whole(),
-        apply_chat_template={"const": True, "default": False, "type": _no_template_name},
+        apply_chat_template={"const": True, "type": _no_template_name},
         max_failed={"default": "0"},
     )
 

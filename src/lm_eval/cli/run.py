@@ -174,7 +174,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
     if args.limit is not None:
         check_limit(args.limit)
     allowed_failures(args.max_failed, 0)
-    prompt = prompt_options(args, as_chat=bool(args.apply_chat_template))
+    prompt = prompt_options(args, as_chat=args.apply_chat_template)
     seed = seeds["fewshot_seed"]
     return RunOptions(
         prompt=prompt,
@@ -187,7 +187,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
     )
 
 
-def prompt_options(args: argparse.Namespace, *, as_chat: bool) -> PromptOptions:
+def prompt_options(args: argparse.Namespace, *, as_chat: bool | None) -> PromptOptions:
     """How questions are put, from the flags that ``run`` and ``preview`` share."""
     check_num_fewshot(args.num_fewshot)
     multiturn = args.fewshot_as_multiturn

@@ -40,6 +40,7 @@ class DummyLM(StreamingLM):
     keeps_answers = False  # made anew in no time
     is_light = True
     chat_template = "<|role|>\ncontent\n<|assistant|>\n"
+    is_tuned_for_chats = False
 
     def __init__(self, reply: str | None = None, seed: int = 1234) -> None:
         self.reply = None if reply is None else str(reply)

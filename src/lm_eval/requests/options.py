@@ -22,7 +22,8 @@ class PromptOptions:
 
     num_fewshot: int | None = None
     """None: as the task says."""
-    as_chat: bool = False
+    as_chat: bool | None = False
+    """Through the model's chat template. None: nobody said, so only the embedded model's is applied."""
     multiturn: bool = True
     """In chat: shots as turns of their own, not as one long message."""
     system_instruction: str | None = None

@@ -94,7 +94,7 @@ def run_key(
         {
             "model": identity,
             "tasks": tasks,
-            "prompt": asdict(options.prompt),
+            "prompt": {**asdict(options.prompt), "as_chat": bool(options.prompt.as_chat)},
             "fewshot_seed": options.fewshot_seed,
             "predict_only": options.predict_only,
             "bootstrap_iters": options.bootstrap_iters,

@@ -15,7 +15,7 @@ from lm_eval.models.loading import model_class, opened_model
 from lm_eval.reports.table import Forecast
 from lm_eval.requests import Request
 from lm_eval.run.groups import check_groups
-from lm_eval.run.plan import Prepared, Run, backend_arguments
+from lm_eval.run.plan import Prepared, Run, backend_arguments, with_chat_default
 from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
@@ -31,6 +31,7 @@ def forecast(
     on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
 ) -> list[Forecast]:
     """What each task would ask of the model. ``on_prepared`` gets the tasks with their requests."""
+    run = with_chat_default(run, tasks)
     model_args = backend_arguments(run)
     with hiding(secrets_in(model_args)):
         prepared = prepare_all(tasks, run.options)

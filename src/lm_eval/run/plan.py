@@ -18,7 +18,7 @@ from lm_eval.answers.prices import Prices, read_prices
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
-from lm_eval.models.loading import model_parameters, name_of
+from lm_eval.models.loading import EMBEDDED_MODEL, model_parameters, name_of
 from lm_eval.orders.requests import build_ordered
 from lm_eval.reports.items import RunItems
 from lm_eval.reports.results_file import RunInfo, results_dict
@@ -169,6 +169,19 @@ class Outcome:
         return results_dict(
             self.results, run=self.info, groups=self.groups, task_hashes=self.task_hashes
         )
+
+
+def with_chat_default(run: Run, tasks: Sequence[ConfigurableTask]) -> Run:
+    """The run, asked as a chat where nobody said and the embedded model, tuned for chats, answers.
+
+    Tasks without a format keep the harness's default, which is a plain prompt.
+    """
+    prompt = run.options.prompt
+    if prompt.as_chat is not None or run.model_name != EMBEDDED_MODEL or run.parity:
+        return run
+    if not all(task.format is not None for task in tasks):
+        return run
+    return replace(run, options=replace(run.options, prompt=replace(prompt, as_chat=True)))
 
 
 def priced(run: Run, path: PathLike | None) -> Run:

@@ -260,6 +260,14 @@ def adapt(
             stacklevel=2,
         )
         prompt = replace(prompt, as_chat=True)
+    elif prompt.as_chat is None and model.is_tuned_for_chats:
+        warnings.warn(
+            f"Model {model.tokenizer_name or type(model).__name__} has a chat template and is asked "
+            "without it. Add --apply_chat_template to use it, or --apply_chat_template false to leave "
+            "this line out.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
     adapted = options if prompt is options.prompt else replace(options, prompt=prompt)
     for one in prepared:
         check_capable(one.task, model, adapted)

@@ -378,4 +378,7 @@ def test_python_the_command_line_and_an_option_file_ask_for_the_same_run(
     for other in others:
         max_failed = other.options.max_failed  # an option of the command line alone, as text
         assert max_failed == "0"
-        assert replace(other, options=replace(other.options, max_failed=0)) == by_python
+        prompt = other.options.prompt
+        prompt = replace(prompt, as_chat=bool(prompt.as_chat))  # None: a flag was not given
+        options = replace(other.options, max_failed=0, prompt=prompt)
+        assert replace(other, options=options) == by_python
