@@ -599,6 +599,8 @@ KEY_TEXT = {
     "doc_to_text": "The question, a [field spec](fields.md).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
+    "target_type": "What `doc_to_target` gives, where that could mean two choices: `index` (from 0), "
+    "`one_based`, `label` or `text`; see [the target](fields.md#the-target).",
     "doc_to_image": "Images of a doc, for models that take them: a field, fields, or a `!function`.",
     "doc_to_audio": "A doc's audio, likewise.",
     "use_prompt": "Not supported: a task that sets it is refused.",

@@ -18,7 +18,8 @@ and exits with code 1; a traceback means a defect in this package.
     ├── FieldError                 a field spec that cannot be evaluated on a doc
     │   └── CodeNotRunError        a field that is Python, where running code was not allowed
     ├── FormatError                a format that does not fit its task or doc
-    │   └── GoldError              a target that names no choice, or more than one
+    │   └── GoldError              a target that names no choice
+    │       └── AmbiguousGoldError a target that may mean two; the task can say which
     ├── ModelError                 a backend that cannot answer
     │   ├── MissingExtraError      a package that is not installed; carries the pip line
     │   └── RequestError           a request that failed for good; carries status and attempts
@@ -37,6 +38,9 @@ class LmEvalError(Exception):
     """Base of all errors meant for the user. ``retryable`` says whether trying again can help."""
 
     retryable: bool = False
+    skip_reason: str | None = None
+    """Why a doc cannot be asked, in a few words, where other docs of its task can; None: the fault
+    is not the doc's alone, and nothing is skipped."""
 
 
 class UsageError(LmEvalError):
@@ -133,8 +137,10 @@ class FieldError(LmEvalError):
         task: str | None = None,
         field: str | None = None,
         doc_id: int | None = None,
+        skip_reason: str | None = None,
     ) -> None:
         self.problem = problem
+        self.skip_reason = skip_reason
         self.task = task
         self.field = field
         self.doc_id = doc_id
@@ -167,9 +173,17 @@ class CodeNotRunError(FieldError):
 class FormatError(LmEvalError):
     """A format that does not fit the task or the doc it is applied to."""
 
+    def __init__(self, message: str, *, skip_reason: str | None = None) -> None:
+        super().__init__(message)
+        self.skip_reason = skip_reason
+
 
 class GoldError(FormatError):
-    """A target that matches no choice, or a text that occurs twice among the choices."""
+    """A target that names none of the choices, or a text that several of them have."""
+
+
+class AmbiguousGoldError(GoldError):
+    """A target that may mean two choices. The task can say which (``target_type``)."""
 
 
 class ModelError(LmEvalError):

@@ -1,4 +1,4 @@
 """Formats: how a question is put, and how the answer to it is read.
 
-Read in this order: readers, assemble, items, prompt_format, compile, list_file, jinja, templates.
+Read in this order: readers, assemble, gold, items, prompt_format, compile, list_file, jinja, templates.
 """

@@ -1,7 +1,7 @@
 """One doc as an ``Item``: its question, choices and gold, and the labels that name the choices.
 
 In: the values of ``doc_to_text``, ``doc_to_choice`` and ``doc_to_target``. Out: an ``Item``, or an
-error that says what is wrong with them. The gold is decided here, the same under every format.
+error that says what is wrong with them. The gold is the same under every format (``gold``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from typing import Any, Literal, Union
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import FormatError, GoldError
+from lm_eval.formats.gold import ALONE, NO_MATCH, GoldColumn, is_missing, no_gold, resolve_gold
 
 AnswerKind = Literal["choice", "text", "order"]
 """What an answer is: one of the choices, a text, or all choices in an order."""
+
+FEW_CHOICES = "fewer than two choices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,23 @@ class Item:
 
 
 def build_item(
-    doc: Mapping[str, Any], question: Any, choices: Any, target: Any, *, answers: AnswerKind
+    doc: Mapping[str, Any],
+    question: Any,
+    choices: Any,
+    target: Any,
+    *,
+    answers: AnswerKind,
+    labels: Sequence[str] = (),
+    column: GoldColumn = ALONE,
 ) -> Item:
-    """An item from extracted values. ``choices`` is None where there are none to choose from."""
+    """An item from extracted values. ``choices`` is None where there are none to choose from.
+
+    ``labels`` are those that the data keeps apart from the choices' texts, ``column`` says how the
+    targets of the task are understood.
+    """
     texts = () if choices is None and answers == "text" else choice_texts(choices)
-    return Item(doc, question_text(question), texts, _gold(target, texts, answers))
+    resolver = _Resolver(texts, labels or data_labels(choices), column)
+    return Item(doc, question_text(question), texts, resolver.gold(target, answers))
 
 
 def question_text(value: Any) -> str:
@@ -65,7 +80,8 @@ def choice_texts(value: Any) -> tuple[str, ...]:
         amount = "is empty" if not value else f"holds one choice only ({shorten(value[0])})"
         raise FormatError(
             f"the list of choices {amount}; a choice needs at least two. Check doc_to_choice and "
-            "the doc's data."
+            "the doc's data.",
+            skip_reason=FEW_CHOICES,
         )
     return tuple([v if isinstance(v, str) else _choice_text(v) for v in value])
 
@@ -91,94 +107,52 @@ def _list_hint(value: Any) -> str:
     return ""
 
 
-def _gold(target: Any, choices: tuple[str, ...], answers: AnswerKind) -> tuple[Any, ...]:
-    if target is None:
-        raise GoldError(
-            "doc_to_target gives None: the doc has no gold answer. Give it one in the data."
-        )
-    if answers == "order":
-        return (_order(target, choices),)
-    accepted = target if isinstance(target, list | tuple) else (target,)
-    if not accepted:
-        raise GoldError("doc_to_target gives an empty list: no answer would be right.")
-    if choices:
-        places = tuple([resolve_gold(answer, choices) for answer in accepted])
-        return places if answers == "choice" else tuple(choices[place] for place in places)
-    return tuple(str(answer) for answer in accepted)
+def data_labels(choices: Any) -> tuple[str, ...]:
+    """The labels that the data gives its choices: the keys of a mapping such as A → text."""
+    return tuple(map(str, choices)) if isinstance(choices, Mapping) else ()
 
 
-def _order(target: Any, choices: Sequence[str]) -> tuple[int, ...]:
-    places = (
-        tuple(resolve_gold(answer, choices) for answer in target)
-        if isinstance(target, list | tuple)
-        else ()
-    )
-    if sorted(places) != list(range(len(choices))):
-        raise GoldError(
-            f"target {shorten(target)} is not an order of the {len(choices)} choices. A ranking needs a "
-            "list that names every choice once, best first (indices, texts or letters)."
-        )
-    return places
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """The choices of one doc, and how its target is understood."""
 
+    choices: tuple[str, ...]
+    labels: Sequence[str]
+    column: GoldColumn
 
-def resolve_gold(target: Any, choices: Sequence[str]) -> int:
-    """The place of the right choice.
+    def gold(self, target: Any, answers: AnswerKind) -> tuple[Any, ...]:
+        """Every acceptable answer."""
+        if target is None:
+            raise no_gold(target)
+        if answers == "order":
+            return (self._order(target),)
+        accepted = target if isinstance(target, list | tuple) else (target,)
+        if not accepted:
+            raise no_gold(target)
+        if not self.choices:
+            return tuple([self._text(answer) for answer in accepted])
+        places = tuple([self._place(answer) for answer in accepted])
+        return places if answers == "choice" else tuple(self.choices[place] for place in places)
 
-    ``target`` may be a 0-based index, the choice's own text, a letter, or digits for an index, tried
-    in that order. No match, or a text that occurs twice among the choices, is a ``GoldError``.
-    """
-    for attempt in (exact_place, _as_text, _as_letter, _as_digits):
-        place = attempt(target, choices)
-        if place is not None:
-            _check_unique(place, choices)
-            return place
-    raise GoldError(
-        f"target {shorten(target)} matches none of the {len(choices)} choices "
-        f"({', '.join(shorten(choice, 40) for choice in choices[:8])}). It may be a 0-based index, a "
-        "choice's own text, a letter, or digits for an index."
-    )
+    def _place(self, target: Any) -> int:
+        return resolve_gold(target, self.choices, labels=self.labels, column=self.column)
 
+    def _text(self, answer: Any) -> str:
+        if is_missing(answer):
+            raise no_gold(answer)
+        return str(answer)
 
-def exact_place(target: Any, choices: Sequence[str]) -> int | None:
-    """The place of the choice that ``target`` is the 0-based index or the exact text of."""
-    if isinstance(target, float) and target.is_integer():
-        target = int(target)
-    if isinstance(target, int) and 0 <= target < len(choices):
-        return int(target)
-    if isinstance(target, str) and target in choices:
-        return list(choices).index(target)
-    return None
-
-
-def _as_text(target: Any, choices: Sequence[str]) -> int | None:
-    """The place of the text, whatever blanks are around it; a number may be a choice's text too."""
-    text = str(target)
-    if text in choices:
-        return list(choices).index(text)
-    stripped = [choice.strip() for choice in choices]
-    return stripped.index(text.strip()) if text.strip() in stripped else None
-
-
-def _as_letter(target: Any, choices: Sequence[str]) -> int | None:
-    text = str(target).strip().upper()
-    place = ascii_uppercase.find(text) if len(text) == 1 else -1
-    return place if 0 <= place < len(choices) else None
-
-
-def _as_digits(target: Any, choices: Sequence[str]) -> int | None:
-    text = str(target).strip()
-    if text.isascii() and text.isdigit() and int(text) < len(choices):
-        return int(text)
-    return None
-
-
-def _check_unique(place: int, choices: Sequence[str]) -> None:
-    gold = choices[place].strip()
-    if [choice.strip() for choice in choices].count(gold) > 1:
-        raise GoldError(
-            f"the gold answer {shorten(gold)} occurs more than once among the choices, so no reader "
-            "can tell which is meant. Make the choices distinct, or leave the doc out (process_docs)."
-        )
+    def _order(self, target: Any) -> tuple[int, ...]:
+        is_list = isinstance(target, list | tuple)
+        places = tuple([self._place(answer) for answer in target]) if is_list else ()
+        if sorted(places) != list(range(len(self.choices))):
+            raise GoldError(
+                f"target {shorten(target)} is not an order of the {len(self.choices)} choices. A "
+                "ranking needs a list that names every choice once, best first (indices, texts or "
+                "letters).",
+                skip_reason=NO_MATCH,
+            )
+        return places
 
 
 LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]

@@ -103,10 +103,15 @@ def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
     return f"{shown.before}{macro}[{loop}]"
 
 
-def target_source(fmt: PromptFormat, choices: Any, target: Any) -> str | None:
-    """The Jinja source of the target: the right choice's place, or the text a shot would show."""
+def target_source(
+    fmt: PromptFormat, choices: Any, target: Any, target_type: str | None = None
+) -> str | None:
+    """The Jinja source of the target: the right choice's place, or the text a shot would show.
+
+    It is for targets that name one choice, and has no error for others.
+    """
     wanted = fragment(target, "_target")
-    if wanted is None or fmt.answers == "order":
+    if wanted is None or fmt.answers == "order" or target_type == "label":
         return None
     before = wanted.before + _first_target(wanted.expression)
     if choices is None:
@@ -114,7 +119,7 @@ def target_source(fmt: PromptFormat, choices: Any, target: Any) -> str | None:
     shown = fragment(choices, "_choices")
     if shown is None:
         return None
-    before += shown.before + _place(shown.expression)
+    before += shown.before + _place(shown.expression, target_type)
     if not fmt.reads_text:
         return f"{before}{{{{ _place }}}}"
     label = '""'
@@ -134,17 +139,28 @@ def _first_target(target: str) -> str:
     )
 
 
-def _place(choices: str) -> str:
+def _place(choices: str, target_type: str | None) -> str:
     """Sets ``_place``, the right choice's: an index, a choice's text, a letter, or digits."""
-    return (
+    texts = (
         f'{{% set _texts = {choices} | map("string") | map("trim") | list %}}'
         "{% set _text = _target | string | trim %}"
+    )
+    by_text = "{% set _place = _texts.index(_text) %}"
+    if target_type == "text":
+        return texts + by_text
+    bare = '{% set _bare = _text.strip("()[]{}<>.:, ") %}'
+    if target_type is not None:
+        first = 1 if target_type == "one_based" else 0
+        return f"{texts}{bare}{{% set _place = _bare | int - {first} %}}"
+    return (
+        f"{texts}{bare}"
         "{% if _target is number and 0 <= _target < (_texts | length) and _target == _target | int %}"
         "{% set _place = _target | int %}"
-        "{% elif _text in _texts %}{% set _place = _texts.index(_text) %}"
-        f'{{% elif (_text | length) == 1 and (_text | upper) in "{LETTERS}" %}}'
-        f'{{% set _place = "{LETTERS}".index(_text | upper) %}}'
-        "{% else %}{% set _place = _text | int %}{% endif %}"
+        f"{{% elif _text in _texts %}}{by_text}"
+        f'{{% elif (_bare | length) == 1 and _bare in "{LETTERS}" %}}'
+        f'{{% set _place = "{LETTERS}".index(_bare) %}}'
+        "{% elif _bare.isdigit() %}{% set _place = _bare | int %}"
+        '{% else %}{% set _place = (_texts | map("lower") | list).index(_text | lower) %}{% endif %}'
     )
 
 

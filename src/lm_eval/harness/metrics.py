@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import GoldError, LmEvalWarning
-from lm_eval.formats.items import exact_place
 from lm_eval.harness.metric_list import MetricSpec
 from lm_eval.registry import METRICS
 from lm_eval.scoring.metrics import ChoiceOutcome, count_bytes
@@ -82,7 +81,7 @@ def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, wher
     """The place of the gold, or the list of places; ``NO_GOLD`` for what is not a choice.
 
     Only the index and the exact text of a choice count, as in EleutherAI's harness; formats also take
-    letters, digits and texts with other blanks around them (``formats.items.resolve_gold``).
+    letters, digits and texts with other blanks around them (``formats.gold.resolve_gold``).
     """
     places = [_place(each, choices) for each in (gold if isinstance(gold, list) else [gold])]
     if NO_GOLD in places or (strict and any(_is_before_first(place) for place in places)):
@@ -105,8 +104,9 @@ def _is_before_first(place: Any) -> bool:
 def _place(gold: Any, choices: Sequence[str]) -> Any:
     if not isinstance(gold, str | int) or _is_before_first(gold):
         return gold
-    place = exact_place(gold, choices)
-    return NO_GOLD if place is None else place
+    if isinstance(gold, int):
+        return int(gold) if gold < len(choices) else NO_GOLD
+    return list(choices).index(gold) if gold in choices else NO_GOLD
 
 
 def softmax(lls: Sequence[float]) -> tuple[float, ...]:

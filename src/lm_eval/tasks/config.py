@@ -21,6 +21,7 @@ from lm_eval.formats.compile import (
     get_format,
     is_format,
 )
+from lm_eval.formats.gold import TARGET_TYPES
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
 from lm_eval.formats.prompt_format import NORMALISATIONS, PromptFormat
 from lm_eval.formats.readers import bind_reader
@@ -66,6 +67,8 @@ class TaskConfig:
     doc_to_text: Any = None
     doc_to_target: Any = None
     doc_to_choice: Any = None
+    target_type: str | None = None
+    """What ``doc_to_target`` gives under a format: one of ``TARGET_TYPES``."""
     doc_to_image: Any = None
     doc_to_audio: Any = None
     cluster: Any = None
@@ -307,10 +310,12 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
     if config.uses_template:
         text, choice = config._template_fields()
         config.raw = RawFields(text, choice, raw.target)
-    prompts = FormatPrompts(fmt, RawFields(text, choice, raw.target))
+    prompts = FormatPrompts(
+        fmt, RawFields(text, choice, raw.target), target_type=config.target_type
+    )
     text_jinja = text_source(fmt, text, choice)
     choice_jinja = None if choice is None else choice_source(fmt, choice)
-    target_jinja = target_source(fmt, choice, raw.target)
+    target_jinja = target_source(fmt, choice, raw.target, config.target_type)
     return (
         _field(text_jinja, prompts.text),
         None if choice is None else _field(choice_jinja, prompts.scored),
@@ -369,6 +374,7 @@ def check_values(config: TaskConfig) -> None:
     """Refuse values that no doc could make right."""
     where = f"Task {config.task!r}"
     _check_names(config, where)
+    _check_target_type(config.target_type, where)
     _check_cluster(config.cluster, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
@@ -398,6 +404,16 @@ def _check_names(config: TaskConfig, where: str) -> None:
             f"{did_you_mean(str(config.normalization), NORMALISATIONS)} "
             f"Expected one of {listing(NORMALISATIONS)}.",
             key="normalization",
+        )
+
+
+def _check_target_type(value: Any, where: str) -> None:
+    if value is not None and (not isinstance(value, str) or value not in TARGET_TYPES):
+        meanings = "; ".join(f"{name}: {meaning}" for name, meaning in TARGET_TYPES.items())
+        raise ConfigError(
+            f"{where}: target_type cannot be {shorten(value)}."
+            f"{did_you_mean(str(value), TARGET_TYPES)} It says what doc_to_target gives: {meanings}.",
+            key="target_type",
         )
 
 

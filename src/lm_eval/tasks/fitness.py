@@ -29,7 +29,7 @@ def check_fitness(
 
     Warn about literal text in the question, and about scores that the task would have made itself.
     """
-    items = [prompts.item(doc) for doc in docs[:CHECKED_DOCS]]
+    items = [prompts.unanswered(doc) for doc in docs[:CHECKED_DOCS]]
     fmt = prompts.format
     if fmt.needs_choices and _are_bare_labels(items, config):
         raise FormatError(

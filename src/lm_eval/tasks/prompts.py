@@ -6,14 +6,22 @@ the question turn, the shot turn and what is scored, and does not know which of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lm_eval.config.fields import Field, compile_field, fields_read, shorten
-from lm_eval.errors import FieldError, listing
+from lm_eval.errors import FieldError, LmEvalError, listing
 from lm_eval.formats.assemble import Turn
-from lm_eval.formats.items import Item, build_item, choice_texts, question_text
+from lm_eval.formats.gold import GoldColumn, Row
+from lm_eval.formats.items import (
+    Item,
+    build_item,
+    choice_texts,
+    data_labels,
+    question_text,
+)
 from lm_eval.formats.prompt_format import PromptFormat
 
 Doc = Mapping[str, Any]
@@ -62,20 +70,66 @@ class Prompts(Protocol):
 
 
 class FormatPrompts:
-    """Docs under a format: raw fields in, the format's prompt out."""
+    """Docs under a format: raw fields in, the format's prompt out.
 
-    def __init__(self, fmt: PromptFormat, raw: RawFields) -> None:
+    ``docs`` gives all docs of the task, to settle what a target means that one doc leaves open.
+    """
+
+    def __init__(
+        self,
+        fmt: PromptFormat,
+        raw: RawFields,
+        *,
+        target_type: str | None = None,
+        docs: Callable[[], Sequence[Doc]] | None = None,
+    ) -> None:
         self.format = fmt
         self._text = _named(raw.text, "doc_to_text")
         self._choice = None if raw.choice is None else _named(raw.choice, "doc_to_choice")
+        self._labels = None if self._choice is None else _labels_beside(self._choice)
         self._target = _named(raw.target, "doc_to_target")
+        self._docs = docs
+        is_column = self._target.compiled.kind in ("word", "text")
+        self._column = GoldColumn(
+            target_type,
+            None if docs is None else self._gold_rows,
+            is_data=is_column,
+            name=str(raw.target) if is_column else "target",
+        )
 
     def item(self, doc: Doc) -> Item:
         """The doc's question, choices and gold."""
         choices = None if self._choice is None else self._choice.given(doc)
         return build_item(
-            doc, self._text.given(doc), choices, self._target(doc), answers=self.format.answers
+            doc,
+            self._text.given(doc),
+            choices,
+            self._target(doc),
+            answers=self.format.answers,
+            labels=() if self._labels is None else self._labels_of(doc),
+            column=self._column,
         )
+
+    def _labels_of(self, doc: Doc) -> tuple[str, ...]:
+        """The labels that the doc keeps beside its choices' texts."""
+        assert self._labels is not None
+        try:
+            labels = self._labels(doc)
+        except LmEvalError:
+            return ()
+        return tuple(map(str, labels)) if isinstance(labels, list) else ()
+
+    def _gold_rows(self) -> Iterator[Row]:
+        """Target, choices and labels of each doc of the task that has them."""
+        assert self._docs is not None
+        assert self._choice is not None
+        for doc in self._docs():
+            try:
+                choices = self._choice.given(doc)
+                labels = data_labels(choices) if self._labels is None else self._labels_of(doc)
+                yield self._target(doc), choice_texts(choices), labels
+            except LmEvalError:  # told where the doc is asked
+                continue
 
     def ask(self, doc: Doc) -> Asked:
         return self.ask_item(self.item(doc))
@@ -94,11 +148,11 @@ class FormatPrompts:
 
     def text(self, doc: Doc) -> str:
         """The whole user text."""
-        return self.format.question_turn(self._unanswered(doc)).user
+        return self.format.question_turn(self.unanswered(doc)).user
 
     def scored(self, doc: Doc) -> list[str]:
         """What is scored for each choice: labels, or the texts themselves."""
-        item = self._unanswered(doc)
+        item = self.unanswered(doc)
         return list(self.format.labels(item) or item.choices)
 
     def target(self, doc: Doc) -> Any:
@@ -106,7 +160,8 @@ class FormatPrompts:
         item = self.item(doc)
         return self.format.target_text(item) if self.format.reads_text else item.gold[0]
 
-    def _unanswered(self, doc: Doc) -> Item:
+    def unanswered(self, doc: Doc) -> Item:
+        """As ``item``, with no gold."""
         choices = () if self._choice is None else choice_texts(self._choice(doc))
         return Item(doc, question_text(self._text(doc)), choices, ())
 
@@ -135,6 +190,7 @@ class _Named:
             f"{f': the doc has no value for {listing(lacking)}' if lacking else ''}. "
             f"The doc's fields: {listing(doc)}. Give it a value in the data.",
             field=self.name,
+            skip_reason=f"no value for {self.name}",
         )
 
 
@@ -144,3 +200,12 @@ def _named(spec: Any, name: str) -> _Named:
     except FieldError as error:
         raise error.located(field=name) from None
     return _Named(compiled, name)
+
+
+_TEXTS_OF = re.compile(r"(?P<parent>[^\W\d][\w.]*)\.texts?")
+
+
+def _labels_beside(choice: _Named) -> Field | None:
+    """The labels that the data keeps beside the texts: ``{{ choices.label }}`` of ``choices.text``."""
+    parted = _TEXTS_OF.fullmatch(choice.compiled.expression or "")
+    return None if parted is None else compile_field(f"{{{{ {parted['parent']}.label }}}}")

@@ -324,10 +324,25 @@ class ConfigurableTask(TaskDocs):
         with self._located():
             if config.prompt_format is not None:
                 config.check_format_fits(config.prompt_format)
-                return FormatPrompts(config.prompt_format, raw)
+                return FormatPrompts(
+                    config.prompt_format,
+                    raw,
+                    target_type=config.target_type,
+                    docs=lambda: self.eval_docs,
+                )
+            if config.target_type is not None:
+                self._warn_target_type()
             if config.template_config is not None and raw == config.raw:
                 raw = RawFields(config.doc_to_text, config.doc_to_choice, raw.target)
             return self._harness_prompts(self._own_fields(raw), gen_prefix)
+
+    def _warn_target_type(self) -> None:
+        warnings.warn(
+            f"Task {self.name!r} sets `target_type`, which has no effect without a format: targets "
+            "are then read by the rules of EleutherAI's harness.",
+            LmEvalWarning,
+            stacklevel=4,
+        )
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(
@@ -387,8 +402,9 @@ def fingerprint_of(config: TaskConfig) -> str:
             *("filter_list", "metric_list"),
         )
     }
-    if config.normalization is not None:
-        content["normalization"] = config.normalization
+    for key in ("normalization", "target_type"):  # newer keys: older fingerprints stay as they are
+        if getattr(config, key) is not None:
+            content[key] = getattr(config, key)
     files = {function.file for _, function in config.functions()} - {None}
     helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
     text = json.dumps({**content, "helpers": helpers}, sort_keys=True)

@@ -30,7 +30,13 @@ from lm_eval.api.template import (
     pure_cloze_template,
     register_template,
 )
-from lm_eval.errors import ConfigError, FieldError, FormatError, UnknownFormatError
+from lm_eval.errors import (
+    AmbiguousGoldError,
+    ConfigError,
+    FieldError,
+    FormatError,
+    UnknownFormatError,
+)
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.tasks import TaskManager
 
@@ -369,8 +375,7 @@ def answered_docs(draw: st.DrawFn, labels: int | None) -> dict[str, Any]:
         spellings.append(str(place))
     if place < 26 and chr(65 + place) not in texts:
         spellings.append(chr(65 + place))
-    if place < 26 and chr(97 + place) not in texts:
-        spellings.append(chr(97 + place))
+        spellings.append(f"({chr(65 + place)})")
     target = draw(st.sampled_from(spellings))
     return {"question": draw(TEXT), "choices": choices, "answer": target}
 
@@ -394,8 +399,28 @@ def test_task_config_strings_are_equal_for_any_doc(name: str, data: st.DataObjec
     assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
     scored = STOCK.from_string(config.doc_to_choice).render(doc)
     assert ast.literal_eval(scored) == config.doc_to_choice(doc)
-    target = STOCK.from_string(config.doc_to_target).render(doc)
-    assert target == str(config.doc_to_target(doc))
+    try:
+        target = config.doc_to_target(doc)
+    except AmbiguousGoldError:  # stock Jinja has no such error
+        return
+    assert STOCK.from_string(config.doc_to_target).render(doc) == str(target)
+
+
+@pytest.mark.parametrize(
+    ("target_type", "answer"), [("index", "2"), ("one_based", "3"), ("text", "z"), ("one_based", 3)]
+)
+def test_the_target_s_jinja_follows_target_type(target_type: str, answer: Any) -> None:
+    config = TaskConfig(
+        task="t",
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="answer",
+        target_type=target_type,
+        formats="mcqa",
+    )
+    doc = {"question": "q", "choices": ["x", "y", "z"], "answer": answer}
+    assert STOCK.from_string(config.doc_to_target).render(doc) == "2"
+    assert config.doc_to_target(doc) == 2
 
 
 def test_ranking_shows_its_prompt_as_jinja_too() -> None:

@@ -1,0 +1,318 @@
+"""Which choice a target names: never two without an error.
+
+In: a target as the data has it, the choices' texts and, where the data brings them, their labels. Out:
+the place of the right choice. A target that could mean two different choices is an
+``AmbiguousGoldError`` that shows the line to write; one that names none is a ``GoldError``, and its doc
+can be skipped. A format's own labels are never asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from string import ascii_uppercase
+from typing import Any, Literal
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import AmbiguousGoldError, GoldError
+
+TargetType = Literal["index", "one_based", "label", "text"]
+TARGET_TYPES: dict[str, str] = {
+    "index": "the choice's number, counted from 0",
+    "one_based": "the choice's number, counted from 1",
+    "label": "the choice's label in the data, else its letter",
+    "text": "the choice's own text",
+}
+"""What ``target_type`` can be, and what a target then is."""
+
+NO_GOLD = "no gold answer"
+NO_MATCH = "the target matches none of the choices"
+TWICE = "the target is the text of two choices"
+_AROUND_LABELS = "()[]{}<>.:, \t\n"
+
+Readings = dict[str, int]
+"""What a target may be (a ``TargetType``) → the place of the choice it then names."""
+Row = tuple[Any, Sequence[str], Sequence[str]]
+"""A doc's target, its choices' texts and their labels in the data, if it has any."""
+
+
+@dataclass(eq=False)
+class GoldColumn:
+    """How the targets of a task are understood: as it says, else by what all of them can be.
+
+    Docs are looked at once, where one of them alone may mean two choices, and only as far as it takes:
+    most columns are settled by their first docs.
+    """
+
+    target_type: str | None = None
+    """One of ``TARGET_TYPES``, where the task says which."""
+    rows: Callable[[], Iterable[Row]] | None = None
+    """None: there is one doc only."""
+    is_data: bool = False
+    """Whether targets come from the data as they are; an index that a task computes is an index."""
+    name: str = "answer"
+    """The column's name, for the lines that messages suggest."""
+    _fits: frozenset[str] | None = field(default=None, init=False)
+
+    def fits(self) -> frozenset[str]:
+        """What all targets may be that can be anything at all; empty where they are a mixture."""
+        if self._fits is None:
+            self._fits = frozenset(TARGET_TYPES)
+            for target, choices, labels in self.rows() if self.rows else ():
+                for answer in target if isinstance(target, list | tuple) else (target,):
+                    readings = readings_of(answer, choices, labels)
+                    if readings:
+                        self._fits &= readings.keys()
+                if len(self._fits) < 2:
+                    break
+        return self._fits
+
+    @property
+    def holds_indices(self) -> bool:
+        """Whether numbers are indices, so that no doc's own texts need be looked at."""
+        return self.rows is None or not self.is_data or self.fits() == {"index"}
+
+
+ALONE = GoldColumn()
+"""The column of a doc that is looked at by itself."""
+
+
+def resolve_gold(
+    target: Any,
+    choices: Sequence[str],
+    *,
+    labels: Sequence[str] = (),
+    column: GoldColumn = ALONE,
+) -> int:
+    """The place of the right choice.
+
+    ``target`` may be a 0-based index, the choice's own text, its label in the data, an upper-case
+    letter, or digits. What could mean two choices is an error, unless the column settles it.
+    """
+    if column.target_type is not None:
+        return _as_type(target, choices, labels, column.target_type)
+    if type(target) is int and 0 <= target < len(choices) and column.holds_indices:
+        return target
+    if is_missing(target):
+        raise no_gold(target)
+    readings = readings_of(target, choices, labels)
+    if not readings:
+        raise _unmatched(target, choices)
+    if len(set(readings.values())) == 1 and not _is_doubtful(target, readings, column):
+        return next(iter(readings.values()))
+    return _settled(target, choices, readings, column)
+
+
+def readings_of(target: Any, choices: Sequence[str], labels: Sequence[str] = ()) -> Readings:
+    """Everything that a target may be, and the choice that it names then."""
+    count = len(choices)
+    written = _written(target)
+    readings: Readings = {}
+    at_text = _places_of(str(target), choices) or _places_of(written, choices)
+    if len(at_text) == 1:
+        readings["text"] = at_text[0]
+    bare = written.strip(_AROUND_LABELS)
+    at_label = _place_of_label(written, bare, labels, count)
+    if at_label is not None:
+        readings["label"] = at_label
+    number = int(bare) if _is_count(bare) else -1
+    if 0 <= number < count:
+        readings["index"] = number
+    if 1 <= number <= count:
+        readings["one_based"] = number - 1
+    if not readings and not at_text and written.strip():
+        same = [at for at, choice in enumerate(choices) if _folded(choice) == _folded(written)]
+        if len(same) == 1:
+            readings["text"] = same[0]
+    return readings
+
+
+def no_gold(target: Any) -> GoldError:
+    """The error of a doc without a right answer."""
+    what = "an empty list" if isinstance(target, list | tuple) else shorten(target)
+    return GoldError(
+        f"doc_to_target gives {what}: the doc has no gold answer. Give it one in the data.",
+        skip_reason=NO_GOLD,
+    )
+
+
+def twins_of(place: int, choices: Sequence[str]) -> tuple[int, ...]:
+    """All places whose text is that of the choice at ``place``, which comes first."""
+    text = choices[place].strip()
+    others = (at for at, choice in enumerate(choices) if at != place and choice.strip() == text)
+    return (place, *others)
+
+
+def has_twins(choices: Sequence[str]) -> bool:
+    """Whether any two choices have the same text."""
+    return len({choice.strip() for choice in choices}) < len(choices)
+
+
+def _written(target: Any) -> str:
+    """A target as it would be written in a text."""
+    if isinstance(target, float) and target.is_integer():
+        target = int(target)
+    return str(target)
+
+
+def is_missing(target: Any) -> bool:
+    """Whether the data has no value there: None, or NaN in a column of numbers."""
+    if isinstance(target, str):
+        return False
+    return target is None or (isinstance(target, float) and math.isnan(target))
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _places_of(written: str, choices: Sequence[str]) -> list[int]:
+    """The places of a text, whatever blanks are around it."""
+    text = written.strip()
+    return [at for at, choice in enumerate(choices) if choice == written or choice.strip() == text]
+
+
+def _place_of_label(
+    written: str, bare: str, labels: Sequence[str], count: int, *, any_case: bool = False
+) -> int | None:
+    """The place of a label in the data; where it has none, of an upper-case letter."""
+    if labels:
+        place = _place_in(labels, (written, bare), any_case=any_case)
+        if place is not None or any(len(label.strip()) == 1 for label in labels):
+            return place
+    letters = ascii_uppercase[:count]
+    wanted = bare.upper() if any_case else bare
+    return letters.index(wanted) if len(wanted) == 1 and wanted in letters else None
+
+
+def _place_in(labels: Sequence[str], spellings: Iterable[str], *, any_case: bool) -> int | None:
+    for wanted in spellings:
+        for fold in (str.strip, _folded) if any_case else (str.strip,):
+            same = [at for at, label in enumerate(labels) if fold(label) == fold(wanted)]
+            if len(same) == 1:
+                return same[0]
+    return None
+
+
+def _as_type(target: Any, choices: Sequence[str], labels: Sequence[str], target_type: str) -> int:
+    """The place that a target names where the task says what targets are."""
+    if is_missing(target):
+        raise no_gold(target)
+    written = _written(target)
+    bare = written.strip(_AROUND_LABELS)
+    place: int | None
+    if target_type == "label":
+        place = _place_of_label(written, bare, labels, len(choices), any_case=True)
+    elif target_type == "text":
+        if len(_places_of(str(target), choices)) > 1:
+            raise _in_two_places(target)
+        place = readings_of(target, choices).get("text")
+    else:
+        number = int(target) if isinstance(target, bool) else int(bare) if _is_count(bare) else -1
+        place = number - (target_type == "one_based")
+        place = place if 0 <= place < len(choices) else None
+    if place is None:
+        known = f" ({', '.join(labels)})" if target_type == "label" and labels else ""
+        raise GoldError(
+            f"target {shorten(target)} is not {TARGET_TYPES[target_type]}{known}, as `target_type: "
+            f"{target_type}` says, for the {len(choices)} choices ({_shown(choices)}).",
+            skip_reason=NO_MATCH,
+        )
+    return place
+
+
+def _is_doubtful(target: Any, readings: Readings, column: GoldColumn) -> bool:
+    """Whether other docs may show that the only choice named is not the right one."""
+    if readings.keys() == {"one_based"}:
+        return True
+    return "index" in readings and not isinstance(target, str) and not column.holds_indices
+
+
+def _settled(target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn) -> int:
+    """The place that remains when the whole column is looked at; an error where two remain."""
+    by_label = readings.get("label")
+    if by_label is not None:
+        if readings.get("text", by_label) == by_label:
+            return by_label  # with digits too: the data itself calls the choice so
+        both = {kind: readings[kind] for kind in ("label", "text")}
+        raise _ambiguous(target, choices, both, column)
+    fits = column.fits()
+    if readings.keys() == {"one_based"} and (column.rows is None or "one_based" not in fits):
+        raise _unmatched(target, choices)
+    left = {kind: place for kind, place in readings.items() if kind in fits} or dict(readings)
+    if "index" in left and not isinstance(target, str):
+        left.pop("one_based", None)  # a number counts from 0 unless the column shows otherwise
+    if left.keys() != {"one_based"} and len(set(left.values())) == 1:
+        return next(iter(left.values()))
+    raise _ambiguous(target, choices, left, column)
+
+
+def _ambiguous(
+    target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn
+) -> AmbiguousGoldError:
+    meanings = "; ".join(
+        f"`target_type: {kind}` for {TARGET_TYPES[kind]}, here {shorten(choices[place], 40)}"
+        for kind, place in readings.items()
+    )
+    return AmbiguousGoldError(
+        f"target {shorten(target)} may mean more than one choice. {_seems(readings, column)}Write in "
+        f"the task what it is: {meanings}."
+    )
+
+
+def _seems(readings: Readings, column: GoldColumn) -> str:
+    """What the whole column looks like, where that speaks for one of the readings."""
+    if column.rows is None:
+        return ""
+    fits = column.fits()
+    if "one_based" in fits and "index" not in fits:
+        return (
+            f"No {column.name!r} of this task is 0 and the highest is the number of choices, so they "
+            "seem to count from 1: `target_type: one_based`. "
+        )
+    alike = fits & readings.keys()
+    return (
+        f"Every {column.name!r} of this task could be its {min(alike)}. " if len(alike) == 1 else ""
+    )
+
+
+def _unmatched(target: Any, choices: Sequence[str]) -> GoldError:
+    written = _written(target)
+    if len(_places_of(str(target), choices)) > 1:
+        return _in_two_places(target)
+    if not written.strip():
+        return no_gold(target)
+    if isinstance(target, bool):
+        return AmbiguousGoldError(
+            f"target {target} is none of the choices ({_shown(choices)}). If true means the second "
+            "choice and false the first, write `target_type: index` in the task."
+        )
+    letter = written.strip(_AROUND_LABELS).upper()
+    if len(letter) == 1 and letter in ascii_uppercase[: len(choices)]:
+        return AmbiguousGoldError(
+            f"target {shorten(target)} is none of the choices' texts ({_shown(choices)}), and only "
+            "upper-case letters count as letters. If it is one, write `target_type: label` in the "
+            "task."
+        )
+    return GoldError(
+        f"target {shorten(target)} matches none of the {len(choices)} choices ({_shown(choices)}). It "
+        "may be a 0-based index, a choice's own text, an upper-case letter, or digits.",
+        skip_reason=NO_MATCH,
+    )
+
+
+def _in_two_places(target: Any) -> GoldError:
+    return GoldError(
+        f"target {shorten(target)} is the text of more than one choice, so it does not say which is "
+        "right. Make the choices distinct, or give the right one's index.",
+        skip_reason=TWICE,
+    )
+
+
+def _shown(choices: Sequence[str]) -> str:
+    return ", ".join(shorten(choice, 40) for choice in choices[:8])
