@@ -137,16 +137,27 @@ def no_gold(target: Any) -> GoldError:
     )
 
 
-def twins_of(place: int, choices: Sequence[str]) -> tuple[int, ...]:
-    """All places whose text is that of the choice at ``place``, which comes first."""
-    text = choices[place].strip()
-    others = (at for at, choice in enumerate(choices) if at != place and choice.strip() == text)
-    return (place, *others)
-
-
 def has_twins(choices: Sequence[str]) -> bool:
     """Whether any two choices have the same text."""
     return len({choice.strip() for choice in choices}) < len(choices)
+
+
+def with_twins(gold: Sequence[int], choices: Sequence[str]) -> tuple[int, ...]:
+    """The right places, and behind them all others that have the text of a right one."""
+    texts = {choices[place].strip() for place in gold}
+    others = (at for at, choice in enumerate(choices) if at not in gold and choice.strip() in texts)
+    return (*gold, *others)
+
+
+def one_of_each_text(choices: Sequence[str], gold: Sequence[int]) -> list[int]:
+    """A place for each text among the choices: the right one of those that have it, else the first."""
+    first: dict[str, int] = {}
+    for place, choice in enumerate(choices):
+        first.setdefault(choice.strip(), place)
+    for place in reversed(gold):
+        if place < len(choices):
+            first[choices[place].strip()] = place
+    return sorted(first.values())
 
 
 def _written(target: Any) -> str:

@@ -154,7 +154,8 @@ def _place(choices: str, target_type: str | None) -> str:
         return f"{texts}{bare}{{% set _place = _bare | int - {first} %}}"
     return (
         f"{texts}{bare}"
-        "{% if _target is number and 0 <= _target < (_texts | length) and _target == _target | int %}"
+        "{% if _target is number and _target is not boolean and 0 <= _target < (_texts | length)"
+        " and _target == _target | int %}"
         "{% set _place = _target | int %}"
         f"{{% elif _text in _texts %}}{by_text}"
         f'{{% elif (_bare | length) == 1 and _bare in "{LETTERS}" %}}'

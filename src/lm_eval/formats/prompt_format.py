@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from typing import Any, Literal
 from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja
 from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
+from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
 from lm_eval.formats.items import AnswerKind, Item, LabelStyle, joined, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
@@ -147,6 +148,12 @@ class PromptFormat:
             self._check_not_cut(item.gold, labels, item)
         return labels or item.choices
 
+    def right_answers(self, item: Item) -> tuple[Any, ...]:
+        """Every acceptable answer; where texts are scored, each choice with the text of a right one."""
+        if self.scores_texts and has_twins(item.choices):
+            return with_twins(item.gold, item.choices)
+        return item.gold
+
     # Reading
 
     def read(
@@ -163,10 +170,16 @@ class PromptFormat:
         if is_prefilled and self.gen_prefix is not None:
             prefix = self._said("gen_prefix", item, labels)
         choices = item.choices[: len(labels)] if labels else item.choices
+        places: Sequence[int] = ()
+        if self.answers == "choice" and has_twins(choices):
+            places, labels, choices = self._told_apart(labels, choices, item.gold)
         reading = read(
             reply, (self.scorer,), labels=labels, choices=choices, prefix=prefix, finish=finish
         )
-        return fitted(reading, self.answers, labels, choices)
+        answer = fitted(reading, self.answers, labels, choices)
+        return (
+            replace(answer, value=places[answer.value]) if places and answer.is_answer else answer
+        )
 
     # Identity
 
@@ -247,6 +260,21 @@ class PromptFormat:
             return str(self._jinja_texts[name](item.doc, variables))
         except FieldError as error:
             raise error.located(field=f"{name} of format {self.name}") from None
+
+    def _told_apart(
+        self, labels: tuple[str, ...], choices: tuple[str, ...], gold: tuple[Any, ...]
+    ) -> tuple[Sequence[int], tuple[str, ...], tuple[str, ...]]:
+        """Labels and choices in which every text occurs once, and the places that they are from.
+
+        A text that several choices have means the right one of them, else the first. Their labels
+        stay what they are, unless the texts are the labels.
+        """
+        kept = one_of_each_text(choices, gold)
+        if self.choice_labels == "choices":
+            texts = tuple(choices[place] for place in kept)
+            return kept, texts, texts
+        texts = tuple(choice if place in kept else "" for place, choice in enumerate(choices))
+        return range(len(choices)), labels, texts
 
     def _check_not_cut(self, places: tuple[int, ...], labels: tuple[str, ...], item: Item) -> None:
         if labels and max(places) >= len(labels):

@@ -206,6 +206,12 @@ def _greedy_gold(outcome: ChoiceOutcome) -> float:
     )
 
 
+def _pair_of_choice(outcome: ChoiceOutcome) -> tuple[Any, Any]:
+    """Gold and answer for a confusion table; any right answer is the gold."""
+    picked = outcome.picked()
+    return outcome.gold[0], outcome.gold[0] if picked in outcome.gold else picked
+
+
 def _pair_of_text(outcome: TextOutcome) -> tuple[Any, Any]:
     """Gold and answer for a confusion table; an unread answer is of no class."""
     if not outcome.reading.is_answer:
@@ -259,7 +265,7 @@ for _metric in (
     Metric(
         "f1_macro",
         "mean F1 over classes",
-        lambda outcome: (outcome.gold[0], outcome.picked()),
+        _pair_of_choice,
         _pair_of_text,
         macro_f1_estimate,
     ),

@@ -139,7 +139,8 @@ class FormatPrompts:
         fmt = self.format
         turn = fmt.question_turn(item)
         continuations = () if fmt.reads_text else fmt.continuations(item)
-        return Asked(turn, continuations, item.choices, item.gold, fmt.target_text(item), item=item)
+        gold = fmt.right_answers(item)
+        return Asked(turn, continuations, item.choices, gold, fmt.target_text(item), item=item)
 
     def shot(self, doc: Doc) -> Turn:
         return self.format.shot_turn(self.item(doc))

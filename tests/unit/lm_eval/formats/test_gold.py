@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import AmbiguousGoldError, ConfigError, GoldError, LmEvalWarning
+from lm_eval.formats.compile import get_format
 from lm_eval.formats.gold import TARGET_TYPES, GoldColumn, readings_of, resolve_gold
+from lm_eval.orders.permutation import reordered
 
 XYZ = ["x", "y", "z"]
 
@@ -294,3 +296,70 @@ def test_target_type_without_a_format_says_that_it_has_no_effect() -> None:
 def test_fingerprints_change_only_where_target_type_is_given() -> None:
     same = [task(docs("y"), **keys).fingerprint for keys in ({}, {}, {"target_type": "text"})]
     assert same[0] == same[1] != same[2]
+
+
+# --- choices with the same text ---
+
+PARIS = ["Paris", "London", "Paris "]
+
+
+@pytest.mark.parametrize("target", [0, 2, "A", "C"])
+def test_an_index_or_letter_is_right_though_its_text_occurs_twice(target: Any) -> None:
+    place = {0: 0, 2: 2, "A": 0, "C": 2}[target]
+    assert golds(docs(target, choices=PARIS)) == [place]
+
+
+@pytest.mark.parametrize("target", ["Paris", " Paris", "paris"])
+def test_a_text_that_two_choices_have_does_not_say_which(target: str) -> None:
+    with pytest.raises(GoldError) as caught:
+        golds(docs(target, choices=PARIS))
+    assert caught.value.skip_reason
+
+
+def test_both_are_right_where_texts_are_scored_and_one_where_labels_are() -> None:
+    of = docs(2, 1, choices=PARIS)
+    assert task(of, "cloze").ask(0).gold == (2, 0)
+    assert task(of, "cloze").ask(1).gold == (1,)
+    assert task(of, "mcqa").ask(0).gold == (2,)
+
+
+@pytest.mark.parametrize(
+    ("format_name", "reply", "place"),
+    [
+        ("generate", " Paris", 2),
+        ("generate", " C", 2),
+        ("generate", " A", 0),
+        ("generate", " London", 1),
+        ("generate", " B", 1),
+        ("classification", " Paris", 2),
+        ("classification", " London", 1),
+    ],
+)
+def test_a_text_that_two_choices_have_is_read_as_the_right_one(
+    format_name: str, reply: str, place: int
+) -> None:
+    asked = task(docs(2, choices=PARIS), format_name)
+    item = asked.ask(0).item
+    assert asked.format is not None
+    assert item is not None
+    assert asked.format.read(reply, item).value == place
+
+
+def test_a_wrong_text_that_two_choices_have_is_read_and_wrong() -> None:
+    asked = task(docs(1, choices=PARIS), "generate")
+    item = asked.ask(0).item
+    assert asked.format is not None
+    assert item is not None
+    assert asked.format.read(" Paris", item).value == 0
+
+
+def test_other_orders_keep_both_right() -> None:
+    item = task(docs(2, choices=PARIS), "cloze").ask(0).item
+    assert item is not None
+    fmt = get_format("cloze")
+    assert fmt.right_answers(reordered(item, (1, 2, 0))) == (1, 2)
+
+
+def test_cot_takes_the_text_and_ranking_the_labels() -> None:
+    assert task(docs(2, choices=PARIS), "cot").ask(0).gold == ("Paris ",)
+    assert task(docs([2, 1, 0], choices=PARIS), "ranking").ask(0).gold == ((2, 1, 0),)
