@@ -1,6 +1,6 @@
 """Tasks: what is asked. YAML files, their docs, few-shot examples, groups.
 
-Read in this order: prompts, fewshot, config, methods, docs, fitness, task, groups, index,
+Read in this order: prompts, fewshot, checks, config, methods, docs, fitness, task, groups, index,
 definitions, loader.
 """
 

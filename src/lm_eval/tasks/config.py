@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
 from lm_eval.formats.compile import (
@@ -21,9 +20,8 @@ from lm_eval.formats.compile import (
     get_format,
     is_format,
 )
-from lm_eval.formats.gold import TARGET_TYPES
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
-from lm_eval.formats.prompt_format import NORMALISATIONS, PromptFormat
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
 from lm_eval.formats.templates import (
     DEFAULT_CHOICES,
@@ -34,6 +32,7 @@ from lm_eval.formats.templates import (
     TemplateFactory,
 )
 from lm_eval.registry import TEMPLATES
+from lm_eval.tasks.checks import check_values
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 
 DECIDED_BY_FORMAT = (
@@ -355,107 +354,3 @@ def _place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
 
     place = locate_key(source, (key,))
     return (str(place[0]), place[1]) if place else (source, None)
-
-
-OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
-TEXTS = (
-    *("description", "target_delimiter", "fewshot_delimiter", "gen_prefix"),
-    *("training_split", "validation_split", "test_split", "fewshot_split"),
-)
-FEWSHOT_KEYS = (
-    *("sampler", "samples", "split", "process_docs", "fewshot_indices"),
-    *("doc_to_text", "doc_to_choice", "doc_to_target"),
-    *("gen_prefix", "target_delimiter", "fewshot_delimiter"),
-)
-"""Keys of ``fewshot_config``; ``fewshot_indices`` has no effect, here and in the harness."""
-
-
-def check_values(config: TaskConfig) -> None:
-    """Refuse values that no doc could make right."""
-    where = f"Task {config.task!r}"
-    _check_names(config, where)
-    _check_target_type(config.target_type, where)
-    _check_cluster(config.cluster, where)
-    for name, least in (("num_fewshot", 0), ("repeats", 1)):
-        _check_count(name, getattr(config, name), least, where)
-    for name in TEXTS:
-        value = getattr(config, name)
-        if not isinstance(value, str) and not callable(value) and not _may_be_unset(name, value):
-            raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
-    for name in ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"):
-        value = getattr(config, name)
-        if value is not None and not isinstance(value, Mapping):
-            raise ConfigError(f"{where}: {name} must be a mapping, not {shorten(value)}.")
-    for name in ("process_docs", "process_results", "custom_dataset"):
-        _check_function(name, getattr(config, name), where)
-    _check_fewshot_config(config.fewshot_config or {}, where)
-
-
-def _check_names(config: TaskConfig, where: str) -> None:
-    if config.output_type is not None and config.output_type not in OUTPUT_TYPES:
-        raise ConfigError(
-            f"{where}: unknown output_type {shorten(config.output_type)}."
-            f"{did_you_mean(str(config.output_type), OUTPUT_TYPES)} "
-            f"Types: {listing(OUTPUT_TYPES)}."
-        )
-    if config.normalization is not None and config.normalization not in list(NORMALISATIONS):
-        raise ConfigError(
-            f"{where}: normalization cannot be {shorten(config.normalization)}."
-            f"{did_you_mean(str(config.normalization), NORMALISATIONS)} "
-            f"Expected one of {listing(NORMALISATIONS)}.",
-            key="normalization",
-        )
-
-
-def _check_target_type(value: Any, where: str) -> None:
-    if value is not None and (not isinstance(value, str) or value not in TARGET_TYPES):
-        meanings = "; ".join(f"{name}: {meaning}" for name, meaning in TARGET_TYPES.items())
-        raise ConfigError(
-            f"{where}: target_type cannot be {shorten(value)}."
-            f"{did_you_mean(str(value), TARGET_TYPES)} It says what doc_to_target gives: {meanings}.",
-            key="target_type",
-        )
-
-
-def _check_cluster(value: Any, where: str) -> None:
-    if value is not None and not isinstance(value, str) and not callable(value):
-        raise ConfigError(
-            f"{where}: cluster cannot be {shorten(value)}. Name the field of the docs that "
-            "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
-            key="cluster",
-        )
-
-
-def _check_count(name: str, value: Any, least: int, where: str) -> None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and (not is_whole or value < least):
-        raise ConfigError(
-            f"{where}: {name} must be a whole number from {least} up, not {shorten(value)}."
-        )
-
-
-def _may_be_unset(name: str, value: Any) -> bool:
-    return value is None and name not in ("target_delimiter", "fewshot_delimiter")
-
-
-def _check_function(name: str, value: Any, where: str) -> None:
-    if value is not None and not callable(value):
-        raise ConfigError(
-            f"{where}: {name} must be a function, not {shorten(value)}. Write `{name}: !function "
-            "utils.name` for the function `name` in the file utils.py beside the task's."
-        )
-
-
-def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
-    for key in settings:
-        if key not in FEWSHOT_KEYS:
-            raise ConfigError(
-                f"{where}: fewshot_config has no key {str(key)!r}."
-                f"{did_you_mean(str(key), FEWSHOT_KEYS)} Keys: {listing(FEWSHOT_KEYS)}."
-            )
-    _check_function("fewshot_config.process_docs", settings.get("process_docs"), where)
-    split = settings.get("split")
-    if split is not None and not isinstance(split, str):
-        raise ConfigError(
-            f"{where}: fewshot_config.split must be the name of a split, not {shorten(split)}."
-        )
