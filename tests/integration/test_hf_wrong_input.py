@@ -40,7 +40,9 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
     [
         ({"dtype": "fp17"}, "no dtype 'fp17'. Did you mean 'fp16'?"),
         ({"device": "gpu"}, "'gpu' is not a device.*Here: cpu"),
-        ({"device": "cuda:99"}, "no device 'cuda:99' here"),
+        ({"device": "mps:9"}, "no device 'mps:9' here"),
+        ({"softmax_dtype": "fp17"}, "no dtype 'fp17'. Did you mean 'fp16'?"),
+        ({"gguf_file": "m.gguf"}, r"There is no file .*m\.gguf"),
         ({"backend": "casual"}, "Did you mean 'causal'?"),
         ({"batch_size": 0}, "batch_size must be a whole number above 0"),
         ({"batch_size": "many"}, "batch_size must be a whole number above 0"),

@@ -22,6 +22,7 @@ from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys
 from lm_eval.answers.store import AnswerStore, StoreInUseError, remove
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
+from lm_eval.models.overrides import overridden, redefinition
 from lm_eval.text.files import cache_folder
 from lm_eval.text.secrets import masked_values, redacted, secret_digest
 
@@ -34,11 +35,14 @@ def model_identity(
 ) -> dict[str, Any] | None:
     """What tells this model's answers from another's; None where nothing does.
 
-    ``backend`` is the name that the model was made under, None for a model object that was given.
+    ``backend`` is the name that the model was made under, None for a model object that was given. A
+    subclass of a backend is told from it by its code and attributes, unless it has its own
+    ``identity()``.
     """
     identity = model.identity()
     if identity is not None:
-        return {"class": type(model).__name__, **identity}
+        redefined = {} if overridden(model, ["identity"]) else redefinition(model)
+        return {"class": type(model).__name__, **identity, **redefined}
     if backend is None:
         return None
     masked = list(masked_values(model_args))

@@ -1,5 +1,5 @@
 """Model backends: each answers requests; none knows about tasks or formats.
 
-Read in this order: http, token_tree, estimating, borders, base, chat_template, sampling, weights,
-local, dummy, loading, api, api_models, openai_completions, llama_cpp, gguf, hf, huggingface.
+Read in this order: http, token_tree, estimating, borders, overrides, base, chat_template, sampling,
+weights, local, dummy, loading, api, api_models, openai_completions, llama_cpp, gguf, hf, huggingface.
 """

@@ -8,7 +8,7 @@ scoring plans and accounting are done here, the same for all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ from lm_eval.models.api.replies import NextTokens
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded
 from lm_eval.models.api.tokens import ServerFacts
-from lm_eval.models.base import LM, Capabilities, EncodedPair, StreamingLM, peek
+from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, TemplateLM, peek
+from lm_eval.models.overrides import overridden
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -29,15 +30,22 @@ from lm_eval.requests import (
     Request,
     RollingRequest,
 )
+from lm_eval.requests.build import with_text
 from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:
     from lm_eval.models.http.transport import Transport
 
+_SCORING = {
+    LoglikelihoodRequest.kind: ("_encode_pair", "_loglikelihood_tokens"),
+    RollingRequest.kind: ("_loglikelihood_tokens",),
+}
+"""Kind of request → methods that a subclass of the harness may have for it, which are then called."""
+_NOT_CALLED = ("get_batched_requests", "batch_loglikelihood_requests")
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
 
 
-class TemplateAPI(StreamingLM, ServerFacts):
+class TemplateAPI(ExtensibleLM, ServerFacts):
     """Base of models behind a server. Arguments, all by name:
 
     ``model``, ``pretrained``      the model's name there; ``model`` counts if both are given
@@ -105,7 +113,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
         top_logprobs: int | None = None,
     ) -> None:
         who = type(self).__name__
-        self.model = self._model_name(model, pretrained)
+        self._served_model = self._model_name(model, pretrained)
         self.base_url = settings.check_address(who, base_url, f"http://HOST:PORT{self.endpoint}")
         backend = settings.backend_name(who, tokenizer_backend, BACKENDS)
         if backend == "auto" and tokenizer is not None:
@@ -115,17 +123,17 @@ class TemplateAPI(StreamingLM, ServerFacts):
             settings.flag(who, "tokenized_requests", tokenized_requests)
             and self.tokenizer_backend is not None
         )
-        self.truncate = settings.flag(who, "truncate", truncate)
-        self.num_concurrent = (
+        self._truncate = settings.flag(who, "truncate", truncate)
+        self._concurrent = (
             "auto"
             if num_concurrent == "auto"
             else settings.count(who, "num_concurrent", num_concurrent)
         )
         self.max_retries = settings.count(who, "max_retries", max_retries, least=0)
-        self.max_gen_toks = settings.count(who, "max_gen_toks", max_gen_toks)
-        self.batch_size = settings.prompts_per_request(who, batch_size)
-        self.seed = self._seed = settings.count(who, "seed", seed, least=0)
-        self.max_length = settings.count(
+        self._max_gen_toks = settings.count(who, "max_gen_toks", max_gen_toks)
+        self._batch_size = settings.prompts_per_request(who, batch_size)
+        self._seed = settings.count(who, "seed", seed, least=0)
+        self._max_length = settings.count(
             who, "max_length", 2048 if max_length is None else max_length, least=2
         )
         self.add_bos_token = settings.flag(who, "add_bos_token", add_bos_token)
@@ -167,6 +175,12 @@ class TemplateAPI(StreamingLM, ServerFacts):
         return str(name)
 
     def _check_methods(self) -> None:
+        if names := [name for name in _NOT_CALLED if hasattr(self, name)]:
+            raise ModelError(
+                f"{type(self).__name__} defines {names[0]}, which nothing calls here: several "
+                "requests are under way at a time for every model. Override amodel_call or "
+                "model_call, which send one, or _loglikelihood_tokens."
+            )
         if not (self._calls.is_overridden or self.brings("_create_payload")):
             raise ModelError(
                 f"{type(self).__name__} has no _create_payload, which says what a request holds. "
@@ -262,13 +276,11 @@ class TemplateAPI(StreamingLM, ServerFacts):
         generate: bool = True,
         gen_kwargs: Mapping[str, Any] | None = None,
         ctxlens: list[int] | None = None,
-        decode: Callable[[bytes], Any] = decoded,
         **kwargs: Any,
     ) -> Any:
         """The server's reply to ``messages``, as JSON values.
 
-        A reply for which ``decode`` raises ValueError is asked for again. Subclasses of the harness
-        call it as ``(session, sem, messages)``; they get parsed answers.
+        Subclasses of the harness call it as ``(session, sem, messages)``; they get parsed answers.
         """
         messages = call[-1]
         payload = self._create_payload(
@@ -280,7 +292,7 @@ class TemplateAPI(StreamingLM, ServerFacts):
             **kwargs,
         )
         received = await self.transport.request(
-            self.base_url, encoded(payload), self._calls.header(), decode
+            self.base_url, encoded(payload), self._calls.header(), decoded
         )
         self._calls.count(received)
         if len(call) == 1:
@@ -357,21 +369,37 @@ class TemplateAPI(StreamingLM, ServerFacts):
     def loglikelihood(
         self, requests: Sequence[Any], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        return self._in_order(requests)
+        return ExtensibleLM.loglikelihood(self, requests)
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
         first, requests = peek(requests)
         if first is None:
             return
         self._calls.header()  # a missing key is found before anything else
-        if isinstance(first, LoglikelihoodRequest):
+        if isinstance(first, LoglikelihoodRequest | RollingRequest):
+            if overridden(self, _SCORING[first.kind]):
+                yield from self._scored_by_methods(first.kind, list(requests))
+                return
             self._probe(first.task)
-            yield from self._calls.scores(requests)  # type: ignore[arg-type]
-        elif isinstance(first, RollingRequest):
-            self._probe(first.task)
-            yield from self._calls.texts(requests)  # type: ignore[arg-type]
+            score = self._calls.scores if first.kind == "loglikelihood" else self._calls.texts
+            yield from score(requests)  # type: ignore[arg-type]
         else:
             yield from self._calls.replies(requests)
+
+    def _scored_by_methods(
+        self, kind: str, requests: list[Any]
+    ) -> Iterator[tuple[int, tuple[float, bool] | float]]:
+        """Scores by the methods of a subclass, called in the order of the harness."""
+        if kind == LoglikelihoodRequest.kind:
+            yield from enumerate(TemplateLM.loglikelihood(self, with_text(requests, self.render)))
+            return
+        for place, group in enumerate(self.planner.windows(requests)):
+            windows: Any = [
+                (None, span.tokens[: span.ctxlen], span.tokens[span.ctxlen :])
+                for span in group.spans
+            ]
+            scores = self._loglikelihood_tokens(windows, disable_tqdm=True)
+            yield place, sum((score[0] for score in scores), 0.0)
 
     @property
     def ability(self) -> Ability:

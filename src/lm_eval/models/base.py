@@ -19,6 +19,7 @@ from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.estimating import estimated
+from lm_eval.models.overrides import overridden, remember
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -27,7 +28,7 @@ from lm_eval.requests import (
     Request,
     RollingRequest,
 )
-from lm_eval.requests.build import with_text
+from lm_eval.requests.build import as_request, with_text
 from lm_eval.requests.values import Estimated, Usage
 
 
@@ -123,6 +124,7 @@ class LM:
             cls._infers_capabilities = False
         elif cls._infers_capabilities:
             cls.capabilities = _inferred(cls)
+        remember(cls)
 
     def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
         """``(sum of log-probs of the continuation, whether it is the greedy choice)`` for each."""
@@ -169,11 +171,6 @@ class LM:
         return self.apply_chat_template(
             chat.as_dicts(), add_generation_prompt=not chat.continues_assistant
         )
-
-    @property
-    def is_tuned_for_chats(self) -> bool:
-        """Whether the model brings a chat template, so that plain prompts may not show what it can."""
-        return isinstance(getattr(self, "chat_template", None), str)
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
@@ -337,22 +334,50 @@ class StreamingLM(LM):
     @abstractmethod
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]: ...
 
-    def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
-        return self._in_order(requests)
+    def loglikelihood(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[tuple[float, bool]]:
+        return self._in_order(requests, LoglikelihoodRequest.kind)
 
-    def loglikelihood_rolling(self, requests: Sequence[RollingRequest]) -> list[float]:
-        return self._in_order(requests)
+    def loglikelihood_rolling(
+        self, requests: Sequence[Any], disable_tqdm: bool = False
+    ) -> list[float]:
+        return self._in_order(requests, RollingRequest.kind)
 
-    def generate_until(self, requests: Sequence[GenerateRequest]) -> list[str]:
-        return self._in_order(requests)
+    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+        return self._in_order(requests, GenerateRequest.kind)
 
-    def _in_order(self, requests: Sequence[Any]) -> list[Any]:
+    def _in_order(self, requests: Sequence[Any], kind: str) -> list[Any]:
         answers: list[Any] = [None] * len(requests)
-        for place, answer in self.stream(requests):
+        for place, answer in self._answers([as_request(item, kind) for item in requests]):
             if isinstance(answer, FailedRequest):
                 raise answer.error
             answers[place] = answer
         return answers
+
+    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+        """What the list methods of this class give, as it becomes ready."""
+        return self.stream(requests)
+
+
+class ExtensibleLM(StreamingLM):
+    """A streaming backend of ours that programs subclass: their list methods answer, if they have any.
+
+    A backend answers in ``_answers``, which the list methods call as well, so that one of a subclass
+    may call ours.
+    """
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+        first, requests = peek(requests)
+        if first is None:
+            return
+        if overridden(self, [first.kind]):
+            yield from LM.stream(self, requests)
+        else:
+            yield from self._answers(requests)
+
+    @abstractmethod
+    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]: ...
 
 
 def peek(requests: Iterable[Request]) -> tuple[Request | None, Iterator[Request]]:

@@ -6,17 +6,21 @@ beginnings once) and ``hf.generation``.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import UsageError
-from lm_eval.models.base import LM, Capabilities, GenerationOptions
-from lm_eval.models.hf.forward import PairScorer, PlainScorer, virtual_tokens
-from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings, drop_settings
-from lm_eval.models.hf.loading import LoadOptions, load
+from lm_eval.models.base import LM, Capabilities, GenerationOptions, peek
+from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.hf.creating import CreatingMethods
+from lm_eval.models.hf.engine import Engine, EngineOptions, fingerprint, is_usable
+from lm_eval.models.hf.facts import HFFacts
+from lm_eval.models.hf.forward import virtual_tokens
+from lm_eval.models.hf.generation import BatchJob, Endings
+from lm_eval.models.hf.harness import METHODS
+from lm_eval.models.hf.loading import LoadOptions
 from lm_eval.models.hf.options import (
     PENALTIES,
     auto_batch,
@@ -26,19 +30,30 @@ from lm_eval.models.hf.options import (
     check_values,
     positive,
     read_seed,
+    read_softmax_dtype,
     read_window,
     token_id,
+    torch_device,
+    with_gguf_file,
 )
-from lm_eval.models.hf.sources import digest_of, is_object
+from lm_eval.models.hf.sources import is_object
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens
-from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.local import LocalLM
+from lm_eval.models.overrides import overridden
 from lm_eval.models.sampling import request_sampler
 from lm_eval.models.token_tree import Span
-from lm_eval.requests import GenerateRequest, Reply
+from lm_eval.requests import (
+    Answered,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Reply,
+    Request,
+    RollingRequest,
+)
+from lm_eval.requests.build import with_text
 
 
-class HFLM(LocalLM):
+class HFLM(LocalLM, HFFacts, CreatingMethods):
     """A model of ``transformers``. Arguments, all but the first optional:
 
     ``pretrained``           a hub name, a folder, or a .gguf file
@@ -61,14 +76,27 @@ class HFLM(LocalLM):
     ``kv_budget``            memory for that, in bytes
     ``attn_implementation``  ``eager``, ``sdpa``, ``flash_attention_2``, …
     ``seed``                 for sampling
+    ``softmax_dtype``        precision of log-probs where it is not to be ``float32``
+    ``truncation``           cut prompts at the tokenizer's own limit first, as the harness does
+    ``gguf_file``            a GGUF file in the folder ``pretrained``
+    ``use_fast_tokenizer``   without effect: the fast tokenizer is used where there is one
+    ``low_cpu_mem_usage``    without effect: weights are always loaded this way
+    ``logits_cache``         without effect: see ``prefix_cache``
 
     Objects of ``transformers`` do for ``pretrained`` and ``tokenizer`` as well: such a model stays on
     its device, in its precision, and is set to evaluation (``model.eval()``).
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
+
+    Methods and attributes have the names of EleutherAI's ``HFLM``, and a subclass may override them:
+    what it overrides is called (``hf.harness``).
     """
 
     window_argument = "max_length"
+    kv_budget: int | None = None
+    chat_template_args: Mapping[str, Any] = {}
+    _tokens: tuple[Any, Tokens] | None = None
+    _endings: Endings
 
     def __init__(
         self,
@@ -83,10 +111,10 @@ class HFLM(LocalLM):
         max_length: int | None = None,
         max_gen_toks: int = 256,
         batch_size: int | str | None = None,
-        max_batch_size: int = 64,
+        max_batch_size: int | None = 64,
         add_bos_token: bool | None = None,
         prefix_token_id: int | None = None,
-        trust_remote_code: bool = False,
+        trust_remote_code: bool | None = False,
         peft: str | Path | None = None,
         chat_template_args: Mapping[str, Any] | str | None = None,
         enable_thinking: bool | None = None,
@@ -95,187 +123,143 @@ class HFLM(LocalLM):
         kv_budget: int | None = None,
         attn_implementation: str | None = None,
         seed: int = 1234,
+        softmax_dtype: Any = None,
+        truncation: bool | None = False,
+        gguf_file: str | None = None,
+        use_fast_tokenizer: bool | None = True,
+        low_cpu_mem_usage: bool | None = None,
+        logits_cache: bool = True,
     ) -> None:
-        chat_variables = chat_arguments(chat_template_args, enable_thinking)
-        rows = batch_rows(batch_size)
-        self.max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
-        window = positive("max_length", max_length)
-        most_rows = positive("max_batch_size", max_batch_size) or 64
+        self.chat_template_args = chat_arguments(chat_template_args, enable_thinking)
+        self.batch_size_per_gpu = batch_rows(batch_size) or "auto"
+        self.add_bos_token = add_bos_token
+        self._max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
+        self._max_length = positive("max_length", max_length)
+        self.max_batch_size = positive("max_batch_size", max_batch_size) or 64
         self.prefix_cache = bool(prefix_cache)
         self.kv_budget = positive("kv_budget", kv_budget, unit="bytes")
         self.seed = read_seed(seed)
+        self.softmax_dtype = read_softmax_dtype(softmax_dtype)
+        self.truncation = bool(truncation)
         is_spread = parallelize or device_map is not None
         self._unused_device = device if is_spread or is_object(pretrained) else None
-        loaded = load(
-            LoadOptions(
-                _object_or_name(pretrained),
-                revision=revision,
-                tokenizer=_object_or_name(tokenizer),
-                dtype=dtype,
-                device=device,
-                device_map="auto" if parallelize and device_map is None else device_map,
-                backend=backend,
-                trust_remote_code=bool(trust_remote_code),
-                peft=None if peft is None else str(peft),
-                attn_implementation=attn_implementation,
-            )
+        wanted = LoadOptions(
+            with_gguf_file(_object_or_name(pretrained), gguf_file),
+            revision=revision,
+            tokenizer=_object_or_name(tokenizer),
+            dtype=dtype,
+            device=device,
+            device_map="auto" if parallelize and device_map is None else device_map,
+            backend=backend,
+            trust_remote_code=bool(trust_remote_code),
+            peft=None if peft is None else str(peft),
+            attn_implementation=attn_implementation,
         )
+        loaded = self._load(wanted)
         self.loaded = loaded
-        self.model, self.tokenizer, self.backend = loaded.model, loaded.tokenizer, loaded.backend
-        self._own_length, self.max_length = (
-            read_window(length, loaded.config, loaded.tokenizer, taken=virtual_tokens(loaded.model))
-            for length in (None, window)
-        )
-        self.reads_apart = loaded.backend == "seq2seq"
-        self.tokens = Tokens(
-            loaded.tokenizer,
-            model_name=loaded.source.name,
-            known=loaded.vocabulary,
-            add_bos_token=add_bos_token,
-            prefix_token_id=token_id("prefix_token_id", prefix_token_id, loaded.vocabulary),
-            encloses=self.reads_apart,
-            chat_arguments=chat_variables,
-        )
+        self._model, self.tokenizer = loaded.model, loaded.tokenizer
+        self.backend, self._device, self._config = loaded.backend, loaded.device, loaded.config
+        known = loaded.vocabulary
+        self.custom_prefix_token_id = token_id("prefix_token_id", prefix_token_id, known)
         if isinstance(think_end_token, int):
-            token_id("think_end_token", think_end_token, loaded.vocabulary)
-        self._endings = Endings.of(loaded.model, loaded.tokenizer, think_end_token)
-        if chat_variables and self.chat_template is None:
+            token_id("think_end_token", think_end_token, known)
+        self.think_end_token = think_end_token
+        self._check_window()
+        if self.chat_template_args and self.chat_template is None:
             raise UsageError(
                 f"The tokenizer of {self.tokenizer_name} has no chat template. Leave "
                 "chat_template_args and enable_thinking out."
             )
-        self._dropped = drop_settings(loaded.model)
-        self._scoring = auto_batch(rows, most_rows, loaded.device)
-        self._scorers = self._choose_scorers()
-        self._generating = auto_batch(rows, most_rows, loaded.device)
-        self._generator: BatchGenerator | None = None
-        self._identity: dict[str, Any] | None = None
         self.capabilities = Capabilities(chat_template=self.chat_template is not None)
 
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:
         check_values(model_args)
 
-    def _choose_scorers(self) -> Sequence[PairScorer | PlainScorer | TreeScorer]:
-        """The one that answers first, then the one it falls back to.
-
-        For the model's life: what they find out about the model holds for all tasks.
-        """
-        model, device = self.model, self.loaded.device
-        if self.reads_apart:
-            return [PairScorer(model, device=device, batch=self._scoring)]
-        plain = PlainScorer(model, device=device, batch=self._scoring)
-        if not self.prefix_cache:
-            return [plain]
-        tree = TreeScorer(model, device=device, plain=plain.score, kv_budget=self.kv_budget)
-        return [tree, plain]
+    @classmethod
+    def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        model = super().from_args(model_args, name=name)
+        if type(model) is HFLM:
+            model.is_untouched = not is_object(model_args.get("pretrained"))
+        return model
 
     # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def max_length(self) -> int:
+        """The window in tokens: ``_max_length``, else the model's own."""
+        return self._max_length or self._own_length
+
+    @max_length.setter
+    def max_length(self, length: int | None) -> None:
+        self._max_length = length
 
     @property
     def window(self) -> int:
         return self.max_length
 
     @property
-    def chat_template(self) -> str | None:
-        """The source of the tokenizer's chat template."""
-        return self.tokens.chat_template
+    def _own_length(self) -> int:
+        return read_window(None, self.config, self.tokenizer, taken=virtual_tokens(self.model))
+
+    def _check_window(self) -> None:
+        """Refuse a window for which the model has no positions, whoever set it."""
+        if self.config is not None:
+            taken = virtual_tokens(self.model)
+            read_window(self.max_length, self.config, self.tokenizer, taken=taken)
 
     @property
-    def tokenizer_name(self) -> str:
-        return self.loaded.tokenizer_source.name
+    def reads_apart(self) -> bool:  # type: ignore[override]  # follows from the model
+        return self.backend == "seq2seq"
+
+    @property
+    def tokens(self) -> Tokens:
+        """Text to tokens and back, with the tokenizer that is set at present."""
+        made_for = (
+            *(id(self.tokenizer), self.add_bos_token, self.custom_prefix_token_id, self.backend),
+        )
+        if self._tokens is None or self._tokens[0] != made_for:
+            table = getattr(self.model, "get_input_embeddings", None)
+            tokens = Tokens(
+                self.tokenizer,
+                model_name=self._name,
+                known=int(table().weight.shape[0]) if table else len(self.tokenizer),
+                add_bos_token=self.add_bos_token,
+                prefix_token_id=self.custom_prefix_token_id,
+                encloses=self.reads_apart,
+                chat_arguments=self.chat_template_args,
+            )
+            self._tokens = (made_for, tokens)
+        return self._tokens[1]
+
+    @property
+    def engine(self) -> Engine | None:
+        """What answers with the model as it is; None for a model that is not of ``transformers``."""
+        model, device, rows = self.model, torch_device(self.device), batch_rows(self.batch_size)
+        if not is_usable(model):
+            return None
+        options = EngineOptions(
+            *(device, rows, self.max_batch_size, self.reads_apart),
+            *(self.prefix_cache, self.kv_budget),
+        )
+        made_for = (fingerprint(model), options, id(self.tokens), self.think_end_token)
+        if self._engine is None or self._engine[0] != made_for:
+            endings = Endings.of(model, self.tokenizer, self.think_end_token)
+            self._engine = (made_for, Engine(model, self.tokens, endings, options))
+        return self._engine[1]
 
     @property
     def prefix_token_id(self) -> int:
         return self.tokens.prefix
 
-    @property
-    def eot_token_id(self) -> int | None:
-        token = self.tokenizer.eos_token_id
-        return None if token is None else int(token)
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a reader of the results should know."""
-        notes = self._window_notes(self.loaded.source.name, trained=self._own_length)
-        if self._unused_device is not None:
-            notes.append(
-                f"device={self._unused_device} was not used: device_map and parallelize say where a "
-                "model goes, and one that is loaded already stays where it is."
-            )
-        if shrunk := self._scoring.shrunk + self._generating.shrunk:
-            notes.append(
-                f"Memory ran out {shrunk} times and smaller batches were taken; scores are the "
-                "same. A smaller batch_size saves the time."
-            )
-        for scorer in self._scorers:
-            notes += scorer.notes
-        if self._generator is not None:
-            notes += self._generator.notes
-        return notes
-
-    def identity(self) -> dict[str, Any]:
-        if self._identity is None:
-            loaded = self.loaded
-            self._identity = {
-                "model": "hf",
-                "pretrained": _shown_name(loaded.source.name, is_local=loaded.source.is_local),
-                "digest": digest_of(loaded.source),
-                "tokenizer": digest_of(loaded.tokenizer_source, "tokenizer"),
-                "peft": loaded.adapter and digest_of(loaded.adapter, "peft"),
-                "backend": self.backend,
-                "dtype": str(self.model.dtype).removeprefix("torch."),
-                "max_length": self.max_length,
-                "max_gen_toks": self.max_gen_toks,
-                "adds_bos": self.tokens.adds_bos,
-                "prefix_token_id": self.tokens.prefix,
-                "chat_template": self.chat_template,
-                "chat_template_args": dict(self.tokens.chat_arguments),
-                "think_end_token": self._endings.think_end,
-                "attn_implementation": getattr(self.model.config, "_attn_implementation", None),
-                "seed": self.seed,
-            }
-        return dict(self._identity)
-
-    def describe(self) -> dict[str, Any]:
-        import torch
-        import transformers
-
-        facts = self.identity()
-        template = facts.pop("chat_template")
-        scorer = self._scorers[0]
-        if isinstance(scorer, TreeScorer):
-            facts["tokens_needed"] = scorer.tokens_needed
-            facts["tokens_pushed"] = scorer.tokens_pushed
-        return facts | {
-            "class": type(self.model).__name__,
-            "revision": self.loaded.source.revision,
-            "tokenizer_name": self.tokenizer_name,
-            "n_params": sum(weight.numel() for weight in self.model.parameters()),
-            "device": str(self.loaded.device),
-            "batch_rows": self._scoring.rows,
-            "batch_tokens": self._scoring.tokens,
-            "prefix_cache": self.prefix_cache,
-            "generation_config_not_used": self._dropped,
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "chat_template_sha256": template and hashlib.sha256(template.encode()).hexdigest(),
-            "truncated_requests": self.truncated,
-            "empty_continuations": self.empty_continuations,
-        }
+    def _passes(self) -> AutoBatch:
+        device = torch_device(self.device)
+        return auto_batch(batch_rows(self.batch_size), self.max_batch_size, device)
 
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
         return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
-
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None) -> list[int]:
-        """The tokens of a text; None leaves special tokens to the tokenizer."""
-        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
-        return encode([string])[0]
-
-    def tok_decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
-        return self.tokens.decode(tokens, keeps_special=not skip_special_tokens)
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
@@ -290,6 +274,35 @@ class HFLM(LocalLM):
 
     # -- requests ----------------------------------------------------------------------------
 
+    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+        first, requests = peek(requests)
+        if first is None:
+            return
+        self._check_window()
+        called = self._methods_in_place(first.kind)
+        if not called:
+            self._endings = Endings.of(self.model, self.tokenizer, self.think_end_token)
+            yield from super()._answers(requests)
+            return
+        self._called = {**self._called, **dict.fromkeys(called)}
+        answer = {
+            LoglikelihoodRequest.kind: self._score_pairs,
+            RollingRequest.kind: self._score_texts,
+            GenerateRequest.kind: self._continue_prompts,
+        }[first.kind]
+        yield from enumerate(answer(with_text(list(requests), self.render)))  # type: ignore[operator]
+
+    def _methods_in_place(self, kind: str) -> list[str]:
+        """What keeps requests of a kind from our own way: methods of a program, a model of its own,
+        and arguments that only the harness's way obeys.
+        """
+        names = overridden(self, METHODS[kind])
+        if not is_usable(self.model):
+            names.append("_model")
+        arguments = ["mixed_precision_dtype"]
+        arguments.append("truncation" if kind == GenerateRequest.kind else "softmax_dtype")
+        return names + [name for name in arguments if getattr(self, name)]
+
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         return self.tokens.tokenize(texts)
 
@@ -300,8 +313,9 @@ class HFLM(LocalLM):
         return self.tokens.encode_pairs(pairs)
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans with their scores, by the best way this model allows."""
-        return self._scorers[0].score(spans)
+        engine = self.engine
+        assert engine is not None, "models without an engine are asked by their own methods"
+        return engine.score(spans)
 
     def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
         check_options(request, options)
@@ -322,21 +336,10 @@ class HFLM(LocalLM):
         )
 
     def _generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
-        self._generator = BatchGenerator(
-            self.model,
-            self.tokens,
-            self._endings,
-            device=self.loaded.device,
-            batch=self._generating,
-            prefix_cache=self.prefix_cache,
-        )
-        return self._generator.generate(jobs)
+        engine = self.engine
+        assert engine is not None, "models without an engine are asked by their own methods"
+        return engine.generate(jobs)
 
 
 def _object_or_name(name: Any) -> Any:
     return name if name is None or is_object(name) else str(name)
-
-
-def _shown_name(name: str, *, is_local: bool) -> str:
-    """A hub name as it is; of a path its last part, because the digest says the rest."""
-    return Path(name).name if is_local else name

@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from lm_eval.errors import ModelError
-from lm_eval.models.base import GenerationOptions, StreamingLM, peek
+from lm_eval.models.base import ExtensibleLM, GenerationOptions, peek
 from lm_eval.models.sampling import Sample, prompt_room
 from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
     Answer,
+    Answered,
     GenerateRequest,
     LoglikelihoodRequest,
     Reply,
@@ -46,7 +47,7 @@ class Job:
         return len(self.prompt) + self.max_gen_toks
 
 
-class LocalLM(StreamingLM):
+class LocalLM(ExtensibleLM):
     """Base of models in this process. A subclass encodes texts, and answers spans and jobs.
 
     ``truncated`` counts the requests that lost their beginning, ``empty_continuations`` the
@@ -127,7 +128,7 @@ class LocalLM(StreamingLM):
 
     # -- requests --------------------------------------------------------------------------------
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
         first, requests = peek(requests)
         if first is None:
             return

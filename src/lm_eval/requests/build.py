@@ -136,7 +136,7 @@ def _own_requests(
         task.eval_docs[doc_id],
         text,
         metadata=(task.task_name, doc_id, task.config.repeats),
-        apply_chat_template=bool(options.as_chat),
+        apply_chat_template=options.as_chat,
         chat_template=None,
     )
     requests: list[Request] = []
@@ -247,6 +247,19 @@ def delimiter_before(task: ConfigurableTask, turn: Turn, options: PromptOptions)
     prefix = turn.gen_prefix
     is_open = prefix is not None and not prefix[-1:].isspace()
     return task.joints.target_delimiter if is_open else ""
+
+
+def as_request(item: Any, kind: str) -> Request:
+    """A request as it is; an ``Instance`` of the harness as a request of this kind."""
+    if isinstance(item, LoglikelihoodRequest | RollingRequest | GenerateRequest):
+        return item
+    task, doc_id = getattr(item, "task_name", None) or "", getattr(item, "doc_id", None) or 0
+    first, *rest = item.args
+    if kind == RollingRequest.kind:
+        return RollingRequest(task, doc_id, item.idx, str(first))
+    media = rest[1] if len(rest) > 1 else None
+    make = LoglikelihoodRequest if kind == LoglikelihoodRequest.kind else GenerateRequest
+    return make(task, doc_id, item.idx, Prompt((str(first),)), rest[0], media=media)
 
 
 def with_text(requests: Sequence[Request], render: Callable[[Context], str]) -> list[Request]:

@@ -105,7 +105,7 @@ class GenerationJobs:
     def _tokenized(self, ahead: list[tuple[int, GenerateRequest]]) -> Iterator[_Asked]:
         model = self._model
         texts = [model.render(request.context) for _, request in ahead]
-        encoded = model.tok_encode(texts)
+        encoded = model.encode_texts(texts)
         for (place, request), text, tokens in zip(ahead, texts, encoded, strict=True):
             options, _ = self._options(request)
             room = prompt_room(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.formats.assemble import Chat, Context
@@ -24,6 +23,7 @@ from lm_eval.models.api.tokenizers import (
     load_tiktoken,
 )
 from lm_eval.models.base import TemplateLM
+from lm_eval.models.overrides import overridden
 from lm_eval.text.secrets import (
     is_secret_header,
     masked_values,
@@ -38,23 +38,25 @@ _HOW_FAST = (
 """Arguments that change no answer, or hold secrets."""
 
 
+def _kept(name: str, doc: str) -> Any:
+    """A property over an attribute."""
+
+    def write(model: Any, value: Any) -> None:
+        setattr(model, name, value)
+
+    return property(lambda model: getattr(model, name), write, doc=doc)
+
+
 class ServerFacts(TemplateLM, ABC):
     """What a model behind a server knows of its tokens and of itself. Nothing here holds a key."""
 
-    model: str
     tokenizer_backend: str | None
     tokenizer_argument: str | None
     """The tokenizer that was named; None: the model's name is used."""
     tokenized_requests: bool
     add_bos_token: bool
     custom_prefix_token_id: int | None
-    truncate: bool
-    max_length: int
     base_url: str
-    max_gen_toks: int
-    seed: int
-    num_concurrent: int | Literal["auto"]
-    batch_size: int
     timeout: float
     max_retries: int
     tokenizer_files: dict[str, Any]
@@ -64,7 +66,20 @@ class ServerFacts(TemplateLM, ABC):
     _given: Mapping[str, Any]
     """The constructor's arguments: what decides answers may be one that only a subclass knows."""
     _auth_token: str | None
+    think_end_token: str | None = None
+    """A text in replies behind which the answer begins; what comes before it is reasoning."""
     _loaded: ServerTokenizer | None = None
+    _planner: Planner | None = None
+    _header: Mapping[str, str] | None
+
+    # Each is kept under the name that it has in the harness. A subclass may define it as a property.
+    model = _kept("_served_model", "The model's name as the server knows it.")
+    max_length = _kept("_max_length", "Prompt and answer together, in tokens.")
+    max_gen_toks = _kept("_max_gen_toks", "The limit for generated tokens where a task has none.")
+    batch_size = _kept("_batch_size", "Prompts in one request.")
+    num_concurrent = _kept("_concurrent", "Requests in flight, or ``auto``.")
+    seed = _kept("_seed", "Sent along with requests.")
+    truncate = _kept("_truncate", "Whether prompts that are sent as text are cut as well.")
 
     # -- the tokenizer ---------------------------------------------------------------------------
 
@@ -179,19 +194,33 @@ class ServerFacts(TemplateLM, ABC):
             )
         return token
 
-    def tok_encode(
-        self, string: str | list[str], add_special_tokens: bool | None = None, **kwargs: Any
+    def tok_encode(  # type: ignore[override]  # the harness's own order of arguments
+        self,
+        string: str | Sequence[str],
+        left_truncate_len: int | None = None,
+        add_special_tokens: bool | None = None,
+        truncation: bool = False,
+        **kwargs: Any,
     ) -> Any:
-        """The tokens of a text, or of each of a list of texts.
+        """The tokens of a text, or of each of a list of texts, the last ``left_truncate_len`` of them.
 
         With special tokens (by default as ``add_bos_token`` says) they begin with the prefix token,
         once.
         """
-        tokens = self._known_tokenizer.encode([string] if isinstance(string, str) else string)
+        tokens = self._known_tokenizer.encode([string] if isinstance(string, str) else [*string])
         if self.add_bos_token if add_special_tokens is None else add_special_tokens:
             first = self.prefix_token_id
             tokens = [ids if ids[:1] == [first] else [first, *ids] for ids in tokens]
+        if left_truncate_len:
+            tokens = [ids[-left_truncate_len:] for ids in tokens]
         return tokens[0] if isinstance(string, str) else tokens
+
+    def encode_texts(self, texts: Sequence[str], **options: Any) -> list[list[int]]:
+        """The tokens of each text: together, or one by one where a subclass encodes itself."""
+        if overridden(self, ["tok_encode"]):
+            return [list(self.tok_encode(text, **options)) for text in texts]
+        encoded: list[list[int]] = self.tok_encode(texts, **options)
+        return encoded
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
@@ -206,6 +235,10 @@ class ServerFacts(TemplateLM, ABC):
     def tok_decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens."""
         return self._known_tokenizer.decode(tokens)
+
+    def decode_batch(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each list of tokens, for prompts that are sent as text."""
+        return [self.tok_decode(ids) for ids in tokens]
 
     def generates_from_tokens(self) -> bool:
         """Whether prompts for generation are tokenized: to send ids, or to cut them.
@@ -231,16 +264,25 @@ class ServerFacts(TemplateLM, ABC):
             return context.as_dicts()
         return [{"role": "user", "content": str(context)}]
 
-    @cached_property
+    @property
     def planner(self) -> Planner:
-        return Planner(
-            encode=self.tok_encode,
-            encode_bare=lambda texts: self.tok_encode(texts, add_special_tokens=False),
-            decode=None if self.tokenized_requests else self.tok_decode,
-            only_text=self.only_text,
-            prefix=lambda: self.prefix_token_id,
-            window=self.max_length - 1,
-        )
+        """What turns requests into what is sent, by the arguments as they are set at present."""
+        if self._planner is None:
+            self._planner = Planner(
+                encode=self.encode_texts,
+                encode_bare=lambda texts: self.encode_texts(texts, add_special_tokens=False),
+                decode=None,
+                only_text=self.only_text,
+                prefix=lambda: self.prefix_token_id,
+                window=0,
+            )
+        is_text = not self.tokenized_requests
+        self._planner.decode = self._text_of if is_text else None
+        self._planner.window = self.max_length - 1
+        return self._planner
+
+    def _text_of(self, tokens: list[int]) -> str:
+        return self.decode_batch([tokens])[0]
 
     # -- what the model is -----------------------------------------------------------------------
 
@@ -310,6 +352,11 @@ class ServerFacts(TemplateLM, ABC):
             )
         if planner.empty:
             notes.append(f"{planner.empty} continuations have no token of their own and scored 0.")
+        if overridden(self, ["eot_token_id"]):
+            notes.append(
+                f"eot_token_id of {type(self).__name__} is not sent: replies end at the task's stop "
+                "strings and at eos_string."
+            )
         return notes
 
     def __repr__(self) -> str:

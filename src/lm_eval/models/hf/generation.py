@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
@@ -235,7 +236,7 @@ class BatchGenerator:
             forget_lengths(self._model)
         rows = [GrowingRow(job, self._tokens, self._endings) for job in jobs]
         inputs = self._prefix.inputs([job.prompt for job in jobs])
-        with torch.inference_mode():
+        with torch.inference_mode(), without_settings(self._model):
             self._model.generate(
                 **inputs,
                 generation_config=self._settings(jobs),
@@ -298,21 +299,33 @@ def _tried_length(job: BatchJob) -> int:
 _KEPT_SETTINGS = ("decoder_start_token_id", "forced_bos_token_id", "bos_token_id")
 
 
-def drop_settings(model: Any) -> dict[str, Any]:
-    """Leave a model only those settings for generation that it cannot do without; the others.
+def unused_settings(model: Any) -> dict[str, Any]:
+    """The model's own settings for generation that replies do not follow."""
+    config = getattr(model, "generation_config", None)
+    settings = {} if config is None else config.to_diff_dict()
+    silent = (*_KEPT_SETTINGS, "transformers_version", "eos_token_id", "pad_token_id")
+    return {
+        name: value for name, value in settings.items() if name not in silent and name[0] != "_"
+    }
+
+
+@contextmanager
+def without_settings(model: Any) -> Iterator[None]:
+    """Leave a model only those settings for generation that it cannot do without, for a while.
 
     ``generate`` fills in what a request does not say from them, such as a ``repetition_penalty``
     that then changes greedy replies unseen.
     """
     from transformers import GenerationConfig
 
-    settings = model.generation_config.to_diff_dict()
+    saved = model.generation_config
+    settings = saved.to_diff_dict()
     kept = {name: settings[name] for name in _KEPT_SETTINGS if name in settings}
     model.generation_config = GenerationConfig(**kept)
-    silent = (*_KEPT_SETTINGS, "transformers_version", "eos_token_id", "pad_token_id")
-    return {
-        name: value for name, value in settings.items() if name not in silent and name[0] != "_"
-    }
+    try:
+        yield
+    finally:
+        model.generation_config = saved
 
 
 def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:

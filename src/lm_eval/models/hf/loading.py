@@ -5,13 +5,12 @@ Nothing is loaded halfway: weights that are missing are an error, not random num
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, listing
 from lm_eval.models.hf.auto_batch import is_out_of_memory
@@ -54,7 +53,7 @@ class LoadedModel:
     model: Any
     tokenizer: Any
     config: Any
-    backend: str
+    backend: Literal["causal", "seq2seq"]
     device: Any
     source: ModelSource
     tokenizer_source: ModelSource
@@ -118,7 +117,7 @@ def _adopt(wanted: LoadOptions) -> LoadedModel:
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
     backend = read_backend(wanted.backend, model.config)
     loaded = LoadedModel(
-        copy.copy(model),  # its settings for generation are changed, those of the caller's are not
+        model,
         tokenizer,
         model.config,
         backend,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.errors import LmEvalWarning, UsageError, did_you_mean, listing
 from lm_eval.models import sampling as local_options
 from lm_eval.models.base import GenerationOptions
 from lm_eval.models.hf.auto_batch import AutoBatch
@@ -146,8 +148,8 @@ def read_dtype(dtype: Any) -> Any:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype in ``torch``, or ``auto``."""
-    name = str(dtype).removeprefix("torch.")
+    """The name of a dtype in ``torch``, or ``auto``, which None is too."""
+    name = "auto" if dtype is None else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise UsageError(
             f"Model 'hf' has no dtype {dtype!r}.{did_you_mean(name, DTYPES)} "
@@ -156,8 +158,41 @@ def dtype_name(dtype: Any) -> str:
     return DTYPES[name]
 
 
+def read_softmax_dtype(dtype: Any) -> Any:
+    """The precision of log-probs where it is not the usual one, which is float32."""
+    import torch
+
+    if dtype is None:
+        return None
+    precision = read_dtype(dtype)
+    return None if precision in ("auto", torch.float32) else precision
+
+
+def torch_device(device: Any) -> Any:
+    """A device of ``torch``, also where a program names it."""
+    import torch
+
+    return torch.device(device)
+
+
+def with_gguf_file(pretrained: Any, gguf_file: str | None) -> Any:
+    """The path of a GGUF file in the folder ``pretrained``; without one, what was given."""
+    if gguf_file is None:
+        return pretrained
+    folder = Path(str(pretrained)).expanduser()
+    if callable(pretrained) or not folder.is_dir():
+        raise UsageError(
+            f"gguf_file={gguf_file} is a file in the folder pretrained=…, and {pretrained} is not "
+            "a folder here. Download the file, and give its path: pretrained=FILE.gguf."
+        )
+    return str(folder / gguf_file)
+
+
 def read_device(device: Any) -> Any:
-    """The device: the one named, else a GPU if there is one, else the CPU."""
+    """The device: the one named, else a GPU if there is one, else the CPU.
+
+    Where there is no GPU at all, one that is named means the CPU, with a warning.
+    """
     import torch
 
     has_mps = torch.backends.mps.is_available()
@@ -172,6 +207,13 @@ def read_device(device: Any) -> Any:
         raise UsageError(
             f"{device!r} is not a device.{did_you_mean(str(device), here)} Here: {listing(here)}."
         ) from error
+    if known.type == "cuda" and not count:
+        warnings.warn(
+            f"device={device} was not used: no GPU is to be seen here, so the model runs on the CPU.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
+        return torch.device("cpu")
     if known.type in ("cpu", "cuda", "mps") and str(known) not in here:
         raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
     return known
@@ -229,7 +271,7 @@ def read_window(length: int | None, config: Any, tokenizer: Any, *, taken: int =
     return length
 
 
-def read_backend(backend: str, config: Any) -> str:
+def read_backend(backend: str, config: Any) -> Literal["causal", "seq2seq"]:
     """``causal`` or ``seq2seq``; ``default`` is what the configuration says."""
     kinds = ("default", "causal", "seq2seq")
     if backend not in kinds:
@@ -238,7 +280,7 @@ def read_backend(backend: str, config: Any) -> str:
             f"Valid: {listing(kinds)}."
         )
     if backend != "default":
-        return backend
+        return "seq2seq" if backend == "seq2seq" else "causal"
     return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"
 
 
@@ -248,6 +290,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "device": _check_device,
     "device_map": _check_device_map,
     "dtype": dtype_name,
+    "softmax_dtype": dtype_name,
     "kv_budget": partial(positive, "kv_budget", unit="bytes"),
     "seed": read_seed,
     **{name: partial(positive, name) for name in ("max_length", "max_gen_toks", "max_batch_size")},

@@ -39,6 +39,8 @@ _DIGESTED_FILES = {
 }
 _PROBE_S = 5
 _UNAUTHORISED = 401
+OBJECT = "object"
+"""In place of a digest: a model, whose weights a program may still change."""
 LARGEST_KEPT = 2**30
 """Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""
 
@@ -59,7 +61,7 @@ class ModelSource:
     commit: str | None = None
     """What the revision is at present, for a hub name."""
     in_memory: str | None = None
-    """The digest of an object that a program handed over; then there are no files."""
+    """Of an object that a program handed over: its digest, or ``OBJECT``; then there are no files."""
 
     def arguments(self, **more: Any) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``."""
@@ -310,9 +312,9 @@ def check_model(model: Any, decided: dict[str, Any]) -> None:
 
 
 def source_of_model(model: Any) -> ModelSource:
-    """What identifies a model: its name, if it has one, and its weights."""
+    """The name of a model, if it has one; its weights identify it (``weights_digest``)."""
     name = getattr(model, "name_or_path", "") or type(model).__name__
-    return ModelSource(name, name, in_memory=_weights_digest(model))
+    return ModelSource(name, name, in_memory=OBJECT)
 
 
 def source_of_tokenizer(tokenizer: Any) -> ModelSource:
@@ -334,16 +336,26 @@ def named_tokenizer(model: Any) -> str:
     return name
 
 
-def _weights_digest(model: Any) -> str:
+def weights_digest(model: Any) -> str:
+    """Identifies a model as it is now: its modules and all their weights."""
     import torch
 
-    digest = hashlib.sha256(repr(model.config).encode())
+    if any(_is_patched(module) for module in model.modules()):
+        return f"unknown:{uuid.uuid4().hex}"  # what a hook does cannot be said
+    parts = f"{getattr(model, 'config', '')!r}{model!r}"
+    digest = hashlib.sha256(parts.encode())
     for name, weight in (*model.named_parameters(), *model.named_buffers()):
         if weight.is_meta:  # on disk: what it is cannot be said, so no kept answer may be used
             return f"unknown:{uuid.uuid4().hex}"
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
         digest.update(weight.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy())
     return f"sha256:{digest.hexdigest()}"
+
+
+def _is_patched(module: Any) -> bool:
+    """Whether a program changes what a module computes; ``accelerate`` only moves it."""
+    has_hooks = bool(module._forward_hooks or module._forward_pre_hooks)
+    return has_hooks or ("forward" in vars(module) and not hasattr(module, "_hf_hook"))
 
 
 # GGUF files, converted

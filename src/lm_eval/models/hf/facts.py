@@ -1,0 +1,154 @@
+"""What an ``hf`` model says of itself: what identifies it, what it is, and what to know of its answers.
+
+A model that a program had in hands is identified by its modules and weights, not by the files it came
+from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import listing
+from lm_eval.models.hf.engine import Engine
+from lm_eval.models.hf.generation import Endings, unused_settings
+from lm_eval.models.hf.harness import HarnessMethods
+from lm_eval.models.hf.loading import LoadedModel
+from lm_eval.models.hf.sources import digest_of, source_of_tokenizer, weights_digest
+from lm_eval.models.overrides import class_path, is_ours
+
+
+class HFFacts(HarnessMethods, ABC):
+    """Identity, description and warnings of ``HFLM``."""
+
+    loaded: LoadedModel | None = None
+    """What ``__init__`` loaded; None in a subclass that does not call it."""
+    prefix_cache = True
+    is_untouched = False
+    """Whether nobody but the run had this model in hands, so that its files say what it is."""
+    _unused_device: Any = None
+    _engine: tuple[Any, Engine] | None = None
+    _known_facts: dict[str, Any] | None = None
+    _called: Mapping[str, None] = {}
+    """Methods of a program that were called in place of our own."""
+
+    @property
+    @abstractmethod
+    def _own_length(self) -> int: ...
+
+    @abstractmethod
+    def _window_notes(self, name: str, *, trained: int) -> list[str]: ...
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the tokenizer's chat template."""
+        return self.tokens.chat_template
+
+    @property
+    def _name(self) -> str:
+        if self.loaded is not None and self.model is self.loaded.model:
+            return self.loaded.source.name
+        return str(getattr(self.model, "name_or_path", "") or type(self.model).__name__)
+
+    @property
+    def tokenizer_name(self) -> str:
+        if self.loaded is not None and self.tokenizer is self.loaded.tokenizer:
+            return self.loaded.tokenizer_source.name
+        return str(getattr(self.tokenizer, "name_or_path", "") or type(self.tokenizer).__name__)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know."""
+        notes = self._window_notes(self._name, trained=self._own_length)
+        if self._unused_device is not None:
+            notes.append(
+                f"device={self._unused_device} was not used: device_map and parallelize say where a "
+                "model goes, and one that is loaded already stays where it is."
+            )
+        if self._called:
+            notes.append(
+                f"{listing(list(self._called))} of {type(self).__name__} answered, called in the "
+                "order of EleutherAI's HFLM, which takes longer than hf does by itself."
+            )
+        if getattr(self.model, "training", False):
+            notes.append("The model is in training mode: dropout may change its answers.")
+        if self._engine is not None:
+            notes += self._engine[1].notes
+        return notes
+
+    def identity(self) -> dict[str, Any]:
+        """The model's files say what it is, or, where a program had it in hands, its weights do."""
+        if self._known_facts is None or not self.is_untouched:
+            self._known_facts = self._facts()
+        return dict(self._known_facts)
+
+    def _facts(self) -> dict[str, Any]:
+        loaded, name, digest = self.loaded, self._name, None
+        tokenizer = source_of_tokenizer(self.tokenizer)
+        if loaded is not None and self.tokenizer is loaded.tokenizer:
+            tokenizer = loaded.tokenizer_source
+        if loaded is not None and self.is_untouched:
+            digest = digest_of(loaded.source)
+        adapter = loaded and loaded.adapter
+        is_local = loaded is None or loaded.source.is_local
+        special = {
+            name: str(value)
+            for name in ("softmax_dtype", "mixed_precision_dtype", "truncation")
+            if (value := getattr(self, name))
+        }
+        return {
+            "model": "hf",
+            "pretrained": _shown_name(name, is_local=is_local),
+            "digest": digest or weights_digest(self.model),
+            "tokenizer": digest_of(tokenizer, "tokenizer"),
+            "peft": adapter and digest_of(adapter, "peft"),
+            "backend": self.backend,
+            "dtype": str(getattr(self.model, "dtype", "")).removeprefix("torch."),
+            "max_length": self.max_length,
+            "max_gen_toks": self.max_gen_toks,
+            "adds_bos": self.tokens.adds_bos,
+            "prefix_token_id": self.prefix_token_id,
+            "chat_template": self.chat_template,
+            "chat_template_args": dict(self.tokens.chat_arguments),
+            "think_end_token": Endings.of(
+                self.model, self.tokenizer, self.think_end_token
+            ).think_end,
+            "attn_implementation": getattr(self.config, "_attn_implementation", None),
+            "seed": self.seed,
+            **special,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        import torch
+        import transformers
+
+        facts = dict(self._known_facts or self.identity())
+        template = facts.pop("chat_template")
+        engine = self.engine
+        if engine is not None:
+            facts |= engine.tokens_counted
+        return facts | {
+            "class": type(self.model).__name__,
+            **({} if is_ours(type(self)) else {"subclass": class_path(type(self))}),
+            "revision": self.loaded and self.loaded.source.revision,
+            "tokenizer_name": self.tokenizer_name,
+            "n_params": sum(weight.numel() for weight in self.model.parameters()),
+            "device": str(self.device),
+            "batch_rows": engine and engine.scoring.rows,
+            "batch_tokens": engine and engine.scoring.tokens,
+            "prefix_cache": self.prefix_cache,
+            "generation_config_not_used": unused_settings(self.model),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "chat_template_sha256": template and hashlib.sha256(template.encode()).hexdigest(),
+            "truncated_requests": self.truncated,
+            "empty_continuations": self.empty_continuations,
+        }
+
+
+def _shown_name(name: str, *, is_local: bool) -> str:
+    """A hub name as it is; of a path its last part, because the digest says the rest."""
+    return Path(name).name if is_local else name

@@ -1,0 +1,162 @@
+"""What a program redefines of a backend: in a subclass, in an object, or in our own class.
+
+Backends ask ``overridden`` which of their methods are no longer their own, and then call those in the
+harness's order. Whether something is our own is decided here alone, by comparing it with what our
+classes were created with.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from inspect import getattr_static
+from pathlib import PurePath
+from types import CodeType, FunctionType
+from typing import Any
+
+from lm_eval.text.secrets import is_secret_name
+
+_PACKAGE = __name__.partition(".")[0]
+_SHIPPED: dict[type, dict[str, Any]] = {}
+"""Each class of this package, with its attributes as they were when it was created."""
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class comes with this package."""
+    return cls.__module__.partition(".")[0] == _PACKAGE
+
+
+def remember(cls: type) -> None:
+    """Note what a class of this package has, so that a later change of it is noticed."""
+    if is_ours(cls):
+        _SHIPPED[cls] = dict(vars(cls))
+
+
+def overridden(model: object, names: Iterable[str]) -> list[str]:
+    """Which of ``names`` a subclass, the object itself or a patch of our class redefines."""
+    return [name for name in names if not _is_own(model, name)]
+
+
+def _is_own(model: object, name: str) -> bool:
+    cls = type(model)
+    holder = next((c for c in cls.__mro__ if name in vars(c)), None)
+    if holder is None or name in getattr(model, "__dict__", {}):
+        # A value of ours that is kept under its own name is data, not a redefinition of a method.
+        return holder is None or not callable(getattr_static(cls, name))
+    return is_ours(holder) and vars(holder)[name] is _SHIPPED.get(holder, vars(holder)).get(name)
+
+
+def class_path(cls: type) -> str:
+    """Where a class is defined: its module and qualified name."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+# What decides the answers of a redefined backend
+
+
+def redefinition(model: object) -> dict[str, Any]:
+    """What tells a model of a class outside this package from others: its class, code and attributes.
+
+    Attributes that our classes have are left to the backend's own identity. Empty for an unchanged
+    model of ours. What has no stable form makes the result unlike every other.
+    """
+    foreign = [cls for cls in type(model).__mro__ if not is_ours(cls) and cls is not object]
+    foreign = [cls for cls in foreign if cls.__module__ not in ("abc", "typing")]
+    patched = [
+        (cls, name, value)
+        for cls in type(model).__mro__
+        for name, value in vars(cls).items()
+        if cls in _SHIPPED and _SHIPPED[cls].get(name) is not value and _is_code(value)
+    ]
+    ours = {
+        name
+        for cls in type(model).__mro__
+        if is_ours(cls)
+        for name in (*vars(cls), *vars(cls).get("__annotations__", {}))
+    }
+    attributes = {
+        name: value
+        for name, value in getattr(model, "__dict__", {}).items()
+        if (foreign and name not in ours) or not _is_own(model, name)
+    }
+    attributes = {k: v for k, v in attributes.items() if not is_secret_name(k)}
+    if not (foreign or patched or attributes):
+        return {}
+    digest = sha256()
+    for cls in foreign:
+        for name, value in sorted(vars(cls).items()):
+            _add_code(digest, name, value, set())
+    for cls, name, value in patched:
+        _add_code(digest, f"{class_path(cls)}.{name}", value, set())
+    return {
+        "class": class_path(type(model)),
+        "code": digest.hexdigest(),
+        "attributes": {name: stable(value) for name, value in sorted(attributes.items())},
+    }
+
+
+def stable(value: Any) -> Any:
+    """A value as plain data that is equal in every process; what has no such form is like no other."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, PurePath) or type(value).__module__.partition(".")[0] == "torch":
+        text = str(value)  # of torch: a dtype or a device; a tensor or module is too large for that
+        return text if len(text) < 64 and not hasattr(value, "parameters") else _unlike_any()
+    if isinstance(value, Mapping):
+        return {str(key): stable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return [stable(item) for item in items]
+    if _is_code(value):
+        digest = sha256()
+        _add_code(digest, "", value, set())
+        return digest.hexdigest()
+    return _unlike_any()
+
+
+def _unlike_any() -> str:
+    return f"unknown:{uuid.uuid4().hex}"
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, property | staticmethod | classmethod)
+
+
+def _add_code(digest: Any, name: str, value: Any, seen: set[int]) -> None:
+    """Add a function with the constants and functions of its module that it names, or a plain value."""
+    value = getattr(value, "__func__", value)
+    for function in (getattr(value, part, None) for part in ("fget", "fset", "func")):
+        if function is not None:
+            _add_code(digest, name, function, seen)
+    if not isinstance(value, FunctionType):
+        if value is None or isinstance(value, str | int | float | tuple):
+            digest.update(f"{name}={value!r};".encode("utf-8", "backslashreplace"))
+        return
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    digest.update(f"{name}:{_code_text(value.__code__)};{value.__defaults__!r}".encode())
+    cells = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+    for place, content in enumerate(cells):
+        _add_code(digest, f"{name}[{place}]", content, seen)
+    for used in value.__code__.co_names:
+        other = value.__globals__.get(used)
+        is_near = getattr(other, "__module__", None) == value.__module__
+        if not callable(other) or (isinstance(other, FunctionType) and is_near):
+            _add_code(digest, used, other, seen)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _code_text(code: CodeType) -> str:
+    constants = [
+        _code_text(value) if isinstance(value, CodeType) else repr(value)
+        for value in code.co_consts
+    ]
+    return f"{code.co_code.hex()}{constants}{code.co_names}{code.co_varnames}"
