@@ -210,6 +210,7 @@ for _name, _class in {
     MODELS.register(_name, f"lm_eval.models.openai_completions:{_class}")
 MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
 MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
+MODELS.register("hf-auto", "lm_eval.models.huggingface:HFLM")
 
 for _name, _target in {
     "regex": "RegexFilter",

@@ -8,7 +8,7 @@ scoring plans and accounting are done here, the same for all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -276,11 +276,13 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         generate: bool = True,
         gen_kwargs: Mapping[str, Any] | None = None,
         ctxlens: list[int] | None = None,
+        decode: Callable[[bytes], Any] = decoded,
         **kwargs: Any,
     ) -> Any:
         """The server's reply to ``messages``, as JSON values.
 
-        Subclasses of the harness call it as ``(session, sem, messages)``; they get parsed answers.
+        A reply for which ``decode`` raises ValueError is asked for again. Subclasses of the harness
+        call it as ``(session, sem, messages)``; they get parsed answers.
         """
         messages = call[-1]
         payload = self._create_payload(
@@ -292,7 +294,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             **kwargs,
         )
         received = await self.transport.request(
-            self.base_url, encoded(payload), self._calls.header(), decoded
+            self.base_url, encoded(payload), self._calls.header(), decode
         )
         self._calls.count(received)
         if len(call) == 1:

@@ -173,6 +173,11 @@ class LM:
         )
 
     @property
+    def is_tuned_for_chats(self) -> bool:
+        """Whether the model brings a chat template, so that plain prompts may not show what it can."""
+        return isinstance(getattr(self, "chat_template", None), str)
+
+    @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
         """Text of a prompt → its tokens, special ones included; None where the backend cannot tell.
 

@@ -69,6 +69,8 @@ def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
     """What the model is called in file names and results."""
     for key in ("model", "pretrained", "path", "engine"):
         if value := str(_plain(model_args.get(key)) or ""):
+            if value.startswith("."):  # a relative path would make a hidden folder of results
+                value = Path(value).resolve().name
             return Path(value).stem if key == "path" else value
     return EMBEDDED_MODEL if backend in (None, "gguf") else str(backend)
 

@@ -136,7 +136,7 @@ def _own_requests(
         task.eval_docs[doc_id],
         text,
         metadata=(task.task_name, doc_id, task.config.repeats),
-        apply_chat_template=options.as_chat,
+        apply_chat_template=bool(options.as_chat),
         chat_template=None,
     )
     requests: list[Request] = []

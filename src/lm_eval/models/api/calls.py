@@ -2,7 +2,7 @@
 
 ``ServerCaller`` belongs to one ``TemplateAPI``. ``replies``, ``scores`` and ``texts`` are its streams,
 one for each kind of request; below them, each method makes one request (``sending``) and reads the
-reply. A reply of another shape is a failed request.
+reply. A reply of another shape is asked for again, and is a failed request if every attempt gives one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
-from lm_eval.models.api.replies import NextTokens, choices_of, finish_of, shown
+from lm_eval.models.api.replies import NextTokens, UnfitReply, choices_of, finish_of, shown
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
 from lm_eval.models.api.sending import Sender
+from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.requests import Score as CountedScore
-from lm_eval.text.secrets import shown_address
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -82,17 +82,20 @@ class ServerCaller(Sender):
     async def generate(self, job: GenerationJob) -> list[Reply]:
         """The replies to a job's prompts."""
         with self.counting(job.task):
-            outputs = await self.ask(
-                job.messages, generate=True, gen_kwargs=job.gen_kwargs(), seed=job.seed
+            replies = await self.ask(
+                job.messages,
+                lambda outputs: self._replies(outputs, len(job.messages)),
+                generate=True,
+                gen_kwargs=job.gen_kwargs(),
+                seed=job.seed,
             )
-            replies = self._replies(outputs, len(job.messages))
         mark = self._model.think_end_token
         return [_cut(_behind_thought(reply, mark), job.stops) for reply in replies]
 
     def _replies(self, outputs: Any, count: int) -> list[Reply]:
         texts = outputs
         if not is_parsed(outputs):
-            texts = self._read(outputs, "parse_generations", self._model.parse_generations)
+            texts = self._parsed(outputs, "parse_generations", self._model.parse_generations)
         self._check_count(len(texts), count)
         return [_reply(text, outputs, place) for place, text in enumerate(texts)]
 
@@ -140,53 +143,76 @@ class ServerCaller(Sender):
         """The scores of spans, in one request."""
         prompts = [span.tokens if span.text is None else span.text for span in spans]
         tokens, ctxlens = [span.tokens for span in spans], [span.ctxlen for span in spans]
-        outputs = await self.ask(prompts, generate=False, ctxlens=ctxlens)
-        if is_parsed(outputs):
-            scores: list[Score] = list(outputs)
-        else:
-            arguments = with_lead(tokens, ctxlens, self._model.ability.lead)
-            scores = self._read(outputs, "parse_logprobs", self._model.parse_logprobs, **arguments)
-        self._check_count(len(scores), len(spans))
-        return scores
+        arguments = with_lead(tokens, ctxlens, self._model.ability.lead)
 
-    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens | None]:
+        def read(outputs: Any) -> list[Score]:
+            if is_parsed(outputs):
+                scores = list(outputs)
+            else:
+                parse = self._model.parse_logprobs
+                scores = self._parsed(outputs, "parse_logprobs", parse, **arguments)
+            self._check_count(len(scores), len(spans))
+            return scores
+
+        return await self.ask(prompts, read, generate=False, ctxlens=ctxlens)
+
+    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens]:
         """The likeliest tokens after each group's context, in one request."""
         prompts = [
             group.context if group.context_text is None else group.context_text for group in groups
         ]
-        likeliest = await self.likeliest(prompts, self._model.ability.top)
-        self._check_count(len(likeliest), len(groups))
-        return likeliest
+        return await self.likeliest(prompts, self._model.ability.top)
 
-    async def likeliest(self, prompts: list[Any], size: int) -> list[NextTokens | None]:
+    async def likeliest(
+        self, prompts: list[Any], size: int, *, wait_s: float | None = None
+    ) -> list[NextTokens]:
+        """The likeliest tokens after each prompt; a reply without them is asked for again."""
         wanted = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
+
+        def read(outputs: Any) -> list[NextTokens]:
+            parse = self._model.parse_top_logprobs
+            likeliest = self._parsed(outputs, "parse_top_logprobs", parse)
+            self._check_count(len(likeliest), len(prompts))
+            told = [tokens for tokens in likeliest if tokens is not None]
+            if len(told) < len(likeliest):
+                raise BrokenBody("it has no log-probs of the next token", wait_s=wait_s)
+            return told
+
         # No stop string: a reply that ends before its first token may come without log-probs.
-        outputs = await self.ask(prompts, generate=True, gen_kwargs=wanted, eos=None)
-        return self._read(outputs, "parse_top_logprobs", self._model.parse_top_logprobs)
+        return await self.ask(prompts, read, generate=True, gen_kwargs=wanted, eos=None)
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _read(self, outputs: Any, name: str, parse: Callable[..., T], **more: Any) -> T:
+    def _parsed(self, outputs: Any, name: str, parse: Callable[..., T], **more: Any) -> T:
         try:
             return parse(outputs=outputs, **more)
+        except UnfitReply as error:
+            raise BrokenBody(str(error), error.advice) from error
         except _PARSING_ERRORS as error:
             said = str(error) if isinstance(error, LmEvalError) else repr(error)
-            where = shown_address(self._model.base_url)
-            raise RequestError(
-                self.redact(
-                    f"The reply of {where} has a shape that {type(self._model).__name__}.{name} "
-                    f"cannot read: {said} The reply: {shown(outputs)}"
-                )
+            raise BrokenBody(
+                f"{type(self._model).__name__}.{name} does not understand it: {said} The reply: "
+                f"{shown(outputs)}",
+                UnfitReply.advice,
             ) from error
 
     def _check_count(self, answers: int, prompts: int) -> None:
-        if answers != prompts:
-            raise RequestError(
-                f"{shown_address(self._model.base_url)} gave {answers} answers to {prompts} prompts "
-                f"in one request (batch_size={self._model.batch_size}). If the server takes one "
-                "prompt at a time, set batch_size=1.",
-                stops_run=prompts > 1,
+        if answers == prompts:
+            return
+        if prompts > 1:
+            advice = (
+                f"batch_size={self._model.batch_size}: if the server takes one prompt at a time, set "
+                "batch_size=1."
             )
+        elif answers > 1:
+            advice = "If gen_kwargs asks for several (n, best_of), set repeats in the task instead."
+        else:
+            advice = UnfitReply.advice
+        raise BrokenBody(
+            f"it holds {answers} answers to {prompts} {'prompts' if prompts > 1 else 'prompt'}",
+            advice,
+            stops_run=prompts > 1,
+        )
 
 
 def with_lead(tokens: Sequence[Sequence[int]], ctxlens: Sequence[int], lead: int) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.api.calls import ServerCaller, is_parsed, with_lead
-from lm_eval.models.api.replies import NextTokens
+from lm_eval.models.api.replies import NextTokens, ReportedError
 from lm_eval.models.api.scoring import Ability, Score
 from lm_eval.models.api.settings import ServerModel
+from lm_eval.models.http.failures import BrokenBody
 from lm_eval.text.secrets import shown_address
 
 # Many words could end this sentence, so no log-prob is close to 0; these four differ much in theirs.
@@ -29,6 +30,8 @@ _SAME = 0.2
 """Half-precision servers give a token slightly different log-probs in different batches."""
 _UNREADABLE = (ModelError, KeyError, IndexError, TypeError, ValueError, AttributeError)
 _REFUSED = (400, 413, 415, 422, 500, 501)
+_CANNOT = (200, *_REFUSED)
+"""Also where every reply to a request lacks what was asked for."""
 NO_ECHO = (
     "Log-likelihoods need a completions endpoint that returns the log-probs of the prompt: vLLM, SGLang "
     "or OpenAI's older models do; llama.cpp's server and `transformers serve` do not. Use such a server "
@@ -64,6 +67,8 @@ class _Probe:
         self.known: list[tuple[int, float]] = []
         self.others: list[Any] | None = None
         self.is_misplaced = True
+        self.problem = ""
+        self._leads = (0,) if model.tokenized_requests else (0, 1)
 
     def run(self) -> Ability:
         ability = self._echo()
@@ -79,11 +84,29 @@ class _Probe:
 
     def _ask_echo(self, prompts: list[list[int]]) -> Any:
         """The raw reply to prompts whose log-probs are wanted."""
-        ask = self._caller.ask(self._sent(prompts), generate=False, ctxlens=[1] * len(prompts))
+        ctxlens = [1] * len(prompts)
+
+        def read(outputs: Any) -> Any:
+            problems = []
+            for lead in self._leads:
+                try:
+                    self._scores(outputs, prompts, ctxlens, lead)
+                except ReportedError as error:
+                    self.problem = ""
+                    raise BrokenBody(str(error), error.advice) from error
+                except _UNREADABLE as error:
+                    problems.append(str(error).rstrip(".") or type(error).__name__)
+                else:
+                    return outputs
+            self.problem = problems[0]
+            raise BrokenBody(self.problem, wait_s=0.0)
+
+        ask = self._caller.ask(self._sent(prompts), read, generate=False, ctxlens=ctxlens)
         return self._caller.transport.run(ask)
 
-    def _ask_top(self, prompt: list[int], size: int) -> NextTokens | None:
-        return self._caller.transport.run(self._caller.likeliest(self._sent([prompt]), size))[0]
+    def _ask_top(self, prompt: list[int], size: int) -> NextTokens:
+        ask = self._caller.likeliest(self._sent([prompt]), size, wait_s=0.0)
+        return self._caller.transport.run(ask)[0]
 
     def _sent(self, prompts: list[list[int]]) -> list[Any]:
         if self._model.tokenized_requests:
@@ -106,12 +129,13 @@ class _Probe:
         try:
             self.alone = self._ask_echo(self.texts[:1])
         except RequestError as error:
-            if error.status not in _REFUSED:
+            if error.status not in _CANNOT or (error.status == 200 and not self.problem):
                 raise
-            return self._without(f"it refused the request: {str(error).rstrip('.')}")
+            refused = f"it refused the request: {str(error).rstrip('.')}"
+            return self._without(self.problem if error.status == 200 else refused)
         self.together = self._tried(self.texts)
         problems = []
-        for lead in (0,) if self._model.tokenized_requests else (0, 1):
+        for lead in self._leads:
             try:
                 alone = self._token_scores(self.alone, self.texts[:1], lead)
                 scores, has_batch = self._all_scores(lead)
@@ -131,7 +155,7 @@ class _Probe:
         try:
             return self._ask_echo(prompts)
         except RequestError as error:
-            if error.status not in _REFUSED:
+            if error.status not in _CANNOT:
                 raise
             return None
 
@@ -194,13 +218,11 @@ class _Probe:
             try:
                 likeliest = self._ask_top(self.texts[0][: self.seam], size)
             except RequestError as error:
+                if error.status == 200:
+                    return 0
                 if error.status not in _REFUSED:
                     raise
                 continue
-            except _UNREADABLE:
-                return 0
-            if likeliest is None:
-                return 0
             return size if self._agrees(likeliest, ability) else 0
         return 0
 

@@ -1,7 +1,7 @@
 """What servers with OpenAI's shapes send back, read: replies, echoed log-probs, next tokens, usage.
 
 In: the JSON of a reply as plain values. Out: values of this package. A shape that does not fit what was
-asked for is a ``ModelError`` that says what is wrong with it, never a score or an empty answer.
+asked for is an ``UnfitReply`` that says what is wrong with it, never a score or an empty answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,23 @@ from lm_eval.requests.values import Usage
 Outputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 _REFUSALS = ("content_filter", "safety", "refusal")
+_NOISE = 1e-4
+"""How far above 0 rounding may put the log-prob of a token that is certain."""
+
+
+class UnfitReply(ModelError):
+    """A reply with status 200 that does not hold what was asked for."""
+
+    advice = (
+        "Look at the server's log. If all its replies look like this, it is not a server for this "
+        "endpoint."
+    )
+
+
+class ReportedError(UnfitReply):
+    """A server's own error, sent with status 200."""
+
+    advice = "Look at the server's log, or try later."
 
 
 def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
@@ -26,9 +43,23 @@ def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
     for reply in replies:
         choices = reply.get("choices") if isinstance(reply, Mapping) else None
         if not isinstance(choices, list):
-            raise ModelError(f"The server's reply has no list of choices: {shown(reply)}.")
+            raise _reported_error(reply) or UnfitReply(f"it has no list of choices: {shown(reply)}")
+        for choice in choices:
+            if not isinstance(choice, Mapping):
+                raise UnfitReply(f"one of its choices is not an object: {shown(choice)}")
+            if error := _reported_error(choice):
+                raise error
         ordered.extend(sorted(choices, key=lambda choice: choice.get("index") or 0))
     return ordered
+
+
+def _reported_error(part: Any) -> ReportedError | None:
+    """The error that a server reports in a reply with status 200, where it does."""
+    error = part.get("error") if isinstance(part, Mapping) else None
+    if not error:
+        return None
+    message = error.get("message") if isinstance(error, Mapping) else None
+    return ReportedError(f"it reports an error: {shown(message or error)}")
 
 
 def shown(value: Any) -> str:
@@ -42,6 +73,8 @@ def shown(value: Any) -> str:
 
 def completion_reply(choice: Mapping[str, Any]) -> Reply:
     """A choice of a completions endpoint."""
+    if "text" not in choice:
+        raise UnfitReply(f"one of its choices has no text: {shown(choice)}")
     return Reply(_text(choice.get("text")), finish=finish_of(choice), reasoning=_reasoning(choice))
 
 
@@ -49,7 +82,7 @@ def chat_reply(choice: Mapping[str, Any]) -> Reply:
     """A choice of a chat endpoint. Reasoning is kept beside the answer, not in it."""
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise ModelError(f"The server's choice has no message: {shown(choice)}.")
+        raise UnfitReply(f"one of its choices has no message: {shown(choice)}")
     finish = "refused" if message.get("refusal") else finish_of(choice)
     return Reply(_text(message.get("content")), finish=finish, reasoning=_reasoning(message))
 
@@ -88,7 +121,7 @@ def echoed_scores(
     """
     choices = choices_of(outputs)
     if len(choices) != len(ctxlens):
-        raise ModelError(f"The server answered {len(choices)} of {len(ctxlens)} prompts.")
+        raise UnfitReply(f"it has {len(choices)} choices for {len(ctxlens)} prompts")
     return [
         _echoed_score(choice, None if tokens is None else len(tokens[place]), ctxlens[place])
         for place, choice in enumerate(choices)
@@ -99,22 +132,29 @@ def _echoed_score(choice: Mapping[str, Any], length: int | None, ctxlen: int) ->
     logprobs = choice.get("logprobs")
     token_logprobs = logprobs.get("token_logprobs") if isinstance(logprobs, Mapping) else None
     if not isinstance(token_logprobs, list):
-        raise ModelError("The server's reply has no log-probs of the prompt (token_logprobs).")
+        raise UnfitReply("it has no log-probs of the prompt (token_logprobs)")
     end = len(token_logprobs) - 1 if length is None else length
     if not end <= len(token_logprobs) <= end + 1:
-        raise ModelError(
-            f"The server gave {len(token_logprobs)} log-probs for a prompt of {end} tokens, so they "
-            "cannot be matched."
+        raise UnfitReply(
+            f"it has {len(token_logprobs)} log-probs for a prompt of {end} tokens, so they cannot "
+            "be matched"
         )
-    scored = token_logprobs[ctxlen:end]
-    if any(score is None for score in scored):
-        raise ModelError("The server gave no log-prob for some tokens of the continuation.")
+    scored = [_log_prob(score) for score in token_logprobs[ctxlen:end]]
     assert isinstance(logprobs, Mapping)
     tops = (logprobs.get("top_logprobs") or [])[ctxlen:end]
     is_greedy = len(tops) == len(scored) and all(
         bool(top) and score >= max(top.values()) for score, top in zip(scored, tops, strict=True)
     )
     return float(sum(scored)), is_greedy
+
+
+def _log_prob(value: Any) -> float:
+    """The value, if it can be the logarithm of a probability."""
+    if value is None:
+        raise UnfitReply("it has no log-prob for some tokens of the continuation")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value <= _NOISE:
+        raise UnfitReply(f"{shown(value)} is not the logarithm of a probability")
+    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +186,9 @@ def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
     entries: list[tuple[str, int | None, float]] = []
     if isinstance(content, list) and content:  # the shape of chat, which some give for all
         for top in content[0].get("top_logprobs") or ():
-            entries.append((str(top.get("token")), top.get("id"), float(top["logprob"])))
+            entries.append((str(top.get("token")), top.get("id"), _log_prob(top["logprob"])))
     elif isinstance(tops, list) and tops and isinstance(tops[0], Mapping):
-        entries = [(str(text), None, float(score)) for text, score in tops[0].items()]
+        entries = [(str(text), None, _log_prob(score)) for text, score in tops[0].items()]
     if not entries:
         return None
     return NextTokens(tuple(sorted(entries, key=lambda entry: -entry[2])))

@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import inspect
 import json
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
 from lm_eval.models.api.replies import shown, tokens_used
 from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, full_address
+from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import valid_text
 from lm_eval.requests.values import Usage
 from lm_eval.text import secrets as redact
+from lm_eval.text.secrets import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.http.transport import Received, Transport
@@ -144,7 +146,7 @@ class Sender:
         """Raise what makes every request fail, such as a wrong address; one small request is sent."""
         small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
         try:
-            self.transport.run(self.ask(["a"], generate=True, gen_kwargs=small))
+            self.transport.run(self.ask(["a"], _any_reply, generate=True, gen_kwargs=small))
         except ModelError as error:
             if isinstance(error, RequestError) and error.stops_run:
                 raise
@@ -170,21 +172,42 @@ class Sender:
     async def ask(
         self,
         messages: list[Any],
+        read: Callable[[Any], T],
         *,
         generate: bool,
         gen_kwargs: Mapping[str, Any] | None = None,
         ctxlens: list[int] | None = None,
         **more: Any,
-    ) -> Any:
-        """The server's reply, or what a subclass has made of it. ``more`` is for our own sending."""
+    ) -> T:
+        """What ``read`` makes of the server's reply, or of what a subclass has made of that.
+
+        A reply for which ``read`` raises ``BrokenBody`` is asked for again, unless a subclass sends.
+        ``more`` is for our own sending.
+        """
         counts, usage = _COUNTS.get(None), Usage()
+        values: list[T] = []
+
+        def decode(body: bytes) -> Any:
+            reply = decoded(body)
+            values[:] = [read(reply)]
+            return reply
+
         token = _COUNTS.set(usage)
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
         try:
             if self.style == "own":
-                outputs = await self._model.amodel_call(messages, **options, **more)
+                outputs = await self._model.amodel_call(messages, decode=decode, **options, **more)
             else:
                 outputs = await self._ask_subclass(messages, ctxlens, options)
+                values = [read(outputs)]
+        except BrokenBody as error:
+            where = shown_address(self._model.base_url)
+            text = f"{where} answered with what cannot be read: {str(error).rstrip('.')}"
+            raise RequestError(
+                self.redact(f"{text}. {error.advice}".rstrip()),
+                status=200,
+                stops_run=error.stops_run,
+            ) from error
         except RequestError as error:
             raise self.explained(error, messages) from error.__cause__
         except LmEvalError:
@@ -197,7 +220,7 @@ class Sender:
         usage.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
         if counts is not None:
             counts.add(usage)
-        return outputs
+        return values[0]
 
     async def _ask_subclass(
         self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
@@ -290,6 +313,10 @@ class Sender:
 
     def count_failure(self, task: str, error: RequestError) -> None:
         self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
+
+
+def _any_reply(outputs: Any) -> None:
+    """Whether an endpoint answers at all is all that matters."""
 
 
 Style = Literal["own", "async", "harness", "plain"]
