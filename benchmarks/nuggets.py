@@ -36,6 +36,31 @@ def answers(write: Callable[[Sequence[str]], str], number: int) -> Replies:
     return [write(chosen.choices(LABELS, k=NUGGETS)) for _ in range(number)]
 
 
+FACTS = "the bridge was finished in 1874 and replaced a wooden crossing near an old mill"
+LISTS = {
+    "numbered, a remark behind each label": "{k}. {label} - {words}",
+    "numbered, a remark in brackets": "{k}) {label} ({words})",
+    "numbered, the nugget before each label": "{k}. {words}: {label}",
+    "numbered, the nugget in bold": "{k}. **{words}** - {label}",
+}
+
+
+def numbered_lists(item: str, number: int, lead: str = "") -> Replies:
+    """Numbered lists with other words beside each label."""
+    chosen = random.Random(3)
+    words = FACTS.split()
+    return [
+        lead
+        + "\n".join(
+            item.format(
+                k=k, label=chosen.choice(LABELS), words=" ".join(chosen.choices(words, k=7))
+            )
+            for k in range(1, NUGGETS + 1)
+        )
+        for _ in range(number)
+    ]
+
+
 def with_reasoning(number: int) -> Replies:
     """A reasoning block of 2 KB, each with other words, and a JSON array."""
     chosen = random.Random(2)
@@ -86,6 +111,11 @@ def main() -> None:
     )
     for name, write in {**WRITERS, **SHAPES}.items():
         print(f"  {name:42} {per_second(answers(write, 4000)):>17,.0f}")
+    print(f"{'lists with text':44} replies per CPU s  (bound: 20,000)")
+    for name, item in LISTS.items():
+        print(f"  {name:42} {per_second(numbered_lists(item, 2000)):>17,.0f}")
+    led = numbered_lists("{k}. {label}", 2000, "Here are the labels:\n\n")
+    print(f"  {'numbered, behind a line of words':42} {per_second(led):>17,.0f}")
     replies = with_reasoning(1000)
     size = sum(map(len, replies)) // len(replies)
     case = f"json with {size:,} characters of reasoning"

@@ -16,6 +16,7 @@ from nugget_eval.reading.candidates import (
     names,
 )
 from nugget_eval.reading.lines import ROW_FORMATS, Line
+from nugget_eval.reading.numbering import cell_number
 from nugget_eval.reading.remarks import slot_label
 from nugget_eval.reading.spellings import Label
 
@@ -57,7 +58,7 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) ->
         # The label of the cells before it, or with a remark behind it.
         if labels[-1] is None and line.delimiter != "|" and index_of(cells[0]) is None:
             return []
-        index = index_of(cells[0]) if labels[0] is None else None
+        index = cell_number(cells[0]) if labels[0] is None else None
         return [Slot(next(filter(None, labels)), index, line.span)]
     return [Slot(label, None, line.span) for label in labels]
 
@@ -84,7 +85,7 @@ def _columns(header: tuple[str, ...] | None, body: list[Line], words: LabelWords
     return [
         Slot(label, index, line.span)
         for label, line in zip(labels, body, strict=True)
-        for index in indices_of(line.cells[column])
+        for index in (indices_of(line.cells[column]) or (cell_number(line.cells[column]),))
     ]
 
 
@@ -132,7 +133,7 @@ def _index_column(
             continue
         before = column < label_column
         is_numbers = all(
-            index_of(line.cells[column]) is not None
+            cell_number(line.cells[column]) is not None
             or (not before and bool(indices_of(line.cells[column])))
             for line in body
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nugget_eval.reading.candidates import LABEL_KEYS, LabelWords, Span, index_of, key_of
-from nugget_eval.reading.numbering import item_start
+from nugget_eval.reading.numbering import begins_with_number, cell_number, item_start
 from nugget_eval.reading.remarks import body_label, leading_label, marked_end, slot_label
 from nugget_eval.reading.spellings import STEM, Label, label_sequence
 
@@ -18,7 +18,7 @@ FENCE = re.compile(r"\s{0,12}(?:>\s?)?(?:`{3,}|~{3,})\s{0,4}([\w+-]{0,20})")
 _QUOTE = re.compile(r"\s{0,8}>\s?(?![\w/])|\s{0,8}>\s")
 _FIELD = re.compile(
     r"[ \t]*(?:[-*+•][ \t]+)?[*_`\"]{0,3}(?P<key>[A-Za-z][A-Za-z _-]{0,30}?)[*_`\"]{0,3}[ \t]?"
-    r"(?:[:→]|=(?![\"'“<])|->|=>)[*_`]{0,3}[ \t]*(?P<value>.*)"
+    r"(?:[:→–—]|=(?![\"'“<])|->|=>|-(?=[ \t]))[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
 _TABLE_RULE_MARKS = frozenset(" \t|:-")
 DELIMITERS = {"\t": "tsv", "|": "pipe", ",": "csv", ";": "csv"}
@@ -150,6 +150,9 @@ def _group(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
+_AFTER_LABEL = re.compile(r"(?:support(?:ed|s)?|partial)\b", re.IGNORECASE)
+
+
 def _remarked(line: Line, source: str, words: LabelWords) -> bool:
     """True for a label with a remark behind it, without bullet or number."""
     leading = leading_label(source.strip(), words)
@@ -157,6 +160,8 @@ def _remarked(line: Line, source: str, words: LabelWords) -> bool:
         return False
     if words(source.rpartition("=")[2], strict_slot=False):
         return False  # an enumeration is being defined
+    if begins_with_number(_AFTER_LABEL.split(source, maxsplit=1)[-1]):
+        return False  # ``support; N2; stated`` may be about the second nugget
     line.kind, line.label, line.explained = "label", leading.label, not leading.is_comment
     return True
 
@@ -166,7 +171,7 @@ def _item(line: Line, source: str, words: LabelWords) -> bool:
     start = item_start(source)
     if start is None:
         return False
-    body = source[start.end :].strip()
+    body = source[start.end :].strip(" \t|")
     label, explained = body_label(body, words)
     if label is None and (start.is_loose or start.mark):
         return False
@@ -227,7 +232,7 @@ def _keyed(line: Line, source: str, words: LabelWords) -> bool:
     label = words(keyed["value"], strict_slot=False) if keyed else None
     key = keyed["key"] if keyed and label else source.strip().rpartition(" ")[0]
     label = label or marked_end(source.strip(), words)
-    if label is None or _ABOUT_THE_ANSWER.search(key):
+    if label is None or _ABOUT_THE_ANSWER.search(key) or begins_with_number(key):
         return False
     if len(key.split()) < 3 and len(_WITHOUT_BLANKS.findall(key)) < 4:
         return False
@@ -349,10 +354,13 @@ def _is_plausible(cells: list[str], delimiter: str, words: LabelWords) -> bool:
     if delimiter in "|\t":
         return True
     if len(cells) == 2 and known == 1:
-        is_number = labels[0] is not None and index_of(cells[1]) is not None
+        is_number = labels[0] is not None and cell_number(cells[1]) is not None
         is_answer = labels[1] is not None and not _NO_NUGGET.match(cells[0])
-        return is_number or is_answer
-    is_numbered = index_of(cells[0]) is not None
+        is_placed = cell_number(cells[0]) is not None or not begins_with_number(cells[0])
+        return is_number or (is_answer and is_placed)
+    is_numbered = cell_number(cells[0] if labels[0] is None else cells[1]) is not None
+    if labels[0] is None and not is_numbered and begins_with_number(cells[0]):
+        return False
     return is_numbered or known * 2 > len(cells) or labels[-1] is not None
 
 

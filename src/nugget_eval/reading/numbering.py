@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from nugget_eval.reading.candidates import index_of, names
+
 # A dash needs a blank or a letter behind it, a bullet outside ASCII needs nothing.
 _BULLETS = (
     r"[-=]>|[*+](?=[ \t])|[-–—―−](?=[ \t]|[^\W\d_])"
@@ -21,6 +23,7 @@ _WORDS = (  # what a nugget is called
     "|afirmaci[oó]n|dato|elemento|punto|enunciado|fato|facto|afirmação|item|ponto|fatto|affermazione"
     "|факт|утверждение|пункт|наггет|тезис|信息点|資訊點|要点|事实|事實|陈述|声明|条目|知识点"
     "|ナゲット|項目|事実|主張|記述"
+    "|feit|bewering|twierdzenie|madde|iddia|bilgi|påstående|fakta|pernyataan|断言|论断|信息|知识|情報"
     "|너겟|항목|사실|주장|진술|المعلومة|الحقيقة|العبارة|البند|النقطة|तथ्य|कथन|नगेट|दावा|बिंदु"
 )
 _SHORT = r"number|num|no\.?|nr\.?|n°|nº|№|id|[nkcfql]"
@@ -34,8 +37,8 @@ _NUMBER = re.compile(
     rf"|第[ ]?)?)[(\[]?(?P<hash>#)?"
     r"(?P<index>\d{1,4})(?!\d)(?:/\d{1,4})?(?:st|nd|rd|th)?"
     rf"(?:[ ]?(?:条|條|項|个|個|点|番|번)|[ \t](?:{_WORDS}))?[*_`\"]{{0,3}}[ \t]?"
-    r"(?P<end>\.\)|\.(?!\d)|[):\]}>=,]{1,2}(?:[ ]?=(?!=))?|/(?=[ \t])|->|=>|[→–—]|-(?=[ \t])"
-    r"|-(?=[^\W\d]{2})|)[*_`]{0,3}(?![\w.]*\d[.:]\d)",
+    r"(?:(?P<end>\.\)|\.(?!\d)|[):\]}>=,]{1,2}(?:[ ]?=(?!=))?|/(?=[ \t])|->|=>|[→–—]"
+    r"|-(?=[ \t]|[^\W\d]{2}))[*_`]{0,3}|)(?![\w.]*\d[.:]\d)",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(
@@ -121,13 +124,44 @@ def _numbered(source: str, number: re.Match[str], lead: re.Match[str]) -> ItemSt
         return None
     if source[end - 1 : end + 1].strip(" ")[:1] == "\t" and not is_named:
         return None  # a row of cells
-    is_last = is_named and end >= len(source.rstrip())
+    is_last = number["hash"] is not None or (is_named and end >= len(source.rstrip()))
     return ItemStart(bullet, index, "", not is_named, end, is_loose=not is_last)
 
 
 def _is_lettered(letter: re.Match[str]) -> bool:
     """Only signs outside ASCII may have a comma behind them (``一、``)."""
     return "," not in letter["end"] or not letter["mark"].isascii()
+
+
+def cell_number(cell: str) -> int | None:
+    """The number that a cell is, or begins with: ``2``, ``Nugget 2``, ``2. Bees collect nectar``."""
+    number = index_of(cell)
+    if number is None and cell:
+        start = item_start(cell)
+        number = start.number if start is not None and not start.is_loose else None
+    return number
+
+
+_NUMBER_INSIDE = re.compile(
+    r"\W{0,4}(?P<words>(?:[^\W\d_]+\W{0,3}){0,2})\d{1,3}(?![\d.%]|[ ]%)(?=\W|\Z|[条條項])"
+)
+_LOCATIONS = names(
+    "line lines sentence sentences paragraph para section page p quote passage see in at satz "
+    "zeile absatz "
+    "seite ligne phrase paragraphe línea frase párrafo linha parágrafo riga строка предложение абзац"
+)
+
+
+def begins_with_number(text: str) -> bool:
+    """True if one of the first three words of a text is a number, which may be that of a nugget.
+
+    Not where a word says that it numbers something else (``line 3``), nor for shares.
+    """
+    number = _NUMBER_INSIDE.match(text)
+    if number is None:
+        return False
+    before = re.findall(r"[^\W\d_]+", number["words"].lower())
+    return not before or before[-1] not in _LOCATIONS
 
 
 @lru_cache(maxsize=1024)

@@ -43,6 +43,7 @@ _WRITTEN_OUT = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff]"
     r"|\\+(?=[_*.#)\[\]\-])|&(?:[a-zA-Z]{2,6}|#\d{1,6}|#[xX][0-9a-fA-F]{1,5});"
 )
+_CHINESE_POINT = re.compile(r"^([ \t]{0,8}\d{1,4})、", re.MULTILINE)  # folded, it would be a comma
 _PUNCTUATION = {
     **{ord("،"): ",", ord("؛"): ";", ord("۔"): ".", 0x20E3: "."},  # the last is a key-cap
     **{ord(first) + i: str(i + 1) for first in "⑴⒈❶➀➊" for i in range(9)},
@@ -152,6 +153,8 @@ def _visible(response: str) -> tuple[str, list[int] | None]:
         response, offsets = _shown(response)
     if response.isascii():
         return response, offsets
+    if "、" in response:
+        response = _CHINESE_POINT.sub(r"\1.", response)
     return fold(response).translate(_PUNCTUATION), offsets
 
 

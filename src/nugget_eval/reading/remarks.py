@@ -38,6 +38,7 @@ _PART = re.compile(
     r"|verdict|answer)[ \t]is\b)[ \t]*",
     re.IGNORECASE,
 )
+_ONE_COMMA = re.compile(r"[^,]+,[ \t]+(?P<label>(?:partial_|not_)?support)\.?")
 _LAST_SENTENCE = re.compile(
     r"[.!。][\"'”)]{0,2}[ \t]+(?=[^.!?\n]{4,40}[.!]?\Z)|(?<=。)(?=[^.!?\n]{4,40}\Z)"
 )
@@ -51,7 +52,7 @@ _MARKED_END = re.compile(
 _REACH = 60
 _QUOTATION = re.compile(r"\"[^\"]*(?:\"|\Z)|(?<!\w)'[^']*'(?!\w)|“[^”]*(?:”|\Z)")
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0dff])+")  # with vowel signs
 
 # What remarks say, in the languages that judges are asked in. A stem covers all its endings.
 _OR = names("or oder ou o или أو या")
@@ -72,10 +73,14 @@ _DENIAL_STEMS = (
     *("contradict", "lack", "kein", "fehlt", "fehlen", "manque", "falta", "ningun", "ningún"),
     *("manca", "nessun", "отсутств"),
 )
-_NEGATORS = _DENIALS | names(
-    "without nothing kein keine keinen nenhum nenhuma ningún ninguna nessun"
+_NOTHING = names("nothing none nowhere neither nobody little rien nichts nada niente ничего")
+_NEGATORS = (
+    _DENIALS
+    | _NOTHING
+    | names("without kein keine keinen keinerlei nenhum nenhuma ningún ninguna nessun nessuna")
 )
-# Denied, these speak for the nugget: no contradiction, nothing is missing.
+_TAKING_BACK = _HEDGES | _DENIALS | _NOTHING
+# Denied, these speak for the nugget: no contradiction, nothing is missing, not only.
 _FLAW_STEMS = (
     *(
         "contradict",
@@ -95,18 +100,52 @@ _FLAW_STEMS = (
         "exception",
         "external",
         "gap",
+        "issue",
+        "problem",
+        "reserv",
+    ),
+    *(
+        "discrepan",
+        "omi",
+        "qualif",
+        "disput",
+        "question",
+        "left",
         "widers",
         "widerleg",
         "zweifel",
+        "fehl",
     ),
-    *("fehl", "doute", "duda", "dúvida", "dubbi", "противореч", "сомнен"),
+    *("vorbehalt", "einschränk", "lücke", "bestritt", "doute", "réserv", "duda", "dúvida", "dubbi"),
+    *(
+        "riserv",
+        "противореч",
+        "сомнен",
+        "оговор",
+        "تناقض",
+        "شك",
+        "only",
+        "just",
+        "merely",
+        "nur",
+        "solo",
+    ),
 )
+_ONLY = names("only just merely nur solo")
+_BUT = names("but sondern sino mais mas ma но")
+# Portuguese *no* is "in the".
+_IN_THE = names(
+    "texto trecho parágrafo artigo documento início primeiro segundo terceiro final título"
+)
+_NUMBER_SIGN = re.compile(r"\b(?:no|nos|nr)\.?\s?(?=\d)", re.IGNORECASE)
 _FLAW_REACH = 4  # words
 # In scripts without blanks between words.
 _UNSPACED_OR = re.compile("\\W{0,4}(?:或|または|もしくは|또는)")
 _UNSPACED_DOUBT = re.compile("可能|かもしれ|아마")
 _UNSPACED_FLAW_DENIED = re.compile(
-    "(?:没有|毫无|无|無|没)(?:任何)?(?:矛盾|疑问|疑問|遗漏|歧义)|矛盾[はが]?(?:ない|なし)|모순\\s?없"
+    "(?:没有|毫无|无|無|没|不)(?:任何|需|须)?(?:矛盾|疑问|疑問|遗漏|歧义|推断|误)"
+    "|[矛问問][盾题題][はが]?(?:ない|なし)"
+    "|(?:모순|문제|이상)[이은]?\\s?없|不仅"
 )
 _UNSPACED_HEDGE = re.compile(
     "[但只仅僅不没沒未无無缺]|部分|然而|しかし|ただし|のみ|だけ|一部|ない|なし|하지만|그러나|다만"
@@ -118,7 +157,6 @@ _AFFIRMATION = re.compile(
     r"support(?:s|ed)?\b",
     re.IGNORECASE,
 )
-_NOTHING = names("nothing none nowhere neither nobody little rien nichts nada niente ничего")
 
 
 def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
@@ -144,8 +182,8 @@ def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
 
 def marked_end(body: str, words: LabelWords) -> Label | None:
     """The label in brackets, bold or code at the end: ``Bees collect nectar (support)``."""
-    marked = _MARKED_END.search(body, max(0, len(body) - 40))
-    if marked is None or _NEGATED.search(body, 0, marked.start()):
+    marked = _MARKED_END.search(body, max(0, len(body) - 40)) or _ONE_COMMA.fullmatch(body)
+    if marked is None or _NEGATED.search(body, 0, marked.start("label")):
         return None
     return words(marked["label"])
 
@@ -270,20 +308,31 @@ _ONLY_NUMBERS = re.compile(r"support(?:ed|s)?\W{1,4}[\d,;\s]+(?:and\s\d+)?\W{0,3
 
 def takes_back(label: Label, remark: str) -> bool:
     """True if the first words of a remark doubt the label or speak for another."""
-    remark = remark.lstrip(" .…")
-    if "?" in remark or "？" in remark:
+    remark = remark.lstrip(" .…,;:-–—(")
+    is_support = label == "support"
+    if "?" in remark and (is_support or _WORD.search(remark) is None):
         return True
-    first = _CLAUSE_END.split(remark, maxsplit=1)[0][:_REACH].lower()
-    if '"' in first or "'" in first or "“" in first:
-        first = _QUOTATION.sub(" ", first)
+    first = _first_clause(remark)
     spoken = _WORD.findall(first)
-    if (spoken and spoken[0] in _OR) or not _DOUBTS.isdisjoint(spoken):
+    if spoken and (
+        spoken[0] in _OR or not _DOUBTS.isdisjoint(spoken if is_support else spoken[:1])
+    ):
         return True
     if "not sure" in first or "no wait" in first or _is_unspaced_doubt(first):
         return True
-    if label == "support":
+    if is_support:
         return _is_hedged(first, _without_denied_flaws(spoken))
     return label == "not_support" and _is_affirmed(first, spoken)
+
+
+def _first_clause(remark: str) -> str:
+    """The first words of a remark in lower case, without quotations and *no. 3*."""
+    if "no" in remark or "nr" in remark.lower():
+        remark = _NUMBER_SIGN.sub("", remark)
+    first = _CLAUSE_END.split(remark, maxsplit=1)[0][:_REACH].lower()
+    if '"' in first or "'" in first or "“" in first:
+        first = _QUOTATION.sub(" ", first)
+    return first
 
 
 def _is_unspaced_doubt(first: str) -> bool:
@@ -293,12 +342,16 @@ def _is_unspaced_doubt(first: str) -> bool:
 
 
 def _without_denied_flaws(spoken: list[str]) -> list[str]:
-    """The words without *no contradiction* and its like, and without *not only*."""
+    """The words without *no contradiction* and its like."""
     kept: list[str] = []
     at = 0
+    is_not_only = False
     while at < len(spoken):
         skipped = _denied_flaw(spoken, at) if spoken[at] in _NEGATORS else 0
-        kept += () if skipped else (spoken[at],)
+        if skipped:
+            is_not_only = is_not_only or spoken[at + skipped - 1] in _ONLY
+        elif not (is_not_only and spoken[at] in _BUT):
+            kept.append(spoken[at])
         at += skipped or 1
     return kept
 
@@ -306,13 +359,14 @@ def _without_denied_flaws(spoken: list[str]) -> list[str]:
 def _denied_flaw(spoken: list[str], at: int) -> int:
     """How many words from ``at`` deny a flaw; 0 if they deny something else."""
     for length, word in enumerate(spoken[at + 1 : at + _FLAW_REACH], 2):
-        if word.startswith(_FLAW_STEMS) or (length == 2 and word == "only"):
+        if word.startswith(_FLAW_STEMS):
             return length
-    return 0
+    is_place = spoken[at] == "no" and not _IN_THE.isdisjoint(spoken[at + 1 : at + 2])
+    return 2 if is_place else 0
 
 
 def _is_hedged(first: str, spoken: list[str]) -> bool:
-    if not _HEDGES.isdisjoint(spoken) or not _DENIALS.isdisjoint(spoken) or "in part" in first:
+    if not _TAKING_BACK.isdisjoint(spoken) or "in part" in first:
         return True
     if "n't" in first or any(word.startswith(_PARTIAL_STEMS + _DENIAL_STEMS) for word in spoken):
         return True

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterator
 
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
+from nugget_eval.reading.remarks import takes_back
 
 _LABEL = (
     r"(?P<label>[\"'*`“‘«]{0,3}[ ]?(?:(?:fully|partially|partly|partial|not"
-    r"|un)[ _-]?){0,2}support(?:ed)?(?!\w)"
+    r"|un)[ _-]?){0,2}support(?:ed)?(?![A-Za-z0-9_])"
     r"[ ]?[\"'*`”’»]{0,3})"
 )
 _STATEMENT = re.compile(
     r"\bnugget[ \t]{0,2}(?:number[ \t]{0,2}|#)?(?P<index>\d{1,4})[\"')*_`]{0,3}[ \t]{0,2}"
     r"(?:\([^()\n]{0,200}\)[ \t]{0,2})?(?:is|was|as|gets|:|=|→|->|should[ \t]be|would[ \t]be)[ \t]{1,2}"
     r"(?:(?:labell?ed|marked|rated|judged|classified|assigned)[ \t])?(?:as[ \t])?"
-    rf"{_LABEL}(?P<rest>[^.\n]{{0,80}})",
+    rf"{_LABEL}(?=(?P<rest>[^.\n]{{0,80}}))",
     re.IGNORECASE,
 )
 # What a judge calls its label, and the verb behind it, in the languages judges are asked in.
@@ -27,19 +28,21 @@ _NAMES = (
     r"|rótulo|resposta|decisão"
     r"|etichetta|risposta|verdetto|decisione|метка|ответ|вердикт|решение|оценка)"
 )
-_VERBS = r"(?:is|are|lautet|ist|est|es|é|è|sera|será|should\s+be|will\s+be|:|=|→|->|—|–)"
+_VERBS = r"(?:is|are|lautet|ist|est|es|é|è|sera|será|(?:should|will|would)\s+be|:|=|→|->|—|–)"
 _ASIAN_NAMES = (
-    r"(?:标签|標籤|答案|结论|結論|判定|判断|ラベル|回答|評価|레이블|라벨|답변?|판정"
+    r"(?:标签|標籤|答案|结论|結論|判定|判断|ラベル|回答|答え|評価|레이블|라벨|답변?|정답|판정"
     r"|التصنيف|الحكم|الإجابة|التسمية|लेबल|उत्तर|निर्णय)"
 )
 _SINGLE = re.compile(
     rf"(?:\b{_NAMES}\b(?P<about>[^.:=!?\n]{{0,60}}?)\s?{_VERBS}"
     rf"|{_ASIAN_NAMES}[^.:=!?\n]{{0,20}}?(?::|=|是|为|為|は|が|은|는|이|هو|هي|है|(?=[ ]))"
     rf"|\b(?:labell?(?:ed)?|marke?d?|rated?|judged?|classif(?:y|ied)|assigned?|assign\s+the\s+label)\b"
-    r"(?P<object>[^.:=!?\n]{0,60}?\bas|(?:\s+it)?|\s+(?:the\s+label))"
+    r"(?P<object>[^.:=!?\n]{0,60}?\bas|\s+(?:the|this)\s+(?:nugget|claim|fact)|(?:\s+it)?"
+    r"|\s+(?:the\s+label))"
     r"|\b(?:it|this)\s+is\b|\b(?:go|gone)\s+with\b|\b(?:nugget|claim)\s+gets\b"
     r"|\b(?:nugget|claim|statement|fact|so|therefore|thus|hence|result|conclusion|ergebnis|fazit"
     r"|résultat|conclusión)\s?:"
+    r"|\b(?:therefore|thus|hence)\b,?"
     r"|\b(?:the|this)\s+(?:nugget|claim|fact|statement)\s+(?=is\b)(?P<subject>is))"
     rf"[ \t]{{0,2}}:?[ \t]{{0,2}}{_LABEL}(?P<rest>[^.\n。]{{0,80}})",
     re.IGNORECASE,
@@ -47,22 +50,25 @@ _SINGLE = re.compile(
 _CONDITION = re.compile(r"\b(?:if|whether|unless|suppose|when|that)\s{1,3}\Z", re.IGNORECASE)
 _DOUBT = re.compile(
     r"\b(?:if|whether|unless|suppose|could|might|may|maybe|perhaps|possibl[ey]|cannot|can't"
-    r"|would\s+be|were|wenn|falls"
+    r"|were|wenn|falls"
     r"|ob|könnte|vielleicht|si|quizás|podría|peut-être|pourrait|se|talvez|poderia|forse|potrebbe"
     r"|если|может|возможно"
-    r"|either|neither|no|not|never|example|e\.g)\b|如果|可能|もし|かもしれ|만약|अगर|शायद|لو|ربما",
+    r"|either|neither|example|e\.g)\b|如果|可能|もし|かもしれ|만약|अगर|शायद|لو|ربما",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
-    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|nothing|no|none"
-    r"|neither|not|oder|aber|ou|mais|o|pero|mas|или|но)\b"
+    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means"
+    r"|oder|aber|ou|mais|o|pero|mas|или|но)\b"
     r"|\?|或|または|또는|أو|या",
     re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:no|not|never|neither|nicht|kein\w*|pas|não|non|не|нет)\b", re.IGNORECASE
 )
 _ANOTHER = re.compile(r"(?:partial|not)_support", re.IGNORECASE)
 _END = re.compile(
     r"\s{0,3}(?:\Z|[,;:!)\n]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
-    r"|in\s+(?:this|the)|by\s+(?:the|this|its))\b"
+    r"|in\s+(?:this|the)|by\s+(?:the|this|its)|and|while|explicitly|directly|clearly|fully|entirely)\b"
     r"|です|だ|である|입니다|이다|है|。)",
     re.IGNORECASE,
 )
@@ -84,7 +90,8 @@ def _numbered(text: str, words: LabelWords) -> Iterator[Slot]:
     for statement in _STATEMENT.finditer(text):
         if _CONDITION.search(text, max(0, statement.start() - 20), statement.start()):
             continue
-        is_open = _OPEN.search(statement["rest"]) is not None
+        rest = statement["rest"].partition(" nugget ")[0]
+        is_open = _OPEN.search(rest) is not None or not _END.match(rest)
         label = None if is_open else words(statement["label"], strict_slot=False)
         yield Slot(label, int(statement["index"]), (statement.start(), statement.end("label")))
 
@@ -95,8 +102,16 @@ def _single(text: str, words: LabelWords) -> Iterator[Candidate]:
         label = words(statement["label"], strict_slot=False)
         sentence = _sentence(text, statement.start("label"))
         rest = statement["rest"]
-        is_open = _OPEN.search(rest) or _ANOTHER.search(rest) or _DOUBT.search(sentence)
-        if label is None or is_open or _is_negated(statement) or not _END.match(statement["rest"]):
+        clause = re.split(r"[,;:]", sentence.rstrip(" :"))[-1]
+        is_open = _OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
+        is_open = is_open or _DOUBT.search(sentence)
+        if (
+            label is None
+            or is_open
+            or takes_back(label, rest)
+            or _is_negated(statement)
+            or not _END.match(statement["rest"])
+        ):
             continue
         span = (statement.start(), statement.end("label"))
         candidate = make("prose", "statement", span, [Slot(label, None, span)])
