@@ -31,7 +31,7 @@ and exits with code 1; a traceback means a defect in this package.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class LmEvalError(Exception):
@@ -176,6 +176,8 @@ class FormatError(LmEvalError):
     def __init__(self, message: str, *, skip_reason: str | None = None) -> None:
         super().__init__(message)
         self.skip_reason = skip_reason
+        self.docs: Mapping[str, Sequence[int]] = {}
+        """Reason → docs, where several docs of a task are at fault."""
 
 
 class GoldError(FormatError):

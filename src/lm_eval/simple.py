@@ -18,6 +18,7 @@ from lm_eval.models.base import LM
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
+from lm_eval.requests.skipped import MAX_SKIPPED
 from lm_eval.run.plan import SEEDS, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
@@ -77,6 +78,7 @@ def simple_evaluate(
     parity: bool = False,
     prices: PathLike | None = None,
     permute: str | None = None,
+    max_skipped: str | int = MAX_SKIPPED,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 
@@ -84,7 +86,8 @@ def simple_evaluate(
     or task objects. ``model`` is a backend's name or an ``LM`` object, which is left open.
     ``parity=True`` undoes the deliberate differences from EleutherAI's harness; ``prices`` is a file
     with what models charge, for the costs under ``accounting``. ``permute`` asks docs in several orders
-    of their choices too, as ``--permute`` does.
+    of their choices too, as ``--permute`` does. ``max_skipped`` says how many docs of a task may be
+    left out because they cannot be asked: a number, or a share such as ``"1%"``.
     """
     _refuse(
         cache_requests=cache_requests,
@@ -120,6 +123,7 @@ def simple_evaluate(
             predict_only=predict_only,
             bootstrap_iters=bootstrap_iters,
             runs_unsafe_code=confirm_run_unsafe_code,
+            max_skipped=max_skipped,
         ),
         seeds={
             "random_seed": random_seed,

@@ -7,7 +7,6 @@ answer is there.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any, Protocol
 from lm_eval.answers.keys import RequestKeys
 from lm_eval.answers.store import AnswerStore
 from lm_eval.config.fields import shorten
-from lm_eval.errors import ModelError, RequestError, UsageError
+from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.base import LM, peek
 from lm_eval.requests import (
     Answered,
@@ -30,6 +29,7 @@ from lm_eval.requests import (
     RollingRequest,
     expected_instead,
 )
+from lm_eval.requests.options import allowed_count
 from lm_eval.requests.values import Usage
 from lm_eval.text.progress import Progress
 
@@ -363,20 +363,7 @@ class _Feed:
 
 def allowed_failures(max_failed: str | int, total: int) -> int:
     """How many of ``total`` requests may fail: a number such as 5, or a share such as ``1%``."""
-    text = str(max_failed).strip()
-    try:
-        if text.endswith("%"):
-            share = float(text[:-1]) / 100
-            if 0 <= share <= 1:
-                return math.floor(share * total + 1e-9)
-        elif int(text) >= 0:
-            return int(text)
-    except ValueError:
-        pass
-    raise UsageError(
-        f"--max_failed {text} is neither a number of requests, such as 5, nor a share of them, such "
-        "as 1%."
-    )
+    return allowed_count(max_failed, total, flag="--max_failed", what="requests")
 
 
 def _too_many_failed(error: RequestError, failed: int, allowed: int) -> RequestError:

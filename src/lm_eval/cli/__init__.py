@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lm_eval.cli.options import (
+    MAX_SKIPPED,
     NUM_FEWSHOT,
     TASKS,
     add_asking,
@@ -169,6 +170,7 @@ _VALIDATE = {
     "--verbose": "with --all, name every task that has a problem",
     "--output_path -o FILE": "write the findings, one JSON object per line",
     **NUM_FEWSHOT,
+    **MAX_SKIPPED,
 }
 
 
@@ -207,7 +209,7 @@ def _add_validate(commands: Any) -> None:
     )
     add_options(parser, TASKS)
     add_paths(parser)
-    add_options(parser, _VALIDATE, num_fewshot=whole())
+    add_options(parser, _VALIDATE, num_fewshot=whole(), max_skipped={"default": "1%"})
 
 
 def _add_preview(commands: Any) -> None:

@@ -10,6 +10,10 @@ import argparse
 from lm_eval.cli.program import add_options, log_level, whole
 
 NUM_FEWSHOT = {"--num_fewshot -f N": "number of examples before each question"}
+MAX_SKIPPED = {
+    "--max_skipped N": "how many docs of a task may be left out because they cannot be asked (fewer "
+    "than two choices, no gold answer), as a number or a share (default: 1%%)",
+}
 TASKS = {
     "--tasks -t TASK …": "tasks, groups, tags, globs, .yaml files or folders, separated by commas "
     "or spaces; task@format selects a format, task@* every format of the task",
@@ -43,6 +47,7 @@ _ASKING = {
     "without it, an interrupted run resumes when the same command is given again",
     "--max_failed N": "how many requests may fail for good, as a number or a share such as 1%%; "
     "their docs are left out of every score (default: 0, the first failure stops the run)",
+    **MAX_SKIPPED,
     "--prices FILE": "a YAML file with model prices per million tokens; adds costs to the output",
     "--dry_run": "print what the run would ask and cost; sends nothing, writes no file",
     "--config -C FILE": "a YAML file with any of these options",
@@ -87,6 +92,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
         max_batch_size=whole(),
         apply_chat_template={"const": True, "type": _no_template_name},
         max_failed={"default": "0"},
+        max_skipped={"default": "1%"},
     )
 
 

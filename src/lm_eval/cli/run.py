@@ -23,7 +23,7 @@ from lm_eval.orders.results import print_orders
 from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
 from lm_eval.reports.table import cost_table, print_costs, print_forecasts, print_results
-from lm_eval.requests import PromptOptions, check_limit
+from lm_eval.requests import PromptOptions, allowed_count, check_limit
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
@@ -174,6 +174,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
     if args.limit is not None:
         check_limit(args.limit)
     allowed_failures(args.max_failed, 0)
+    allowed_count(args.max_skipped, 0, flag="--max_skipped", what="docs")
     prompt = prompt_options(args, as_chat=args.apply_chat_template)
     seed = seeds["fewshot_seed"]
     return RunOptions(
@@ -184,6 +185,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         predict_only=args.predict_only,
         runs_unsafe_code=args.confirm_run_unsafe_code,
         max_failed=args.max_failed,
+        max_skipped=args.max_skipped,
     )
 
 

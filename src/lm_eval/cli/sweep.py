@@ -34,7 +34,7 @@ from lm_eval.models.loading import model_class
 from lm_eval.reports.table import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
-from lm_eval.run.prepare import check_samples, doc_ids
+from lm_eval.run.prepare import askable, check_samples
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
@@ -200,7 +200,7 @@ class Setup:
 
 def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
     """Prepare the sweep of one task; ``run`` has the model and the options."""
-    chosen = list(doc_ids(task, run.options))
+    chosen = askable(task, run.options)
     formats, path = format_list(task, chosen, wanted, list_folder(run))
     if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
         raise UsageError(

@@ -7,14 +7,15 @@ import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from lm_eval.cli.arguments import check_num_fewshot, split_list
 from lm_eval.errors import (
     CodeNotRunError,
+    FormatError,
     HelperError,
     LmEvalError,
     LmEvalWarning,
@@ -25,6 +26,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.list_file import add_formats
 from lm_eval.requests import PromptOptions
+from lm_eval.requests.skipped import ranges
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
@@ -55,6 +57,8 @@ class CheckFinding:
     message: str = ""
     docs: int = 0
     kind: str = "task"
+    bad_docs: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Why docs cannot be asked → which."""
 
 
 @dataclass
@@ -82,11 +86,9 @@ class Checker:
             for task in tasks.values():
                 try:
                     load_metrics(task)
-                    docs = prepare(task, self.options).num_docs
+                    yield self._rendered(task)
                 except LmEvalError as error:
                     yield finding_of(task.name, error)
-                else:
-                    yield CheckFinding(task.name, CheckOutcome.OK, docs=docs)
 
     def everything(self) -> Iterator[CheckFinding]:
         """Every task and group that the manager knows, and the files that it could not read."""
@@ -123,7 +125,12 @@ class Checker:
         source = task.data_from
         if source != "files":
             return CheckFinding(name, CheckOutcome.NO_DATA, SOURCES[source])
-        return CheckFinding(name, CheckOutcome.OK, docs=prepare(task, self.options).num_docs)
+        return self._rendered(task)
+
+    def _rendered(self, task: ConfigurableTask) -> CheckFinding:
+        prepared = prepare(task, self.options)
+        bad_docs = prepared.skipped.by_reason()
+        return CheckFinding(task.name, CheckOutcome.OK, docs=prepared.num_docs, bad_docs=bad_docs)
 
 
 SOURCES = {"hub": "on a hub", "code": "made by custom_dataset"}
@@ -142,7 +149,8 @@ def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> CheckFin
         outcome, cause = CheckOutcome.UNSUPPORTED, error.key or ""
     elif isinstance(error, HelperError):
         cause = f"{error.path}: {error.reason}"
-    return CheckFinding(name, outcome, cause, str(error), kind=kind)
+    bad_docs = error.docs if isinstance(error, FormatError) else {}
+    return CheckFinding(name, outcome, cause, str(error), kind=kind, bad_docs=bad_docs)
 
 
 SHOWN = 5
@@ -164,7 +172,9 @@ def validate(args: argparse.Namespace) -> int:
     add_formats(args.format_path)
     manager = TaskManager(args.include_path, run_code=args.run_code)
     check_num_fewshot(args.num_fewshot)
-    options = RunOptions(prompt=PromptOptions(num_fewshot=args.num_fewshot))
+    options = RunOptions(
+        prompt=PromptOptions(num_fewshot=args.num_fewshot), max_skipped=args.max_skipped
+    )
     checker = Checker(manager, options, args.run_code)
     if args.all:
         return _validate_all(args, checker)
@@ -259,9 +269,18 @@ def _total(counts: Counter[CheckOutcome]) -> str:
 
 def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
-        return f"{word:<8} {finding.name}: {finding.docs} docs rendered"
-    name = f"{finding.name}: " if finding.kind == "task" else ""
-    return f"{word:<8} {name}{visible(finding.message, keep=chr(10))}"
+        said = f"{finding.name}: {finding.docs} docs rendered"
+    else:
+        name = f"{finding.name}: " if finding.kind == "task" else ""
+        said = f"{name}{visible(finding.message, keep=chr(10))}"
+    return f"{word:<8} {said}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
+
+
+def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
+    """A line with every doc that one reason holds for."""
+    reason, doc_ids = entry
+    count = _counted(len(doc_ids), "doc")
+    return f"\n         {count} that cannot be asked, {reason}: {ranges(doc_ids)}"
 
 
 def _counted(count: int, what: str) -> str:
@@ -296,4 +315,5 @@ def _as_dict(finding: CheckFinding) -> dict[str, object]:
         "cause": finding.cause,
         "message": finding.message,
         "docs": finding.docs,
+        "bad_docs": {reason: list(doc_ids) for reason, doc_ids in finding.bad_docs.items()},
     }

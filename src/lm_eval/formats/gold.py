@@ -260,7 +260,7 @@ def _settled(target: Any, choices: Sequence[str], readings: Readings, column: Go
         left.pop("one_based", None)  # a number counts from 0 unless the column shows otherwise
     if left.keys() != {"one_based"} and len(set(left.values())) == 1:
         return next(iter(left.values()))
-    raise _ambiguous(target, choices, left, column)
+    raise _ambiguous(target, choices, left if len(left) > 1 else readings, column)
 
 
 def _ambiguous(

@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lm_eval.errors import FormatError, UsageError, place
+from lm_eval.errors import FormatError, LmEvalError, UsageError, place
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.orders.permutation import Order, Permutation, names_others, orders, reordered
 from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs
 from lm_eval.requests.build import DocRef, ask_in, build_contexts, build_requests, repeated, showing
+from lm_eval.requests.skipped import SkippedDocs
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -28,10 +29,13 @@ NOT_SHOWN = "the prompt does not show the choices"
 
 
 def build_ordered(
-    task: ConfigurableTask, doc_ids: Sequence[int], options: PromptOptions
+    task: ConfigurableTask,
+    doc_ids: Sequence[int],
+    options: PromptOptions,
+    skipped: SkippedDocs | None = None,
 ) -> Iterator[DocRequests]:
-    """The requests of each doc, in every order that the run asks for."""
-    docs = build_requests(task, doc_ids, options)
+    """The requests of each doc, in every order that the run asks for; see ``build_requests``."""
+    docs = build_requests(task, doc_ids, options, skipped)
     if options.permute is None:
         return docs
     return _Reordering(task, options, options.permute).of(docs, doc_ids)
@@ -72,7 +76,10 @@ class _Reordering:
         """
         by_count: defaultdict[int, list[int]] = defaultdict(list)
         for doc_id in doc_ids:
-            item = self._task.ask(doc_id).item
+            try:
+                item = self._task.ask(doc_id).item
+            except LmEvalError:  # told or skipped where its requests are built
+                continue
             shown = () if item is None else self._shown(item)
             if not names_others(shown):
                 by_count[len(shown)].append(doc_id)

@@ -152,6 +152,8 @@ def _scores(result: TaskResult) -> dict[str, Any]:
     scores |= _metrics(result.metrics, result.filter)
     if result.missing:
         scores["missing"] = result.missing
+    if result.skipped:
+        scores["skipped"] = dict(result.skipped)
     if result.readings is not None:
         readings = result.readings
         scores[metric_key("share_read", result.filter)] = readings.share_read

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.answers.prices import Prices
+from lm_eval.requests.skipped import skipped_line
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate
@@ -192,6 +193,11 @@ def _note_lines(results: Sequence[TaskResult]) -> list[str]:
             lines.append(
                 f"{name}: {result.missing} of {result.num_docs + result.missing} docs got no "
                 "answer from the model and are left out of every score. Run again to fill them in."
+            )
+        if result.skipped:
+            lines.append(
+                f"{name}: {skipped_line(result.skipped)}. They cannot be asked and are left out of "
+                "every score; `lm-eval validate` lists them."
             )
         lines += [f"{name}: {visible(note)}" for note in result.notes]
     return lines

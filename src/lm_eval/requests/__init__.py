@@ -3,7 +3,7 @@
 Requests of one doc share one context object, and contexts share the texts and messages of their shots,
 so that memory grows neither with the number of choices nor with the number of shots.
 
-Read in this order: options, values, build.
+Read in this order: options, values, skipped, build.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from lm_eval.requests.build import build_requests
 from lm_eval.requests.options import (
     PromptOptions,
+    allowed_count,
     check_limit,
     choose_docs,
     generation_kwargs,
@@ -42,6 +43,7 @@ __all__ = [
     "Request",
     "RollingRequest",
     "Score",
+    "allowed_count",
     "build_requests",
     "check_limit",
     "choose_docs",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.errors import LmEvalError
 from lm_eval.formats.assemble import (
     Context,
     Prompt,
@@ -20,6 +21,7 @@ from lm_eval.formats.assemble import (
 )
 from lm_eval.formats.prompt_format import CONTENT_FREE
 from lm_eval.requests.options import PromptOptions, generation_kwargs, shot_count
+from lm_eval.requests.skipped import SkippedDocs
 from lm_eval.requests.values import (
     DocRequests,
     GenerateRequest,
@@ -34,9 +36,15 @@ if TYPE_CHECKING:
 
 
 def build_requests(
-    task: ConfigurableTask, doc_ids: Iterable[int], options: PromptOptions
+    task: ConfigurableTask,
+    doc_ids: Iterable[int],
+    options: PromptOptions,
+    skipped: SkippedDocs | None = None,
 ) -> Iterator[DocRequests]:
-    """The requests of each doc, in order. Few-shot examples come from one stream over all docs."""
+    """The requests of each doc, in order. Few-shot examples come from one stream over all docs.
+
+    A doc that cannot be asked goes into ``skipped``, and is an error where that is not given.
+    """
     name, count, repeats = task.name, shot_count(task, options), _repeats(task)
     gen_kwargs = generation_kwargs(task, options)
     has_own_context = task.overrides("fewshot_context")  # which draws its examples itself
@@ -44,7 +52,14 @@ def build_requests(
     if count and not has_own_context:
         task.fewshot_docs  # noqa: B018 (read before helpers can change docs of the same split)
     for doc_id in doc_ids:
-        asked = task.ask(doc_id)
+        try:
+            asked = task.ask(doc_id)
+        except LmEvalError as error:
+            if skipped is None or not skipped.add(doc_id, error):
+                raise
+            if not has_own_context:
+                task.shots(doc_id, count)  # so that the docs behind it keep their examples
+            continue
         shots: tuple[int, ...] = ()
         contexts: list[Context]
         if has_own_context:

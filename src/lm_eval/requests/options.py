@@ -77,6 +77,23 @@ def check_limit(limit: float) -> None:
     )
 
 
+def allowed_count(value: str | int, total: int, *, flag: str, what: str) -> int:
+    """How many of ``total`` a bound allows: a number such as 5, or a share such as ``1%``."""
+    text = str(value).strip()
+    try:
+        if text.endswith("%"):
+            share = float(text[:-1]) / 100
+            if 0 <= share <= 1:
+                return math.floor(share * total + 1e-9)
+        elif int(text) >= 0:
+            return int(text)
+    except ValueError:
+        pass
+    raise UsageError(
+        f"{flag} {text} is neither a number of {what}, such as 5, nor a share of them, such as 1%."
+    )
+
+
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
     """How many examples precede each doc: the run's number, except where the task says 0."""
     of_task = task.config.num_fewshot

@@ -24,6 +24,7 @@ from lm_eval.reports.items import RunItems
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.requests import DocRequests, PromptOptions
 from lm_eval.requests.build import build_requests
+from lm_eval.requests.skipped import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -54,6 +55,8 @@ class RunOptions:
     shows_progress: bool = True
     max_failed: str | int = 0
     """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
+    max_skipped: str | int = MAX_SKIPPED
+    """How many docs of each task may be left out because they cannot be asked, likewise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +109,13 @@ class Prepared:
     """Kind of request → how many of them there are."""
     notes: list[str] = field(default_factory=list)
     """What a reader of the results should know about how it was asked."""
+    skipped: SkippedDocs = field(default_factory=SkippedDocs)
+    """Those of ``doc_ids`` that cannot be asked."""
 
     @property
     def num_docs(self) -> int:
-        return len(self.doc_ids)
+        """How many docs are asked."""
+        return len(self.doc_ids) - len(self.skipped)
 
     @property
     def num_requests(self) -> int:
@@ -136,15 +142,15 @@ class Prepared:
 
     def _built(self) -> Iterator[DocRequests]:
         self.task.set_fewshot_seed(self.seed)  # the same examples as in the first pass
-        return build_docs(self.task, self.doc_ids, self.prompt)
+        return build_docs(self.task, self.doc_ids, self.prompt, self.skipped)
 
 
 def build_docs(
-    task: ConfigurableTask, doc_ids: Sequence[int], prompt: PromptOptions
+    task: ConfigurableTask, doc_ids: Sequence[int], prompt: PromptOptions, skipped: SkippedDocs
 ) -> Iterator[DocRequests]:
     """The requests of each doc: in the order of the data, and in the others that ``--permute`` adds."""
     build = build_requests if prompt.permute is None else build_ordered
-    return build(task, doc_ids, prompt)
+    return build(task, doc_ids, prompt, skipped)
 
 
 @dataclass

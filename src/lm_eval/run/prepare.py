@@ -29,6 +29,7 @@ from lm_eval.formats.compile import format_names, get_format
 from lm_eval.harness.scorer import HarnessScorer
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, choose_docs, shot_count
+from lm_eval.requests.skipped import SkippedDocs
 from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
@@ -81,16 +82,34 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
     is_held = len(chosen) <= held_docs
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
-    for doc in build_docs(task, chosen, options.prompt):
+    skipped = SkippedDocs()
+    for doc in build_docs(task, chosen, options.prompt, skipped):
         if scorer is not None:
             scorer.check_gold(doc)
         for request in doc.requests:
             counts[request.kind] += 1
         if is_held or not docs:
             docs.append(doc)
+    skipped.check(task.name, len(chosen), options.max_skipped)
     task.check_fitness(chosen)  # after the docs: errors in them name them
     shots = shot_count(task, options.prompt)
-    return Prepared(task, docs, shots, chosen, options.prompt, seed, dict(counts))
+    return Prepared(task, docs, shots, chosen, options.prompt, seed, dict(counts), skipped=skipped)
+
+
+def askable(task: ConfigurableTask, options: RunOptions) -> list[int]:
+    """The docs of a task that are asked: those chosen, without those that cannot be."""
+    chosen, skipped = doc_ids(task, options), SkippedDocs()
+    asked = []
+    for doc_id in chosen:
+        try:
+            task.ask(doc_id)
+        except LmEvalError as error:
+            if not skipped.add(doc_id, error):
+                raise
+        else:
+            asked.append(doc_id)
+    skipped.check(task.name, len(chosen), options.max_skipped)
+    return asked
 
 
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:

@@ -113,6 +113,7 @@ class FormatTaskScorer(TaskScorer):
                 is_prefilled=self._is_prefilled,
                 notes=notes,
                 missing=self.missing,
+                skipped=self.prepared.skipped.counts(),
             )
         ]
 

@@ -69,6 +69,8 @@ class TaskResult:
     filter: str = "none"
     missing: int = 0
     """Docs without an answer because their request failed for good: in no denominator."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Why docs could not be asked → how many: in no denominator."""
     format_version: Any = None
     format_yaml: str | None = None
     """The format as it was used, overrides included, as YAML."""

@@ -165,6 +165,7 @@ class FormatScores:
         is_prefilled: bool = True,
         notes: Iterable[str] = (),
         missing: int = 0,
+        skipped: Mapping[str, int] | None = None,
     ) -> TaskResult:
         """All docs so far as one result."""
         task, fmt = self._task, _format_of(self._task)
@@ -192,6 +193,7 @@ class FormatScores:
             format_yaml=shortest_yaml(fmt),
             notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
             missing=missing,
+            skipped=dict(skipped or {}),
             scores_choices=task.output_type == "multiple_choice",
             shows_choices=task.shows_choices,
         )

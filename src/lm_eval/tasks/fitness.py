@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
-from lm_eval.errors import FieldError, FormatError, LmEvalWarning, UnsupportedError
+from lm_eval.errors import (
+    FieldError,
+    FormatError,
+    LmEvalError,
+    LmEvalWarning,
+    UnsupportedError,
+)
 from lm_eval.formats.items import Item, counted_labels
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import check_sampler
@@ -29,7 +35,9 @@ def check_fitness(
 
     Warn about literal text in the question, and about scores that the task would have made itself.
     """
-    items = [prompts.unanswered(doc) for doc in docs[:CHECKED_DOCS]]
+    items = list(_first_items(prompts, docs))
+    if not items:
+        return
     fmt = prompts.format
     if fmt.needs_choices and _are_bare_labels(items, config):
         raise FormatError(
@@ -60,6 +68,16 @@ def check_fitness(
             LmEvalWarning,
             stacklevel=4,
         )
+
+
+def _first_items(prompts: FormatPrompts, docs: Sequence[Mapping[str, Any]]) -> Iterator[Item]:
+    """The first docs that can be asked at all; their golds do not matter here."""
+    for doc in docs[:CHECKED_DOCS]:
+        try:
+            yield prompts.unanswered(doc)
+        except LmEvalError as error:
+            if error.skip_reason is None:
+                raise
 
 
 def _are_bare_labels(items: Sequence[Item], config: TaskConfig) -> bool:

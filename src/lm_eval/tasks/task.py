@@ -156,7 +156,31 @@ class ConfigurableTask(TaskDocs):
             return ()
         if self._sampler is None or self._sampler[0] != count:
             self._sampler = (count, self._make_sampler(count))
-        return self._sampler[1].draw(doc, count)
+        return self._showable(self._sampler[1].draw(doc, count), doc)
+
+    def _showable(self, drawn: tuple[int, ...], doc: Doc) -> tuple[int, ...]:
+        """The places drawn; for a doc that cannot be shown, the next in the pool that can be."""
+        if not isinstance(self.shot_prompts, FormatPrompts):
+            return drawn
+        shown: list[int] = []
+        size = len(self.fewshot_docs)
+        for place in drawn:
+            others = ((place + step) % size for step in range(size))
+            free = (at for at in others if at == place or not (at in drawn or at in shown))
+            shown.append(next((at for at in free if self._is_shot(at, doc, drawn)), place))
+        return tuple(shown)
+
+    def _is_shot(self, place: int, doc: Doc, drawn: Sequence[int]) -> bool:
+        """Whether a doc of the pool can be an example for ``doc``."""
+        if place not in drawn and self.fewshot_docs[place] == doc:
+            return False
+        try:
+            self.shot_turn(place)
+        except LmEvalError as error:
+            return (
+                error.skip_reason is None
+            )  # what is not the doc's alone is told where it is shown
+        return True
 
     def shot_turn(self, pool_place: int) -> Turn:
         """A few-shot example as a turn; made once for all the docs it precedes."""
