@@ -542,11 +542,11 @@ def test_many_choices_have_labels_in_every_format(place: Workplace) -> None:
 def test_what_is_wrong_with_the_last_task_is_found_before_the_first_is_asked(
     place: Workplace,
 ) -> None:
-    place.write("other.jsonl", '{"question": "Q?", "choices": ["x", "x"], "answer": 0}\n' * 3)
+    place.write("other.jsonl", '{"question": "Q?", "choices": ["x", "x"], "answer": "x"}\n' * 3)
     place.task("u.yaml", task="u", dataset_kwargs={"data_files": {"test": "other.jsonl"}})
     outcome = logged(place, "--tasks", "t.yaml,u.yaml")
     assert outcome.code == 1
-    assert "Task 'u', doc 0: the gold answer 'x' occurs more than once" in outcome.err
+    assert "Task 'u', doc 0: target 'x' is the text of more than one choice" in outcome.err
     assert asked(place) == []
 
 

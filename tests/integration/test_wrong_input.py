@@ -199,13 +199,13 @@ def test_fields(place: Workplace, keys: dict[str, Any], words: list[str]) -> Non
         (
             {"choices": ["w", "x", "w", "z"], "answer": "w"},
             {},
-            ["doc 17", "'w'", "more than once", "distinct"],
+            ["doc 17", "'w'", "more than one choice", "distinct"],
         ),
         ({"answer": "v"}, {}, ["doc 17", "'v' matches none", "'w', 'x', 'y', 'z'"]),
         ({"answer": 4}, {}, ["doc 17", "4 matches none", "0-based"]),
         ({"answer": -1}, {}, ["doc 17", "-1 matches none"]),
         ({"answer": None}, {}, ["doc 17", "no gold answer"]),
-        ({"answer": ""}, {}, ["doc 17", "'' matches none"]),
+        ({"answer": ""}, {}, ["doc 17", "gives ''", "no gold answer"]),
         (
             {"answer": 9},
             {"formats": ..., "output_type": "multiple_choice"},
