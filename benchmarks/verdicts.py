@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from lm_eval.lab.compare.statistics import pairs
-from lm_eval.lab.compare.values import ALPHA, REAL
+from lm_eval.lab.compare.values import ALPHA, REAL, Pair
 from lm_eval.lab.stored.measurement import Measurement, align
 from lm_eval.stats.mcnemar import mcnemar
 
@@ -145,26 +145,37 @@ def simulated(
     return right, read
 
 
-def called(right: list[Any], read: list[Any], place: int) -> list[str]:
-    """The verdicts of ``lm_eval.lab.compare`` on all pairs of formats in one data set."""
-    names = [f"f{k}" for k in range(len(right))]
-    rows = [
-        Measurement(
-            run="",
-            model="m",
-            task="t",
-            format=name,
-            name=f"t@{name}",
-            metric="acc",
-            higher_is_better=True,
-            items=tuple(map(str, range(knows.shape[1]))),
-            scores=(knows[place] & is_read[place]).astype(float),
-            is_read=is_read[place],
-        )
-        for name, knows, is_read in zip(names, right, read, strict=True)
-    ]
+def measurement(name: str, scores: Any, is_read: Any, **more: Any) -> Measurement:
+    """One format's scores as ``lm_eval.lab.compare`` takes them."""
+    return Measurement(
+        run="",
+        model="m",
+        task="t",
+        format=name,
+        name=f"t@{name}",
+        metric="acc",
+        higher_is_better=True,
+        items=tuple(map(str, range(len(scores)))),
+        scores=scores,
+        is_read=is_read,
+        **more,
+    )
+
+
+def judged(rows: Sequence[Measurement]) -> list[Pair]:
+    """What ``lm_eval.lab.compare`` says of all pairs of rows."""
+    names = [row.format for row in rows]
     found = pairs(align(rows), names, None, adjust="holm", seed=0, lists_flips=False)
-    return [pair.verdict for pair in found]
+    return list(found)
+
+
+def called(right: list[Any], read: list[Any], place: int) -> list[str]:
+    """The verdicts on all pairs of formats in one data set."""
+    rows = [
+        measurement(f"f{k}", (knows[place] & is_read[place]).astype(float), is_read[place])
+        for k, (knows, is_read) in enumerate(zip(right, read, strict=True))
+    ]
+    return [pair.verdict for pair in judged(rows)]
 
 
 def shares_called_real(
@@ -209,6 +220,38 @@ def show_family(sets: int, seed: int) -> None:
         print(f"- {num} items: {100 * real / sets:.1f} % of {sets} data sets")
 
 
+def show_kinds(sets: int, seed: int) -> None:
+    """Equal formats with 0 and 15 % unread at random, where McNemar's test does not apply."""
+    print(f"\nNone against 15 % unread at random, 100 items, {sets} data sets: called real\n")
+    for kind in ("clusters of 5", "graded scores", "5 replies to each item"):
+        rng = np.random.default_rng((seed, len(kind)))
+        found = [judged(list(equal_rows(kind, rng)))[0] for _ in range(sets)]
+        real = sum(pair.verdict == REAL for pair in found) / sets
+        plain = sum(pair.is_significant for pair in found) / sets
+        print(f"- {kind}: {100 * real:.1f} % (as scored, {100 * plain:.0f} % have p < {ALPHA})")
+
+
+def equal_rows(kind: str, rng: Any, num: int = 100) -> Iterator[Measurement]:
+    """Two formats of equal ability on items that come in clusters."""
+    of = np.arange(num) // 5
+    difficulty = rng.standard_normal(num) + rng.standard_normal(of[-1] + 1)[of]
+    chances = expit(1.3 - difficulty)
+    for name, share in (("a", 0.0), ("b", 0.15)):
+        if kind == "5 replies to each item":
+            right, read = rng.random((5, num)) < chances, rng.random((5, num)) >= share
+            scores, shares = (right & read).mean(axis=0), read.mean(axis=0)
+            yield measurement(name, scores, shares > 0, shares_read=shares)
+            continue
+        read = rng.random(num) >= share
+        if kind == "graded scores":
+            graded = np.clip(chances + 0.3 * rng.standard_normal(num), 0.01, 1.0)
+            yield measurement(name, graded * read, read)
+        else:
+            right = rng.random(num) < chances
+            clusters = tuple(map(str, of.tolist()))
+            yield measurement(name, (right & read).astype(float), read, clusters=clusters)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=4000)
@@ -224,7 +267,8 @@ def main() -> None:
             f"\n{better} against 0.5 right: called real, in per cent of {arguments.sets} data sets\n"
         )
         show(POWER_SETTINGS, (better, 0.5), arguments.sets, arguments.seed)
-    show_family(max(100, arguments.sets // 20), arguments.seed)
+    show_family(max(100, arguments.sets // 10), arguments.seed)
+    show_kinds(max(100, arguments.sets // 10), arguments.seed)
 
 
 if __name__ == "__main__":

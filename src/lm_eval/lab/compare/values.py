@@ -6,13 +6,14 @@ The rows of a comparison differ in one thing: the format (of one model) or the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOICES_SHOWN
 from lm_eval.stats.estimates import Estimate
-from lm_eval.stats.paired import Paired
+from lm_eval.stats.paired import MCNEMAR, Paired
+from lm_eval.stats.power import items_needed
 from lm_eval.text.encode import AsDict
 
 if TYPE_CHECKING:
@@ -122,6 +123,28 @@ class Pair(AsDict):
         return INCONCLUSIVE if any(self.counts) else EQUAL
 
 
+TARGETS = (0.1, 0.05, 0.02, 0.01)
+"""Differences that items may be planned for: the largest that is clearly too small to be found now."""
+
+
+@dataclass(frozen=True)
+class PairPower:
+    """What the items can find among some pairs, each as if it were the only comparison."""
+
+    hardest: Pair
+    """The pair that varies most."""
+    detects: float
+    """A true difference that 4 of 5 such runs would find between these two."""
+    easiest: Pair
+    """The pair that varies least."""
+    least: float
+    """As ``detects``, between these two."""
+    target: float | None
+    """A smaller difference to plan for; None where scores are not shares, or none is much smaller."""
+    items: float | None
+    """Items that would find ``target`` between the two that vary most."""
+
+
 @dataclass(frozen=True)
 class Comparison(AsDict):
     """One model's formats, or one format's models, on the same items, with pairwise tests."""
@@ -171,6 +194,17 @@ class Comparison(AsDict):
         """The pairs with one of these verdicts, the largest difference first."""
         called = [pair for pair in self.pairs if pair.verdict in verdicts]
         return sorted(called, key=lambda pair: -abs(pair.result.difference.value))
+
+    def power(self, pairs: Sequence[Pair]) -> PairPower | None:
+        """What these items can find among ``pairs``; None where nothing is known of any."""
+        known = [pair for pair in pairs if pair.result.smallest_detectable is not None]
+        if not known:
+            return None
+        hardest, easiest = max(known, key=_variation), min(known, key=_variation)
+        detects, least = (_variation(pair)[0] for pair in (hardest, easiest))
+        target = next((each for each in TARGETS if self.is_share and each < 0.9 * detects), None)
+        needed = None if target is None else _items_needed(hardest.result, target)
+        return PairPower(hardest, detects, easiest, least, target, needed)
 
     def rows_by_choices(self) -> dict[str, list[ComparisonRow]]:
         """What prompts make of the choices → the rows that do; empty where all do the same."""
@@ -222,6 +256,20 @@ class Comparison(AsDict):
         place = [row.label for row in self.rows].index(label)
         found = self.spread.p_best[place], self.spread.p_worst[place]
         return found if self.higher_is_better else found[::-1]
+
+
+def _variation(pair: Pair) -> tuple[float, float]:
+    """How much a pair varies: what it takes to be found, and of equal ones the standard error."""
+    return pair.result.smallest_detectable or 0.0, pair.result.difference.stderr or 0.0
+
+
+def _items_needed(result: Paired, target: float) -> float:
+    """Items for a true difference, if items vary as these do."""
+    if result.test == MCNEMAR:  # a difference takes as many discordant items as it is large
+        variance = max(target, (result.wins + result.losses) / result.n)
+    else:
+        variance = result.n * (result.difference.stderr or 0.0) ** 2
+    return items_needed(target, variance=variance)
 
 
 @dataclass(frozen=True)

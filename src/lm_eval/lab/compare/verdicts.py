@@ -26,12 +26,10 @@ from lm_eval.lab.show.phrases import (
     round_up,
     size,
 )
-from lm_eval.stats.paired import MCNEMAR, Paired
+from lm_eval.stats.paired import Paired
 from lm_eval.stats.power import can_find, items_needed, variance_of_difference
 from lm_eval.text.numbers import percent
 from lm_eval.text.terminal import visible
-
-_TARGETS = (0.1, 0.05, 0.02, 0.01)
 
 
 def verdict_sentences(comparison: Comparison) -> Iterator[str]:
@@ -176,52 +174,28 @@ def fewest_units(comparison: Comparison) -> int:
 
 def _detectable(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     """What these items can find between the two that vary most; of several pairs, which that is."""
-    hardest, easiest = hardest_and_easiest(pairs)
-    if hardest is None or easiest is None:
+    power = comparison.power(pairs)
+    if power is None:
         return ""
-    largest = _smallest_detectable(hardest)
+    largest = size(comparison, power.detects)
     alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
     text = (
-        f"With {items(comparison)}, a true difference has to be about {size(comparison, largest)} to "
-        f"be found in 4 of 5 such runs{alone}"
+        f"With {items(comparison)}, a true difference has to be about {largest} to be found in 4 of 5 "
+        f"such runs{alone}"
     )
-    target = next((value for value in _TARGETS if value < 0.9 * largest), None)
-    if comparison.is_share and target is not None:
-        needed = round_up(_needed(hardest, target))
-        text += f"; one of {target:.2f} takes about {needed:,} items"
+    if power.target is not None and power.items is not None:
+        text += f"; one of {power.target:.2f} takes about {round_up(power.items):,} items"
     if len(pairs) == 1:
         return f"{text}."
-    text += f". That is for {_names(hardest)}, the pair that varies most"
-    least = size(comparison, _smallest_detectable(easiest))
-    if least == size(comparison, largest):
+    text += f". That is for {_names(power.hardest)}, the pair that varies most"
+    least = size(comparison, power.least)
+    if least == largest:
         return f"{text}."
-    return f"{text}; for {_names(easiest)}, which vary least, {least} is enough."
-
-
-def hardest_and_easiest(pairs: Sequence[Pair]) -> tuple[Pair | None, Pair | None]:
-    """The pairs whose smallest detectable difference is the largest, and the smallest."""
-    known = [pair for pair in pairs if pair.result.smallest_detectable is not None]
-    if not known:
-        return None, None
-    return max(known, key=_smallest_detectable), min(known, key=_smallest_detectable)
-
-
-def _smallest_detectable(pair: Pair) -> float:
-    return pair.result.smallest_detectable or 0.0
+    return f"{text}; for {_names(power.easiest)}, which vary least, {least} is enough."
 
 
 def _names(pair: Pair) -> str:
     return f"{visible(pair.first)} and {visible(pair.second)}"
-
-
-def _needed(pair: Pair, target: float) -> float:
-    """Items for a true difference, if items vary as these do."""
-    found = pair.result
-    if found.test == MCNEMAR:  # a difference takes as many discordant items as it is large
-        variance = max(target, (found.wins + found.losses) / found.n)
-    else:
-        variance = found.n * (found.difference.stderr or 0.0) ** 2
-    return items_needed(target, variance=variance)
 
 
 def _hidden(comparison: Comparison) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lm_eval.lab.compare.statistics import compare
-from lm_eval.lab.compare.verdicts import hardest_and_easiest
 from lm_eval.lab.compare.words import sentences
 from lm_eval.lab.stored.measurement import (
     CHOICES_HIDDEN,
@@ -80,16 +79,17 @@ def test_what_can_be_found_is_said_of_the_pair_that_varies_most() -> None:
     near = [1 - score if place in (3, 4, 6, 7) else score for place, score in enumerate(alike)]
     rows = [row("a", alike), row("b", near), row("c", other)]
     (block,) = compare(rows, FAST).blocks
-    hardest, easiest = hardest_and_easiest(block.pairs)
-    assert hardest is not None
-    assert easiest is not None
+    power = block.power(block.pairs)
+    assert power is not None
     sizes = [pair.result.smallest_detectable or 0.0 for pair in block.pairs]
-    assert hardest.result.smallest_detectable == max(sizes) > np.median(sizes)
+    assert (power.detects, power.least) == (max(sizes), min(sizes))
+    assert power.hardest.result.smallest_detectable == power.detects > np.median(sizes)
     text = said(rows, "Inconclusive, may be luck")
-    assert f"has to be about {max(sizes):.2f} to be found" in text
+    assert f"has to be about {power.detects:.2f} to be found" in text
+    hardest, easiest = power.hardest, power.easiest
     assert (
         f"That is for {hardest.first} and {hardest.second}, the pair that varies most; for "
-        f"{easiest.first} and {easiest.second}, which vary least, {min(sizes):.2f} is enough."
+        f"{easiest.first} and {easiest.second}, which vary least, {power.least:.2f} is enough."
     ) in text
 
 
