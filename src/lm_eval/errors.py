@@ -5,6 +5,8 @@ and exits with code 1; a traceback means a defect in this package.
 
     LmEvalError
     ├── UsageError                 a flag or argument that cannot be used
+    ├── MissingImportError         a name of EleutherAI's harness that is not here; an ImportError
+    ├── MissingAttributeError      the same, asked of its module; an AttributeError
     ├── UnknownNameError           a name that is not registered; carries the nearest valid one
     │   ├── UnknownFormatError
     │   ├── UnknownTaskError
@@ -47,13 +49,23 @@ class UsageError(LmEvalError):
     """A command-line flag or function argument that cannot be used as given."""
 
 
-class UnknownNameError(LmEvalError):
+class MissingImportError(LmEvalError, ImportError):
+    """An import of something that this package does not have. The message says what to use."""
+
+
+class MissingAttributeError(LmEvalError, AttributeError):
+    """``module.name`` for something that this package does not have."""
+
+
+class UnknownNameError(LmEvalError, KeyError):
     """A name that is not registered. ``nearest`` is the closest valid name, or None."""
 
     def __init__(self, message: str, *, name: str = "", nearest: str | None = None) -> None:
         super().__init__(message)
         self.name = name
         self.nearest = nearest
+
+    __str__ = Exception.__str__  # a KeyError would quote it
 
 
 class UnknownFormatError(UnknownNameError):
@@ -64,8 +76,8 @@ class UnknownTaskError(UnknownNameError):
     """No task, group or tag of that name."""
 
 
-class UnknownModelError(UnknownNameError):
-    """No model backend of that name."""
+class UnknownModelError(UnknownNameError, ValueError):
+    """No model backend of that name. A ``ValueError`` too, as ``get_model`` of the harness raises."""
 
 
 class ConfigError(LmEvalError):

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model, plain_arguments
@@ -154,10 +155,4 @@ def run_tasks(
     return run_all(prepared, model, options, on_sample=on_sample)
 
 
-def __getattr__(name: str) -> Any:
-    """``simple_evaluate`` and ``evaluate`` under the address that scripts import them from."""
-    if name in ("simple_evaluate", "evaluate"):
-        from lm_eval import simple
-
-        return getattr(simple, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = attributes_of(__name__)  # simple_evaluate and evaluate, for scripts

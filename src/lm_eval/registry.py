@@ -7,11 +7,12 @@ an installed package through an entry-point group. Nothing is imported before it
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
+from lm_eval.addresses.backends import ADVICE as BACKEND_ADVICE
 from lm_eval.errors import (
     ConfigError,
     UnknownFormatError,
@@ -24,12 +25,15 @@ from lm_eval.errors import (
 )
 
 T = TypeVar("T")
+D = TypeVar("D")
+_NOTHING = object()
 
 
 class Registry(Generic[T]):
     """Names of one ``kind`` and the objects bound to them.
 
     ``entry_point_group`` is read once, the first time a name is missing or all names are listed.
+    ``advice`` says what to use instead of names that users know from elsewhere.
     """
 
     def __init__(
@@ -39,8 +43,10 @@ class Registry(Generic[T]):
         entry_point_group: str | None = None,
         error: type[UnknownNameError] = UnknownNameError,
         list_command: str | None = None,
+        advice: Mapping[str, str] | None = None,
     ) -> None:
         self.kind = kind
+        self._advice = advice or {}
         self._entry_point_group = entry_point_group
         self._error = error
         self._list_command = list_command
@@ -84,14 +90,20 @@ class Registry(Generic[T]):
 
         return bind
 
-    def get(self, name: str) -> T:
-        """The object bound to ``name``; an unknown name is an error with the nearest valid one."""
-        if name not in self._entries:
-            self._read_entry_points()
-        try:
-            value = self._entries[name]
-        except KeyError:
-            raise self.unknown(name) from None
+    @overload
+    def get(self, name: str) -> T: ...
+    @overload
+    def get(self, name: str, default: D) -> T | D: ...
+    def get(self, name: str, default: Any = _NOTHING) -> Any:
+        """The object bound to ``name``; an unknown name gives ``default``, if there is one.
+
+        Without a default it is an error with the nearest valid name.
+        """
+        if name not in self:
+            if default is _NOTHING:
+                raise self.unknown(name)
+            return default
+        value = self._entries[name]
         if isinstance(value, str):
             value = _import(value)
             self._entries[name] = value
@@ -100,9 +112,14 @@ class Registry(Generic[T]):
     def unknown(self, name: str) -> UnknownNameError:
         """The error for a name that is not here."""
         hint = f" List all with `{self._list_command}`." if self._list_command else ""
+        advice = self._advice.get(name)
+        problem = (
+            f"{self.kind.capitalize()} {name!r} is not here. {advice}"
+            if advice
+            else f"Unknown {self.kind} {name!r}.{did_you_mean(name, self)}"
+        )
         return self._error(
-            f"Unknown {self.kind} {name!r}.{did_you_mean(name, self)} "
-            f"Known: {listing(sorted(self))}.{hint}",
+            f"{problem} Known: {listing(sorted(self))}.{hint}",
             name=name,
             nearest=nearest(name, self),
         )
@@ -115,18 +132,35 @@ class Registry(Generic[T]):
         """Where ``name`` was registered."""
         return self._places[name]
 
+    def __getitem__(self, name: str) -> T:
+        return self.get(name)
+
+    def keys(self) -> KeysView[str]:
+        """Every name."""
+        return self._all().keys()
+
+    def values(self) -> ValuesView[T | str]:
+        """What the names are bound to; built-ins that were not used yet are strings."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, T | str]:
+        """Every name and what it is bound to, as in ``values``."""
+        return self._all().items()
+
+    def _all(self) -> dict[str, T | str]:
+        self._read_entry_points()
+        return self._entries
+
     def __contains__(self, name: object) -> bool:
         if name not in self._entries:
             self._read_entry_points()
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        self._read_entry_points()
-        return iter(list(self._entries))
+        return iter(list(self._all()))
 
     def __len__(self) -> int:
-        self._read_entry_points()
-        return len(self._entries)
+        return len(self._all())
 
     def _read_entry_points(self) -> None:
         if self._entry_points_read:
@@ -177,6 +211,7 @@ MODELS: Registry[Any] = Registry(
     entry_point_group="lm_eval.models",
     error=UnknownModelError,
     list_command="lm-eval ls models",
+    advice=BACKEND_ADVICE,
 )
 FORMATS: Registry[Any] = Registry(
     "format",
@@ -299,9 +334,40 @@ def is_higher_better(metric_name: str) -> bool | None:
     return _harness_metric(metric_name).higher_is_better
 
 
-def _harness_metric(name: str) -> HarnessMetric:
+def _harness_metrics() -> Registry[HarnessMetric]:
     importlib.import_module("lm_eval.harness.metric_list")  # the built-in ones
-    return HARNESS_METRICS.get(name)
+    return HARNESS_METRICS
+
+
+def _harness_metric(name: str) -> HarnessMetric:
+    return _harness_metrics().get(name)
+
+
+class MetricFacts(Mapping[str, Any]):
+    """Metric of plain task files → one fact about it; metrics without that fact are not in it."""
+
+    def __init__(self, fact: Callable[[HarnessMetric], Any]) -> None:
+        self._fact = fact
+
+    def __getitem__(self, name: str) -> Any:
+        fact = self._fact(_harness_metric(name))
+        if fact is None:
+            raise KeyError(name)
+        return fact
+
+    def __iter__(self) -> Iterator[str]:
+        known = _harness_metrics()
+        return (name for name in known if self._fact(known.get(name)) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+METRIC_FUNCTIONS = MetricFacts(lambda metric: metric.function)
+METRIC_DIRECTIONS = MetricFacts(lambda metric: metric.higher_is_better)
+METRIC_AGGREGATIONS = MetricFacts(
+    lambda metric: None if metric.aggregation is None else AGGREGATIONS.get(metric.aggregation)
+)
 
 
 register_task = TASKS.decorator

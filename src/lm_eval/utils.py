@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.harness.aggregation import weighted_f1_score
 from lm_eval.harness.metrics import softmax
 
@@ -143,3 +144,6 @@ def create_iterator(
 ) -> Iterator[Any]:
     """The items of one of several processes, up to a limit."""
     return islice(raw_iterator, rank, limit, world_size)
+
+
+__getattr__ = attributes_of(__name__)

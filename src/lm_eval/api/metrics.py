@@ -1,5 +1,6 @@
 """Metrics and aggregations, for Python users and helper modules of tasks."""
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.harness.aggregation import (
     acc_all,
     bits_per_byte,
@@ -65,3 +66,5 @@ __all__ = [
     "weighted_mean",
     "weighted_perplexity",
 ]
+
+__getattr__ = attributes_of(__name__)

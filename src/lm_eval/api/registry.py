@@ -1,10 +1,14 @@
 """Names for models, formats, readers, metrics, filters and templates, for Python users."""
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.registry import (
     AGGREGATIONS,
     FILTERS,
     FORMATS,
     HARNESS_METRICS,
+    METRIC_AGGREGATIONS,
+    METRIC_DIRECTIONS,
+    METRIC_FUNCTIONS,
     METRICS,
     MODELS,
     READERS,
@@ -30,7 +34,9 @@ from lm_eval.registry import (
 MODEL_REGISTRY = MODELS
 FILTER_REGISTRY = FILTERS
 AGGREGATION_REGISTRY = AGGREGATIONS
-METRIC_REGISTRY = HARNESS_METRICS
+METRIC_REGISTRY = METRIC_FUNCTIONS
+METRIC_AGGREGATION_REGISTRY = METRIC_AGGREGATIONS
+HIGHER_IS_BETTER_REGISTRY = METRIC_DIRECTIONS
 
 __all__ = [
     "AGGREGATIONS",
@@ -39,7 +45,9 @@ __all__ = [
     "FILTER_REGISTRY",
     "FORMATS",
     "HARNESS_METRICS",
+    "HIGHER_IS_BETTER_REGISTRY",
     "METRICS",
+    "METRIC_AGGREGATION_REGISTRY",
     "METRIC_REGISTRY",
     "MODELS",
     "MODEL_REGISTRY",
@@ -62,3 +70,5 @@ __all__ = [
     "register_task",
     "register_template",
 ]
+
+__getattr__ = attributes_of(__name__)

@@ -1,5 +1,8 @@
-"""The base of few-shot samplers that tasks bring, for Python users."""
+"""Few-shot samplers, and the base of those that tasks bring, for Python users."""
 
-from lm_eval.tasks.fewshot import ContextSampler, FirstNSampler
+from lm_eval.addresses.finder import attributes_of
+from lm_eval.tasks.fewshot import SAMPLER_REGISTRY, ContextSampler, FirstNSampler, get_sampler
 
-__all__ = ["ContextSampler", "FirstNSampler"]
+__all__ = ["SAMPLER_REGISTRY", "ContextSampler", "FirstNSampler", "get_sampler"]
+
+__getattr__ = attributes_of(__name__)

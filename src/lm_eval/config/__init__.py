@@ -2,3 +2,7 @@
 
 Read in this order: fields, functions, pairs, yaml_loader, yaml.
 """
+
+from lm_eval.addresses.finder import attributes_of
+
+__getattr__ = attributes_of(__name__)

@@ -8,7 +8,7 @@ folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -38,6 +38,10 @@ _HUB_ONLY = frozenset(
 )  # fmt: skip
 
 
+def _nothing() -> None:
+    """What a change calls where nobody wants to know of it."""
+
+
 class Splits(Mapping[str, Table]):
     """Split name → ``Table``; a split's files are read when it is first asked for.
 
@@ -58,6 +62,8 @@ class Splits(Mapping[str, Table]):
         self._any_name = any_name
         self._synonyms = synonyms
         self._tables: dict[str, Table] = {}
+        self.on_change: Callable[[], None] = _nothing
+        """What is called when a split is replaced."""
 
     @property
     def names(self) -> list[str]:
@@ -74,6 +80,14 @@ class Splits(Mapping[str, Table]):
         if split not in self._tables:
             self._tables[split] = self._read(split)
         return self._tables[split]
+
+    def __setitem__(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace a split's rows, or add a split; ``on_change`` is called."""
+        table = rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
+        split = self._find(name) or name
+        self._loaders[split] = lambda: table
+        self._tables[split] = table
+        self.on_change()
 
     def __contains__(self, name: object) -> bool:
         is_unnamed = self._any_name is not None and not self._loaders

@@ -3,3 +3,7 @@
 Read in this order: http, token_tree, estimating, borders, overrides, base, chat_template, sampling,
 weights, local, dummy, loading, api, api_models, openai_completions, llama_cpp, gguf, hf, huggingface.
 """
+
+from lm_eval.addresses.finder import attributes_of
+
+__getattr__ = attributes_of(__name__)

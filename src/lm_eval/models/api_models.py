@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
@@ -431,3 +432,5 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
 
 __all__ = ["TemplateAPI"]
+
+__getattr__ = attributes_of(__name__)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
 from lm_eval.models.sampling import check_generation, cut_at_stop
@@ -118,3 +119,6 @@ def _pseudo_reply(number: int) -> str:
         7: _UNREADABLE[pick % len(_UNREADABLE)],
     }
     return shapes[kind]
+
+
+__getattr__ = attributes_of(__name__)

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.models.base import Capabilities, GenerationOptions
 from lm_eval.models.borders import move_blanks
@@ -300,3 +301,6 @@ def _package_folders() -> list[str]:
     # Finding a top-level package's spec reads its location and runs none of its code.
     spec = importlib.util.find_spec(PACKAGE)
     return list(spec.submodule_search_locations or ()) if spec else []
+
+
+__getattr__ = attributes_of(__name__)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import UsageError
 from lm_eval.models.base import LM, Capabilities, GenerationOptions, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
@@ -343,3 +344,6 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
 
 def _object_or_name(name: Any) -> Any:
     return name if name is None or is_object(name) else str(name)
+
+
+__getattr__ = attributes_of(__name__)

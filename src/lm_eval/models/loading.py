@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import UsageError
+from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.registry import MODELS
 from lm_eval.text.secrets import redacted
@@ -57,6 +57,8 @@ def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: b
         backend_class = model_class(name)
         make = backend_class.for_tokens if for_tokens else backend_class.from_args
         return make(model_args, name=backend)
+    except LmEvalError:
+        raise
     except (TypeError, ValueError) as error:
         arguments = ", ".join(f"{k}={v!r}" for k, v in redacted(model_args).items()) or "none"
         raise UsageError(

@@ -7,6 +7,7 @@ import re
 from functools import cached_property
 from typing import Any
 
+from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import ModelError
 from lm_eval.models.api.replies import (
     NextTokens,
@@ -197,3 +198,5 @@ __all__ = [
     "OpenAIChatCompletion",
     "OpenAICompletionsAPI",
 ]
+
+__getattr__ = attributes_of(__name__)

@@ -101,6 +101,11 @@ class ResultWriter:
             write_whole(self.results_path, text)
         return self.results_path
 
+    def finish_samples(self, name: str) -> None:
+        """Give one samples file its final name, where the results are written apart."""
+        with _explained(self.folder):
+            self._files[name].finish()
+
     @property
     def _items_path(self) -> Path:
         return self.folder / f"items_{self.time}.json"

@@ -6,17 +6,12 @@ definitions, loader.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lm_eval.addresses.finder import attributes_of
 
 if TYPE_CHECKING:
     from lm_eval.tasks.loader import TaskManager, get_task_dict
 
 __all__ = ["TaskManager", "get_task_dict"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:  # late, so that `import lm_eval.tasks` stays cheap
-        from lm_eval.tasks import loader
-
-        return getattr(loader, name)
-    raise AttributeError(f"module 'lm_eval.tasks' has no attribute {name!r}")
+__getattr__ = attributes_of(__name__)  # both too, late: `import lm_eval.tasks` stays cheap

@@ -255,6 +255,12 @@ class TaskConfig:
             elif isinstance(value, list):
                 pending += [(key, item) for item in value]
 
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, value)
+
     def to_dict(self) -> dict[str, Any]:
         """The config as the results file shows it: set keys only."""
         values = {key: getattr(self, key) for key in CONFIG_KEYS}

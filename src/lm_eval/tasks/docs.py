@@ -42,16 +42,20 @@ class TaskDocs(HarnessMethods):
 
     @cached_property
     def splits(self) -> Splits:
+        """Split name → rows; a split that is replaced changes the docs that are asked."""
+        splits = self._read_splits()
+        splits.on_change = self._forget
+        return splits
+
+    def _forget(self) -> None:
+        """Let go of what was made from the docs."""
+
+    def _read_splits(self) -> Splits:
         config = self.config
         with self._located():
             if config.custom_dataset is not None:
                 given = config.custom_dataset(**self._facts_for_code())
-                if not isinstance(given, Mapping):
-                    raise DataError(
-                        f"custom_dataset gives {shorten(given)}; expected a mapping of split names "
-                        "to rows."
-                    )
-                return Splits({name: _rows(rows) for name, rows in given.items()}, "custom_dataset")
+                return _splits_of(given, "custom_dataset")
             if not config.dataset_path:
                 raise DataError(
                     "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
@@ -204,6 +208,15 @@ class TaskDocs(HarnessMethods):
             located = copy.copy(error)  # with the facts that it carries
             located.args = (f"{where}{error}",)
             raise located from error.__cause__
+
+
+def _splits_of(given: Any, source: str) -> Splits:
+    """Splits that code brings."""
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"{source} gives {shorten(given)}; expected a mapping of split names to rows."
+        )
+    return Splits({name: _rows(rows) for name, rows in given.items()}, source)
 
 
 def _rows(rows: Any) -> Callable[[], Table]:

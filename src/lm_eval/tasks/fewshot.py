@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lm_eval.errors import ConfigError, UsageError, did_you_mean, listing
+from lm_eval.errors import ConfigError, UnknownNameError, UsageError, did_you_mean, listing
 
 Doc = Mapping[str, Any]
 DEFAULT_SEED = 1234
@@ -133,21 +133,62 @@ def _too_few(task: str, count: int, available: int, why: str) -> UsageError:
 
 
 class ContextSampler:
-    """The base of a task's own sampler: ``df`` is the pool, ``rnd`` the seeded stream."""
+    """The base of a task's own sampler: ``df`` is the pool, ``rnd`` the seeded stream.
+
+    ``fewshot_indices`` leaves only those docs of the pool.
+    """
 
     def __init__(
-        self, df: Sequence[Doc] | None = None, *, rnd: Any = None, **settings: Any
+        self,
+        df: Sequence[Doc] | None = None,
+        *,
+        rnd: Any = None,
+        fewshot_indices: Sequence[int] | None = None,
+        **settings: Any,
     ) -> None:
         self.df: Sequence[Doc] = df or []
-        self.rnd: random.Random = rnd if isinstance(rnd, random.Random) else random.Random(rnd)
+        self.fewshot_indices = fewshot_indices
         self.settings = settings
+        self.set_rnd(rnd)
+
+    def set_rnd(self, rnd: Any) -> ContextSampler:
+        """Draw from here on with this seed, or from this stream."""
+        self.rnd = rnd if isinstance(rnd, random.Random) else random.Random(rnd)
+        return self
+
+    def replace_df(self, df: Sequence[Doc]) -> ContextSampler:
+        """Draw from here on from these docs."""
+        self.df = df
+        return self
+
+    def fewshot_docs(self) -> list[Doc]:
+        """The docs that are drawn from."""
+        if not self.fewshot_indices:
+            return list(self.df)
+        return [self.df[index] for index in self.fewshot_indices]
+
+    @staticmethod
+    def rm_eval_doc(doc: Any, _iter: Sequence[Any], n: int | None = None) -> list[Any]:
+        """The docs that are not ``doc``, at most ``n`` of them."""
+        return [other for other in _iter if other != doc][:n]
 
     def sample(
         self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
     ) -> Sequence[Doc]:
-        """``n`` docs of the pool, ``eval_doc`` not among them."""
-        pool = [doc for doc in (df or self.df) if doc != eval_doc]
-        return self.rnd.sample(pool, n)
+        """``n`` docs of the pool, ``eval_doc`` not among them.
+
+        With an ``eval_doc`` one more is drawn and copies of it are dropped, as a task does whose
+        examples come from the docs it asks.
+        """
+        if n == 0:
+            return []
+        if df:
+            self.replace_df(df)
+        pool = self.fewshot_docs()
+        if not eval_doc:
+            return self.rnd.sample(pool, n)
+        others = self.rm_eval_doc(eval_doc, self.rnd.sample(pool, n + 1), n)
+        return others if len(others) == n else self.rnd.sample(self.rm_eval_doc(eval_doc, pool), n)
 
 
 class FirstNSampler(ContextSampler):
@@ -156,7 +197,26 @@ class FirstNSampler(ContextSampler):
     def sample(
         self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
     ) -> Sequence[Doc]:
-        return [doc for doc in (df or self.df) if doc != eval_doc][:n]
+        pool = self.rm_eval_doc(eval_doc, df or self.df)
+        assert n <= len(pool), f"{n} examples asked for, {len(pool)} are there"
+        return pool[:n]
+
+
+SAMPLER_REGISTRY: dict[str, type[ContextSampler]] = {
+    "default": ContextSampler,
+    "first_n": FirstNSampler,
+}
+
+
+def get_sampler(name: str) -> type[ContextSampler]:
+    """The class of a sampler, by the name that ``fewshot_config.sampler`` gives."""
+    if name not in SAMPLER_REGISTRY:
+        raise UnknownNameError(
+            f"Unknown few-shot sampler {name!r}.{did_you_mean(str(name), SAMPLER_REGISTRY)} "
+            f"Samplers: {listing(SAMPLER_REGISTRY)}.",
+            name=str(name),
+        )
+    return SAMPLER_REGISTRY[name]
 
 
 class _OwnSampler:

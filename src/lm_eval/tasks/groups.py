@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from lm_eval.config.fields import shorten
@@ -31,6 +31,14 @@ class GroupConfig:
     task: list[Any] = field(default_factory=list)
     aggregate_metric_list: tuple[GroupScore, ...] = ()
     metadata: dict[str, Any] | None = None
+
+    def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
+        """The keys as YAML holds them; a function as itself, or as its name."""
+        facts = asdict(self)
+        for score in facts["aggregate_metric_list"]:
+            if callable(score["aggregation"]) and not keep_callable:
+                score["aggregation"] = getattr(score["aggregation"], "__name__", "function")
+        return facts
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> GroupConfig:
@@ -72,14 +80,34 @@ _KIND_WORDS = {list: "list", dict: "mapping"}
 GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
 
 
-@dataclass(eq=False)  # each is itself: it can be a key of a dict
 class Group:
-    """A group with its members loaded."""
+    """A group with its members loaded.
 
-    config: GroupConfig
-    members: list[ConfigurableTask | Group]
-    format_name: str | None = None
-    """What ``@`` chose for all members that name no format of their own."""
+    Made by the loader, or as in the harness: ``Group("mmlu")`` and then ``add``. Each is itself, so
+    it can be a key of a dict.
+    """
+
+    def __init__(
+        self,
+        name: str | GroupConfig | Mapping[str, Any] | None = None,
+        alias: str | None = None,
+        aggregate_metric_list: Sequence[Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+        *,
+        config: GroupConfig | Mapping[str, Any] | None = None,
+        members: Iterable[ConfigurableTask | Group] = (),
+        format_name: str | None = None,
+    ) -> None:
+        given = config if name is None else name
+        if given is None or isinstance(given, str):
+            scores = tuple(
+                _score(entry, f"group {given!r}") for entry in aggregate_metric_list or ()
+            )
+            given = GroupConfig(str(given or ""), alias, [], scores, metadata)
+        self.config = given if isinstance(given, GroupConfig) else GroupConfig.from_mapping(given)
+        self.members = list(members)
+        self.format_name = format_name
+        """What ``@`` chose for all members that name no format of their own."""
 
     @property
     def name(self) -> str:
@@ -96,6 +124,97 @@ class Group:
 
     def __repr__(self) -> str:
         return f"Group({self.name}: {', '.join(member.name for member in self.members)})"
+
+    def __bool__(self) -> bool:
+        """A group without members is still a group."""
+        return True
+
+    # The harness's own methods
+
+    def add(self, item: ConfigurableTask | Group) -> None:
+        """Put a task or group into this one; another member of its name gives way."""
+        self.pop(item.name)
+        self.members.append(item)
+
+    def get(self, name: str) -> ConfigurableTask | Group | None:
+        """The member of a name, or None."""
+        return next((member for member in self.members if member.name == name), None)
+
+    def pop(self, name: str) -> ConfigurableTask | Group | None:
+        """Take a member out, or do nothing."""
+        member = self.get(name)
+        if member is not None:
+            self.members.remove(member)
+        return member
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
+
+    def __iter__(self) -> Iterator[ConfigurableTask | Group]:
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def child_names(self) -> list[str]:
+        return [member.name for member in self.members]
+
+    def get_all_tasks(self, recursive: bool = True) -> list[ConfigurableTask]:
+        """Every task below this group, or its own members alone."""
+        if recursive:
+            return list(self.tasks())
+        return [member for member in self.members if not isinstance(member, Group)]
+
+    def get_all_groups(self, recursive: bool = True) -> list[Group]:
+        """Every group below this one, or its own members alone."""
+        if recursive:
+            return [group for group in self.groups() if group is not self]
+        return [member for member in self.members if isinstance(member, Group)]
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        return self.config.metadata
+
+    @property
+    def aggregate_metric_list(self) -> list[GroupScore] | None:
+        return list(self.config.aggregate_metric_list) or None
+
+    @property
+    def has_aggregation(self) -> bool:
+        """Whether the group has scores of its own."""
+        return bool(self.config.aggregate_metric_list)
+
+    @property
+    def version(self) -> str:
+        return str((self.metadata or {}).get("version", "N/A"))
+
+    @property
+    def group(self) -> str:
+        """Another name of ``name``."""
+        return self.name
+
+    group_name = group
+
+    @property
+    def group_alias(self) -> str | None:
+        return self.config.group_alias
+
+    def to_dict(self) -> dict[str, Any]:
+        """The group as its YAML writes it."""
+        return {**self.config.to_dict(), "task": self.config.task or self.child_names}
+
+    @classmethod
+    def from_config(cls, config: GroupConfig | Mapping[str, Any]) -> Group:
+        """The group without its members: ``add`` them."""
+        return cls(config=config)
+
+    @classmethod
+    def from_group(cls, group: Group) -> Group:
+        """The group itself."""
+        return group
+
+    # Below
 
     def tasks(self) -> Iterator[ConfigurableTask]:
         """Every task below this group, in order."""
@@ -114,6 +233,8 @@ class Group:
 
 
 def _score(value: Any, where: str) -> GroupScore:
+    if isinstance(value, GroupScore):
+        return value
     valid = [f.name for f in fields(GroupScore)]
     metric = value.get("metric") if isinstance(value, Mapping) else None
     if isinstance(metric, FunctionRef):  # the score of the tasks' own function, by its name

@@ -37,7 +37,8 @@ class TaskManager:
     ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
     undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
     is added to that of every task, and so reaches a ``custom_dataset``. ``verbosity`` is the level of
-    the ``lm_eval`` logger, to which helper modules write.
+    the ``lm_eval`` logger, to which helper modules write; a first argument that is not a level is the
+    ``include_path``.
 
     Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
     folders of ``include_path`` after our own.
@@ -45,16 +46,18 @@ class TaskManager:
 
     def __init__(
         self,
+        verbosity: IncludePath = None,
         include_path: IncludePath = None,
-        *,
         include_defaults: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+        *,
         run_code: bool = True,
         parity: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-        verbosity: str | None = None,
     ) -> None:
+        if verbosity is not None and include_path is None and not is_level(verbosity):
+            verbosity, include_path = None, verbosity
         if verbosity is not None:
-            set_verbosity(verbosity)
+            set_verbosity(str(verbosity))
         self.parity = parity
         roots = task_roots(include_path, include_defaults=include_defaults)
         if run_code:
@@ -156,7 +159,44 @@ class TaskManager:
             return self._select_folder(Path(name), format_name)
         if any(sign in name for sign in "*?["):
             return self._select_glob(name, format_name)
+        if "::" in name and name not in self.index:
+            return self._select_members(name, format_name)
         return self._built(self._definitions.named(name), format_name)
+
+    def _select_members(self, name: str, format_name: str | None) -> list[ConfigurableTask | Group]:
+        """``group::task``: a member of a group, or of a group in it, with what the group says of it."""
+        group_name, _, wanted = name.partition("::")
+        built = self._built(self._definitions.named(group_name), format_name)
+        groups = [group for item in built if isinstance(item, Group) for group in item.groups()]
+        below = [member for group in groups for member in group.members]
+        tasks = built if not groups else below
+        members = [item for item in tasks if _plain_name(item) == wanted]
+        if not members:
+            known = sorted({_plain_name(item) for item in tasks})
+            raise UnknownTaskError(
+                f"{group_name!r} has no member {wanted!r}.{did_you_mean(wanted, known)} "
+                f"Members: {listing(known)}.",
+                name=name,
+            )
+        return members
+
+    def list_all_tasks(
+        self, list_groups: bool = True, list_tags: bool = True, list_subtasks: bool = True
+    ) -> str:
+        """Markdown tables of all groups, tags and tasks, and where they are defined."""
+        from lm_eval.text.markdown import markdown_table
+
+        def rows(kind: Kind) -> list[tuple[str, str]]:
+            return [(name, str(self.index[name].path or "---")) for name in self.names(kind)]
+
+        tables = []
+        if list_groups:
+            tables.append(markdown_table(("Group", "Config Location"), rows("group")))
+        if list_tags:
+            tables.append(markdown_table(("Tag",), [(name,) for name in self.names("tag")]))
+        if list_subtasks:
+            tables.append(markdown_table(("Task", "Config Location"), rows("task")))
+        return "\n" + "".join(f"{table}\n\n" for table in tables)
 
     def config(self, name: str) -> TaskConfig:
         """The config of a task, without a format chosen by ``@``."""
@@ -173,7 +213,7 @@ class TaskManager:
         if isinstance(definition, TaskConfig):
             return definition
         if isinstance(definition, LooseGroup):
-            return Group(definition.config, [])
+            return Group(config=definition.config)
         raise UnknownTaskError(f"{name!r} is a tag, not a task or group.", name=name)
 
     def _select_glob(self, pattern: str, format_name: str | None) -> list[ConfigurableTask | Group]:
@@ -213,13 +253,20 @@ def get_task_dict(
     return (task_manager or TaskManager()).load_task_or_group(task_name_list)
 
 
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def is_level(value: Any) -> bool:
+    """Whether a value names a level of logging, and no folder."""
+    return isinstance(value, str) and value.upper() in LEVELS and not Path(value).is_dir()
+
+
 def set_verbosity(level: str) -> None:
     """The least level that the ``lm_eval`` logger lets through, such as ``INFO``."""
-    known = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-    if str(level).upper() not in known:
+    if str(level).upper() not in LEVELS:
         raise UsageError(
-            f"verbosity {level!r} is not a level.{did_you_mean(str(level), known)} "
-            f"Levels: {listing(known)}."
+            f"verbosity {level!r} is not a level.{did_you_mean(str(level), LEVELS)} "
+            f"Levels: {listing(LEVELS)}."
         )
     import logging
 
@@ -259,10 +306,15 @@ def _groups(
         for item in build(member.found, member.format_name or format_name, parity=parity)
     ]
     if format_name != "*":
-        return [Group(loose.config, [item for item, _ in built], format_name)]
+        members = [item for item, _ in built]
+        return [Group(config=loose.config, members=members, format_name=format_name)]
     free = dict.fromkeys(item.format_name for item, own in built if own is None)
     return [
-        Group(loose.config, [item for item, own in built if own or item.format_name == name], name)
+        Group(
+            config=loose.config,
+            members=[item for item, own in built if own or item.format_name == name],
+            format_name=name,
+        )
         for name in free or (None,)
     ]
 
@@ -306,6 +358,11 @@ def gathered(items: Iterable[ConfigurableTask | Group]) -> dict[str, Any]:
         "groups": groups,
         "group_map": {n: [member.name for member in g.members] for n, g in groups.items()},
     }
+
+
+def _plain_name(item: ConfigurableTask | Group) -> str:
+    """The name of a task or group without its format."""
+    return item.config.group if isinstance(item, Group) else item.task_name
 
 
 def nested(items: Iterable[ConfigurableTask | Group]) -> dict[Any, Any]:

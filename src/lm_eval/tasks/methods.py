@@ -7,13 +7,14 @@ harness's rules in ``lm_eval.harness``: its imports are late, because those rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lm_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from lm_eval.harness.scorer import HarnessScorer
+    from lm_eval.tasks.config import TaskConfig
     from lm_eval.tasks.prompts import Prompts, RawFields
     from lm_eval.tasks.task import ConfigurableTask
 
@@ -41,7 +42,7 @@ class HarnessMethods:
 
     @property
     def dataset(self) -> Mapping[str, Any]:
-        """Split name → rows."""
+        """Split name → rows. ``task.dataset["test"] = rows`` asks other docs."""
         return self._task.splits
 
     def has_training_docs(self) -> bool:
@@ -61,6 +62,29 @@ class HarnessMethods:
 
     def test_docs(self) -> Iterable[Doc]:
         return self._task.split_docs(self._task.config.test_split)
+
+    def doc_iterator(
+        self,
+        *,
+        rank: int = 0,
+        limit: int | None = None,
+        world_size: int = 1,
+        samples: Sequence[int] | None = None,
+    ) -> Iterator[tuple[int, Doc]]:
+        """``(number, doc)`` of the docs asked: of the first ``limit``, or of ``samples``, every
+        ``world_size``-th from ``rank`` on.
+        """
+        docs = self._task.eval_docs
+        if samples:
+            numbers = sorted(set(samples))
+            if numbers[0] < 0 or numbers[-1] >= len(docs):
+                raise UsageError(
+                    f"Task {self._task.name!r} has docs 0 to {len(docs) - 1}; samples asks for "
+                    f"{numbers[-1] if numbers[0] >= 0 else numbers[0]}."
+                )
+        else:
+            numbers = list(range(len(docs) if not limit else min(int(limit), len(docs))))
+        return ((number, docs[number]) for number in numbers[rank::world_size])
 
     # Fields
 
@@ -197,6 +221,10 @@ class HarnessMethods:
         return HarnessScorer(self._task)
 
     # Config
+
+    @property
+    def _config(self) -> TaskConfig:
+        return self._task.config
 
     def get_config(self, key: str) -> Any:
         """The value of a key of the task's YAML; None where it has none."""

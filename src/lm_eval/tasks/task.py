@@ -287,8 +287,13 @@ class ConfigurableTask(TaskDocs):
             value = {**(getattr(self.config, key) or {}), **value}
         setattr(self.config, key, value)
         self.config = self.config.as_assigned()
+        self._forget(keeps_data=not key.startswith(("dataset_", "custom_dataset", "metadata")))
+
+    def _forget(self, *, keeps_data: bool = True) -> None:
+        """Let go of everything that was made from the config and the docs."""
         for name in _MADE_FROM_CONFIG:
-            self.__dict__.pop(name, None)
+            if not (keeps_data and name == "splits"):
+                self.__dict__.pop(name, None)
         for made in (self._shot_turns, self._shot_texts, self._shot_messages):
             made.clear()
         self._sampler = None

@@ -1,0 +1,7 @@
+"""What programs written for EleutherAI's harness import, where our own code has no use for it.
+
+``lm_eval.addresses`` puts each of these at the address where such programs look for it.
+
+Read in this order: helpers, batching, generation, tensors, remote_tokenizer, tracker,
+evaluate_config, absent.
+"""

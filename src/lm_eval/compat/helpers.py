@@ -1,0 +1,265 @@
+"""Small functions and objects that programs and helper modules of tasks import."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.util
+import inspect
+import json
+import logging
+import math
+import os
+import random
+import string
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+ALL_OUTPUT_TYPES = ["loglikelihood", "multiple_choice", "loglikelihood_rolling", "generate_until"]
+LogLikelihoodInputs = tuple[tuple[str, str], list[int], list[int]]
+LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER = os.environ.get("LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER", "")
+
+
+# Logging
+
+_QUIET_WHEN_DEBUGGING = ("urllib3", "filelock", "fsspec")
+
+
+class _ShortNames(logging.Formatter):
+    """Records of ``lm_eval.tasks`` as those of ``tasks``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.short_name = record.name.removeprefix("lm_eval.")
+        return super().format(record)
+
+
+class _Handler(logging.StreamHandler):  # type: ignore[type-arg]
+    """The handler of ``setup_logging``: the logger has at most one."""
+
+
+def setup_logging(verbosity: int | str | None = logging.INFO) -> None:
+    """Write records of the ``lm_eval`` logger to standard error, from a level up.
+
+    ``LMEVAL_LOG_LEVEL`` in the environment counts before ``verbosity``.
+    """
+    from_environment = logging.getLevelName(os.environ.get("LMEVAL_LOG_LEVEL", "").upper())
+    level = from_environment if isinstance(from_environment, int) else verbosity
+    logger = logging.getLogger("lm_eval")
+    logger.setLevel(logging.INFO if level is None else level)
+    if any(isinstance(handler, _Handler) for handler in logger.handlers):
+        return
+    handler = _Handler()
+    layout = "%(asctime)s %(levelname)-8s [%(short_name)s:%(lineno)d] %(message)s"
+    handler.setFormatter(_ShortNames(layout, datefmt="%Y-%m-%d:%H:%M:%S"))
+    logger.addHandler(handler)
+    logger.propagate = False
+    if logger.level == logging.DEBUG:
+        for name in _QUIET_WHEN_DEBUGGING:
+            logging.getLogger(name).setLevel(logging.WARNING)
+
+
+@functools.cache
+def warning_once(logger: logging.Logger, msg: str, *args: Any) -> None:
+    """A warning that is logged the first time only."""
+    logger.warning(msg, *args)
+
+
+@functools.cache
+def info_once(logger: logging.Logger, msg: str, *args: Any) -> None:
+    """A message that is logged the first time only."""
+    logger.info(msg, *args)
+
+
+def maybe_warn(msg: str, verbose: bool = True) -> None:
+    if verbose:
+        logging.getLogger("lm_eval.utils").warning(msg)
+
+
+def wrap_text(string: str, width: int = 140, **kwargs: Any) -> str:
+    """A text in lines, all but the first indented."""
+    settings = {"subsequent_indent": " " * 8, "break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(inspect.cleandoc(string), width=width, **(settings | kwargs))  # type: ignore[arg-type]
+
+
+def positional_deprecated(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that does nothing here: positional arguments are as good as others."""
+    return fn
+
+
+def apply_template(template: str, doc: Mapping[str, Any]) -> str:
+    """A Jinja template filled from a doc, in the sandbox of templates."""
+    from lm_eval.config.fields import compile_template
+
+    return compile_template(template)(doc)
+
+
+# Installed packages, seeds, names
+
+
+def is_torch_available() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def is_transformers_available() -> bool:
+    return importlib.util.find_spec("transformers") is not None
+
+
+def set_torch_seed(seed: int) -> None:
+    """Seed torch, where it is installed."""
+    if is_torch_available():
+        import torch
+
+        torch.manual_seed(seed)
+
+
+def random_name_id() -> str:
+    """Eight random letters and digits."""
+    return "".join(random.choices(string.ascii_lowercase + string.digits, k=8))
+
+
+random_task_id = random_name_id
+
+
+# Files of results
+
+
+def get_file_task_name(filename: str) -> str:
+    """The task in the name of a samples file."""
+    return filename[filename.find("_") + 1 : filename.rfind("_")]
+
+
+def get_file_datetime(filename: str) -> str:
+    """The time in the name of a file of results or samples."""
+    return filename[filename.rfind("_") + 1 :].replace(".jsonl", "")
+
+
+def get_latest_filename(filenames: Iterable[str]) -> str:
+    """The name with the latest time in it."""
+    return max(filenames, key=get_file_datetime)
+
+
+def get_results_filenames(filenames: Iterable[str]) -> list[str]:
+    return [name for name in filenames if "/results_" in name and ".json" in name]
+
+
+def get_sample_results_filenames(filenames: Iterable[str]) -> list[str]:
+    return [name for name in filenames if "/samples_" in name and ".json" in name]
+
+
+class EnhancedJSONEncoder(json.JSONEncoder):
+    """JSON in which a dataclass is an object of its fields."""
+
+    def default(self, o: Any) -> Any:
+        if dataclasses.is_dataclass(o) and not isinstance(o, type):
+            return dataclasses.asdict(o)
+        return super().default(o)
+
+
+# Images in docs
+
+
+def convert_bytes_to_hash(value: Any) -> str:
+    return hashlib.sha256(str(value).encode()).hexdigest()
+
+
+def convert_pil_to_hash(value: Any) -> str:
+    """A digest of an image as a PNG file."""
+    import io
+
+    file = io.BytesIO()
+    value.save(file, format="PNG")
+    return hashlib.sha256(file.getvalue()).hexdigest()
+
+
+def hash_dict_images(data_dict: Mapping[str, Any]) -> Any:
+    """The same data with every image and byte string in it as its digest.
+
+    Without Pillow there are no images, and the data is returned as it is.
+    """
+    if not isinstance(data_dict, dict):
+        raise TypeError("Input must be a dictionary")
+    if importlib.util.find_spec("PIL") is None:
+        return data_dict
+    from PIL import Image
+
+    def hashed(value: Any) -> Any:
+        if isinstance(value, bytes | bytearray):
+            return convert_bytes_to_hash(value)
+        if isinstance(value, Image.Image):
+            return convert_pil_to_hash(value)
+        if isinstance(value, dict):
+            return {key: hashed(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(map(hashed, value))
+        return value
+
+    return hashed(data_dict)
+
+
+# Tasks and models
+
+
+def get_task_name_from_config(task_config: Mapping[str, str]) -> str:
+    """The name of a task's config: ``task``, else its data set."""
+    if "task" in task_config:
+        return task_config["task"]
+    if "dataset_path" not in task_config:
+        raise ValueError("The config has neither 'task' nor 'dataset_path', so it has no name.")
+    names = [task_config.get("dataset_path"), task_config.get("dataset_name")]
+    return "_".join(str(name) for name in names if name is not None)
+
+
+def get_task_name_from_object(task_object: Any) -> str:
+    """The name of a task object."""
+    if hasattr(task_object, "config"):
+        return str(task_object.config["task"])
+    return str(getattr(task_object, "EVAL_HARNESS_NAME", type(task_object).__name__))
+
+
+def get_sample_size(task: Any, limit: float | None) -> int | None:
+    """How many docs of a task ``limit`` asks for: a number, or a share rounded up."""
+    if limit is None:
+        return None
+    return math.ceil(len(task.eval_docs) * limit) if limit < 1.0 else int(limit)
+
+
+def hash_args(attr: str, args: Iterable[Any]) -> str:
+    """A digest of a method's name and arguments."""
+    return hashlib.sha256(json.dumps([attr, *args]).encode("utf-8")).hexdigest()
+
+
+class CacheHook:
+    """What a backend may hand its answers to; a run stores them itself, as they come back."""
+
+    def __init__(self, cachinglm: Any = None) -> None:
+        self.dbdict = getattr(cachinglm, "dbdict", None)
+
+    def add_partial(self, attr: str, req: Iterable[Any], res: Any) -> None:
+        """Put an answer into the mapping of a cache of the program's own, if it has one."""
+        if self.dbdict is not None:
+            self.dbdict[hash_args(attr, req)] = res
+
+
+class JsonChatStr(NamedTuple):
+    """A chat as JSON text."""
+
+    prompt: str
+
+    def encode(self, encoding: str) -> bytes:
+        return self.prompt.encode(encoding)
+
+
+def get_git_commit_hash() -> str | None:
+    """The commit of the folder that the program runs in, if it is a repository."""
+    from lm_eval.reports.results_file import git_hash
+
+    return git_hash()
+
+
+def add_env_info(storage: dict[str, Any]) -> None:
+    """Put into a dict what results say about the machine and the packages."""
+    from lm_eval.reports.results_file import environment
+
+    storage.update(environment())

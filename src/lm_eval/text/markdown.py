@@ -1,0 +1,106 @@
+"""Markdown tables in the layout that EleutherAI's harness prints.
+
+A column of numbers is aligned to the right and has as many decimals as its longest number needs.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LEAST_WIDTH = 3
+_FLOATS = {"real", "inf", "nan", "null"}
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table, every column as wide as its widest cell."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(headings)
+    laid_out = [_column(*column) for column in zip(headings, columns, strict=True)]
+    return "".join(f"|{'|'.join(line)}|\n" for line in zip(*laid_out, strict=True))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell by what it is: ``int``, ``real``, ``nan``, ``inf``, ``bool``, ``text``, or nothing.
+
+    White space alone is ``null``, None is ``none``.
+    """
+
+    kind: str
+    value: Any
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in ("int", "real")
+
+    @property
+    def places(self) -> int:
+        """The decimals that it is written with."""
+        return len(repr(abs(self.value)).partition(".")[2]) if self.kind == "real" else 0
+
+    def text(self, places: int, *, as_real: bool) -> str:
+        if self.kind == "real" or (self.kind == "int" and as_real):
+            return f"{self.value:.{places}f}"
+        return {"nan": "NaN", "inf": "Infinity", "none": ""}.get(self.kind, str(self.value))
+
+
+def _column(heading: str, values: Sequence[Any]) -> list[str]:
+    """The heading, the line below it and the cells of a column, all of one width."""
+    cells = _cells(values)
+    kinds = {cell.kind for cell in cells} - {"none"}
+    is_text = bool(kinds & {"text", "bool"})
+    is_numeric = not is_text and bool(kinds & {"int", "real"} or len(kinds & _FLOATS) > 1)
+    places = max((cell.places for cell in cells), default=0)
+    is_real = is_numeric and kinds - {"null"} != {"int"}
+    texts = [cell.text(places, as_real=is_real) for cell in cells]
+    width = max([LEAST_WIDTH, _width(heading), *map(_width, texts)])
+    rule = "-" * (width - 1) + ":" if is_numeric else "-" * width
+    padded = [
+        _padded(text, width, to_right=is_numeric or cell.is_number)
+        for cell, text in zip(cells, texts, strict=True)
+    ]
+    return [f"{heading:^{width}}", rule, *padded]
+
+
+def _cells(values: Sequence[Any]) -> list[_Cell]:
+    """The cells of a column, from the top. Below more texts than numbers, "0.5" is a text too."""
+    cells: list[_Cell] = []
+    kinds: Counter[str] = Counter()
+    for value in values:
+        mostly_text = bool(kinds) and kinds.most_common(1)[0][0] == "text"
+        is_text = mostly_text and isinstance(value, str) and bool(value.strip())
+        cells.append(_Cell("text", value) if is_text else _cell(value))
+        kinds[cells[-1].kind] += 1
+    return cells
+
+
+def _cell(value: Any) -> _Cell:
+    """A value by what it is; a text that is written as a number is that number."""
+    if value is None or isinstance(value, bool):
+        return _Cell("none" if value is None else "bool", value)
+    if isinstance(value, str) and not value.strip():
+        return _Cell("null", value)
+    try:
+        return _number(float(value))
+    except (TypeError, ValueError):
+        return _Cell("text", value)
+
+
+def _number(number: float) -> _Cell:
+    if math.isfinite(number):
+        return _Cell("int", int(number)) if number.is_integer() else _Cell("real", number)
+    return _Cell("nan" if math.isnan(number) else "inf", number)
+
+
+def _width(text: str) -> int:
+    """The columns of a terminal that a text takes: full-width characters take two."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _padded(text: str, width: int, *, to_right: bool) -> str:
+    padding = " " * (width - _width(text))
+    return (padding + text if to_right else text + padding).replace("|", "\\|")
