@@ -22,6 +22,8 @@ import yaml
 
 import lm_eval.scoring.metrics  # noqa: F401  # registers them
 import nugget_eval.reading  # noqa: F401  # registers its reader
+from lm_eval.addresses.backends import ADVICE
+from lm_eval.addresses.names import NAMES
 from lm_eval.cli import build_parser
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
@@ -725,6 +727,32 @@ def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
 
 
+def released_names() -> str:
+    """Every public name of EleutherAI's harness: which modules have it, and what replaces the rest."""
+    rows = []
+    for module, names in NAMES.items():
+        here = [name for name, home in names.items() if home.is_here and not home.advice]
+        others: dict[str, list[str]] = {}
+        for name, home in names.items():
+            if home.advice:
+                others.setdefault(home.advice, []).append(name)
+        instead = [
+            f"{', '.join(map(code, some))}: {cell(advice)}" for advice, some in others.items()
+        ]
+        if names:
+            rows.append((code(module), ", ".join(map(code, here)), " ".join(instead)))
+    return table(("Module", "Here", "Use instead"), rows)
+
+
+def backend_advice() -> str:
+    """Backends of EleutherAI's harness that are not here."""
+    by_advice: dict[str, list[str]] = {}
+    for backend, advice in ADVICE.items():
+        by_advice.setdefault(advice, []).append(backend)
+    rows = [(", ".join(map(code, some)), cell(advice)) for advice, some in by_advice.items()]
+    return table(("`--model`", "Use instead"), rows)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "tree": partial(tree_of, "lm_eval"),
     "judge-tree": partial(tree_of, "nugget_eval"),
@@ -745,6 +773,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "models-table": models_table,
     "reader-examples": reader_examples,
     "readers-table": readers_table,
+    "released-backends": backend_advice,
+    "released-names": released_names,
     "sweep-checks": sweep_checks,
     "sweep-slots": sweep_slots,
     "task-keys": task_keys,

@@ -31,6 +31,8 @@ DOCUMENTED = {
     "lm_eval.api.registry": [
         "AGGREGATION_REGISTRY",
         "FILTER_REGISTRY",
+        "HIGHER_IS_BETTER_REGISTRY",
+        "METRIC_AGGREGATION_REGISTRY",
         "METRIC_REGISTRY",
         "MODEL_REGISTRY",
         "get_aggregation",
@@ -53,9 +55,30 @@ DOCUMENTED = {
     "lm_eval.api.filter": ["Filter", "FilterEnsemble"],
     "lm_eval.api.group": ["ConfigurableGroup", "GroupConfig"],
     "lm_eval.api.metrics": ["mean", "metric_max_over_ground_truths"],
+    "lm_eval.api.samplers": ["SAMPLER_REGISTRY", "ContextSampler", "FirstNSampler", "get_sampler"],
     "lm_eval.filters.extraction": ["RegexFilter"],
-    "lm_eval.utils": ["general_detokenize", "weighted_f1_score"],
+    "lm_eval.utils": [
+        "RemoteTokenizer",
+        "check_remote_tokenizer_support",
+        "general_detokenize",
+        "get_rolling_token_windows",
+        "make_disjoint_window",
+        "make_table",
+        "setup_logging",
+        "weighted_f1_score",
+    ],
+    "lm_eval.models.utils": [
+        "Collator",
+        "maybe_truncate",
+        "normalize_gen_kwargs",
+        "resolve_max_length",
+        "truncate_tokens",
+    ],
+    "lm_eval.config.evaluate_config": ["EvaluatorConfig"],
+    "lm_eval.config.task": ["TaskConfig"],
+    "lm_eval.loggers": ["EvaluationTracker"],
     "lm_eval.tasks": ["TaskManager", "get_task_dict"],
+    "lm_eval.__main__": ["cli_evaluate"],
     "lm_eval.cli": ["main"],
     "nugget_eval": [
         "Config",
@@ -117,6 +140,18 @@ def loaded_after(code: str) -> set[str]:
 )
 def test_import_is_cheap(module: str) -> None:
     assert loaded_after(f"import {module}") == set()
+
+
+def test_importing_the_main_module_does_not_run_the_command_line() -> None:
+    code = "import sys; sys.argv = ['x', 'nonsense']; import lm_eval.__main__; print('imported')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "imported\n"
+
+
+def test_the_list_of_names_is_not_read_before_a_name_is_missing() -> None:
+    code = "import sys, lm_eval.cli, lm_eval.utils; print('lm_eval.addresses.names' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_help_loads_nothing_heavy() -> None:
