@@ -58,9 +58,11 @@ def _run(arguments: Sequence[str]) -> int:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line as a namespace, options of a ``--config`` file filled in.
 
-    Without a command, options belong to ``run``; nothing at all asks for help.
+    Without a command, options belong to ``run``; nothing at all, or ``ls`` alone, asks for help.
     """
     words = list(arguments) or ["--help"]
+    if words == ["ls"]:
+        words.append("--help")
     if words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
         words.insert(0, "run")
     if not words[0].startswith("-") and words[0] not in COMMANDS:
@@ -153,6 +155,8 @@ _RUN = {
     "--log_samples -s": "also write every prompt and answer (needs --output_path, which turns it "
     "on)",
     "--predict_only -x": "only save the answers, do not score them (needs --output_path)",
+    "--table screen|markdown": "how scores are shown: for people, or as EleutherAI's harness prints "
+    "them (default: screen)",
     "--write_out -w": "print the first prompt of each task",
 }
 _HARNESS = {
@@ -181,7 +185,7 @@ def _add_run(commands: Any) -> None:
         description="Evaluate a model on tasks, each under one or more formats.",
     )
     add_asking(parser)
-    add_options(parser, _RUN)
+    add_options(parser, _RUN, table={"default": "screen"})
     add_loading(parser)
     add_options(parser, _HARNESS)
     refused = {"nargs": "*", "action": _Refused, "default": argparse.SUPPRESS}

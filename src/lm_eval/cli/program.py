@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
-from lm_eval.text.terminal import never_fail_on_encoding, visible
+from lm_eval.text.terminal import LOG_LEVELS, never_fail_on_encoding, visible
 
 
 class Parser(argparse.ArgumentParser):
@@ -173,10 +173,14 @@ def logging_from(level: str | None, name: str, package: str) -> Iterator[None]:
         return
     import logging
 
+    class Visible(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return visible(super().format(record), keep="\n")
+
     logger = logging.getLogger(package)
     before, propagates = logger.level, logger.propagate
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(f"{name}: %(levelname)s: %(message)s"))
+    handler.setFormatter(Visible(f"{name}: %(levelname)s: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level)
     logger.propagate = False
@@ -222,10 +226,7 @@ def one_of(*options: str) -> Callable[[str], str]:
 
 def log_level(text: str) -> str:
     """The type of ``--verbosity``."""
-    return one_of(*(name.lower() for name in LEVELS))(text).upper()
-
-
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+    return one_of(*(name.lower() for name in LOG_LEVELS))(text).upper()
 
 
 def _fail(name: str, message: str, *, code: int = 1) -> int:

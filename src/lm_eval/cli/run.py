@@ -21,6 +21,7 @@ from lm_eval.formats.list_file import add_formats
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.orders.results import print_orders
 from lm_eval.registry import MODELS
+from lm_eval.reports.markdown import make_table
 from lm_eval.reports.samples import write_out
 from lm_eval.reports.table import cost_table, print_costs, print_forecasts, print_results
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
@@ -31,19 +32,34 @@ from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import to_json
 from lm_eval.text.secrets import hiding, redacted_text, secrets_in
-from lm_eval.text.terminal import console, visible
+from lm_eval.text.terminal import console, print_written, visible
+
+LISTINGS = {
+    "list": "tasks",
+    "list_tasks": "tasks",
+    "list_subtasks": "subtasks",
+    "list_groups": "groups",
+    "list_tags": "tags",
+}
+"""What ``--tasks list`` and its like show, as in the harness; ``lm-eval ls`` does it too."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
-    if not split_list(args.tasks):
+    names = split_list(args.tasks)
+    if len(names) == 1 and names[0] in LISTINGS:
+        from lm_eval.cli.ls import ls
+
+        args.what = LISTINGS[names[0]]
+        return ls(args)
+    if not names:
         raise UsageError(
             "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."
         )
     check_output(args)
     asked = run_of(args)
     with hiding(secrets_in(asked.model_args)):
-        tasks, groups = evaluator.load_tasks(split_list(args.tasks), task_manager(args, asked))
+        tasks, groups = evaluator.load_tasks(names, task_manager(args, asked))
 
         def show(prepared: Sequence[Prepared]) -> None:
             if args.show_config:
@@ -92,6 +108,8 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
     """The scores, what the run says beyond them, and where its files are."""
     if args.predict_only:
         print_costs(outcome.results, console(), asked.prices)
+    elif args.table == "markdown":
+        _print_markdown(outcome)
     else:
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
         if asked.options.prompt.permute is not None:
@@ -102,7 +120,15 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
     if outcome.info.answers:
         console().print(reuse_line(outcome), markup=False, highlight=False, soft_wrap=True)
     if outcome.path is not None:
-        console().print(f"Written: {outcome.path}", markup=False, highlight=False, soft_wrap=True)
+        print_written(outcome.path)
+
+
+def _print_markdown(outcome: Outcome) -> None:
+    """The scores as the harness prints them, for scripts that read its table."""
+    results = outcome.as_dict()
+    for column in ("results", "groups"):
+        if column in results:
+            print(visible(make_table(results, column), keep="\n"))
 
 
 def _print_comparison(outcome: Outcome) -> None:

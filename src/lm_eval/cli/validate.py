@@ -269,9 +269,9 @@ def _total(counts: Counter[CheckOutcome]) -> str:
 
 def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
-        said = f"{finding.name}: {finding.docs} docs rendered"
+        said = f"{visible(finding.name)}: {finding.docs} docs rendered"
     else:
-        name = f"{finding.name}: " if finding.kind == "task" else ""
+        name = f"{visible(finding.name)}: " if finding.kind == "task" else ""
         said = f"{name}{visible(finding.message, keep=chr(10))}"
     return f"{word:<8} {said}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
 
@@ -280,7 +280,7 @@ def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
     """A line with every doc that one reason holds for."""
     reason, doc_ids = entry
     count = _counted(len(doc_ids), "doc")
-    return f"\n         {count} that cannot be asked, {reason}: {ranges(doc_ids)}"
+    return f"\n         {count} that cannot be asked, {visible(reason)}: {ranges(doc_ids)}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -25,6 +25,7 @@ from lm_eval.tasks.definitions import Definition, Definitions, LooseGroup, Pytho
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.terminal import LOG_LEVELS
 
 Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
 Selectors = Union[Selector, Iterable[Selector]]
@@ -165,19 +166,18 @@ class TaskManager:
 
     def _select_members(self, name: str, format_name: str | None) -> list[ConfigurableTask | Group]:
         """``group::task``: a member of a group, or of a group in it, with what the group says of it."""
-        group_name, _, wanted = name.partition("::")
-        built = self._built(self._definitions.named(group_name), format_name)
-        groups = [group for item in built if isinstance(item, Group) for group in item.groups()]
-        below = [member for group in groups for member in group.members]
-        tasks = built if not groups else below
-        members = [item for item in tasks if _plain_name(item) == wanted]
-        if not members:
-            known = sorted({_plain_name(item) for item in tasks})
-            raise UnknownTaskError(
-                f"{group_name!r} has no member {wanted!r}.{did_you_mean(wanted, known)} "
-                f"Members: {listing(known)}.",
-                name=name,
-            )
+        outer, *inner = name.split("::")
+        members = self._built(self._definitions.named(outer), format_name)
+        for wanted in inner:
+            below = [member for item in members for member in _below(item)]
+            members = [item for item in below if wanted == _last_name(item)]
+            if not members:
+                known = sorted({_last_name(item) for item in below})
+                raise UnknownTaskError(
+                    f"{outer!r} has no member {wanted!r}.{did_you_mean(wanted, known)} "
+                    f"Members: {listing(known)}.",
+                    name=name,
+                )
         return members
 
     def list_all_tasks(
@@ -253,20 +253,17 @@ def get_task_dict(
     return (task_manager or TaskManager()).load_task_or_group(task_name_list)
 
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
 def is_level(value: Any) -> bool:
     """Whether a value names a level of logging, and no folder."""
-    return isinstance(value, str) and value.upper() in LEVELS and not Path(value).is_dir()
+    return isinstance(value, str) and value.upper() in LOG_LEVELS and not Path(value).is_dir()
 
 
 def set_verbosity(level: str) -> None:
     """The least level that the ``lm_eval`` logger lets through, such as ``INFO``."""
-    if str(level).upper() not in LEVELS:
+    if str(level).upper() not in LOG_LEVELS:
         raise UsageError(
-            f"verbosity {level!r} is not a level.{did_you_mean(str(level), LEVELS)} "
-            f"Levels: {listing(LEVELS)}."
+            f"verbosity {level!r} is not a level.{did_you_mean(str(level), LOG_LEVELS)} "
+            f"Levels: {listing(LOG_LEVELS)}."
         )
     import logging
 
@@ -360,9 +357,17 @@ def gathered(items: Iterable[ConfigurableTask | Group]) -> dict[str, Any]:
     }
 
 
-def _plain_name(item: ConfigurableTask | Group) -> str:
-    """The name of a task or group without its format."""
-    return item.config.group if isinstance(item, Group) else item.task_name
+def _below(item: ConfigurableTask | Group) -> Iterable[ConfigurableTask | Group]:
+    """Everything in a group; a task of a tag is in it itself."""
+    if not isinstance(item, Group):
+        return [item]
+    return [member for group in item.groups() for member in group.members]
+
+
+def _last_name(item: ConfigurableTask | Group) -> str:
+    """The name without a format, and without the groups before it."""
+    name = item.config.group if isinstance(item, Group) else item.task_name
+    return name.rpartition("::")[2]
 
 
 def nested(items: Iterable[ConfigurableTask | Group]) -> dict[Any, Any]:

@@ -1,7 +1,8 @@
 """Text from data sets and models, made safe to print, and the consoles it is printed on.
 
 Such text is data: ``visible`` shows control characters instead of sending them, and what is printed
-goes through ``rich.text.Text`` or a console without markup, never through a markup string.
+goes through ``rich.text.Text`` or a console without markup, never through a markup string. Consoles
+call ``visible`` on whatever reaches them; text that is laid out is made visible before, for its width.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PIPED_WIDTH = 100
 """The width of output that does not go to a terminal, so that tables stay readable in a file."""
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 ELLIPSIS = "…"
 
@@ -66,7 +70,7 @@ def print_line(text: str) -> None:
 
 def print_written(path: object) -> None:
     """Say where something was written, on one line however long."""
-    print_line(f"Written: {path}")
+    print_line(f"Written: {visible(str(path))}")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -93,11 +97,20 @@ def _escape(char: str, keep: str) -> str:
 
 def _console(stream: TextIO | None, *, stderr: bool) -> Console:
     from rich.console import Console
+    from rich.segment import Segment
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:
             """A reader that stops early, such as ``head``, is not a failure."""
             raise BrokenPipeError
+
+        def render(self, *args: Any, **kwargs: Any) -> Iterator[Segment]:
+            """What is printed, with nothing in it that a terminal obeys but styles of our own."""
+            for segment in super().render(*args, **kwargs):
+                if segment.control or not _UNSAFE.search(segment.text):
+                    yield segment
+                else:
+                    yield Segment(visible(segment.text, keep="\n\t"), segment.style)
 
     never_fail_on_encoding(stream)
     has_width = is_terminal(stream) or "COLUMNS" in os.environ
