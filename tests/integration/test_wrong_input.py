@@ -554,7 +554,7 @@ def test_an_output_path_that_cannot_be_written(place: Workplace, path: str) -> N
         (["run", "demo_mcq"], ["'demo_mcq'", "lm-eval run"]),
         (["run"], ["No tasks"]),
         (["run", "--tasks"], ["--tasks"]),
-        (["ls"], ["tasks|formats"]),
+        (["ls", "--include_path", "."], ["tasks|formats"]),
         (["ls", "task"], ["'task'", "Did you mean 'tasks'?"]),
         (["preview"], ["TASK"]),
         (["preview", "demo_mqc"], ["Did you mean 'demo_mcq'?"]),
