@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nugget_eval.reading.candidates import (
     FOREIGN_LABEL_KEYS,
     INDEX_KEYS,
@@ -29,8 +31,11 @@ def grid(lines: list[Line], words: LabelWords) -> Candidate | None:
     name = "markdown" if is_table else ROW_FORMATS[lines[0].delimiter]
     header = _header(lines, words, is_table)
     body = lines[1:] if header else lines
-    slots = _row_slots(header, body[0], words) if len(body) == 1 else _columns(header, body, words)
-    return make(name, "row" if len(body) == 1 else "table", span, slots, excluded=excluded)
+    if len(body) == 1:
+        return make(name, "row", span, _row_slots(header, body[0], words), excluded=excluded)
+    slots, may_be_counts = _columns(header, body, words)
+    candidate = make(name, "table", span, slots, excluded=excluded)
+    return replace(candidate, needs_all=may_be_counts) if candidate else None
 
 
 def _header(lines: list[Line], words: LabelWords, is_table: bool) -> tuple[str, ...] | None:
@@ -63,7 +68,10 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) ->
     return [Slot(label, None, line.span) for label in labels]
 
 
-def _columns(header: tuple[str, ...] | None, body: list[Line], words: LabelWords) -> list[Slot]:
+def _columns(
+    header: tuple[str, ...] | None, body: list[Line], words: LabelWords
+) -> tuple[list[Slot], bool]:
+    """The slots of a table, and whether its numbers may be counts."""
     width = len(body[0].cells)
     counts = [
         sum(slot_label(line.cells[c], words) is not None for line in body) for c in range(width)
@@ -71,22 +79,25 @@ def _columns(header: tuple[str, ...] | None, body: list[Line], words: LabelWords
     named = [c for c in range(width) if header and names_label(header[c]) and counts[c]]
     best = named or [c for c in range(width) if counts[c] == max(counts)]
     if len(best) != 1:
-        return []
+        return [], False
     labels = [slot_label(line.cells[best[0]], words) for line in body]
     column = _index_column(header, body, best[0])
     if column is None:
         explained = best[0] == 0 and width > 1 and not (header and key_of(header[1]) in INDEX_KEYS)
-        return [
+        slots = [
             Slot(label, None, line.span, explained)
             for label, line in zip(labels, body, strict=True)
         ]
-    if _counts_labels(header, body, column, labels, is_behind=column > best[0]):
-        return []
-    return [
+        return slots, False
+    slots = [
         Slot(label, index, line.span)
         for label, line in zip(labels, body, strict=True)
         for index in (indices_of(line.cells[column]) or (cell_number(line.cells[column]),))
     ]
+    if column < best[0] or not _may_be_counts(header, body, column, labels):
+        return slots, False
+    is_count = header is not None and header[column].strip(" *_`").lower() in _COUNT_NAMES
+    return ([] if is_count else slots), True
 
 
 def names_label(cell: str) -> bool:
@@ -95,33 +106,26 @@ def names_label(cell: str) -> bool:
 
 
 _COUNT_NAMES = names(
-    "count counts total totals number numbers frequency freq sum n # anzahl häufigkeit nombre "
+    "count counts total totals number numbers frequency freq sum n anzahl häufigkeit nombre "
     "effectif cantidad "
     "recuento número quantidade contagem numero conteggio количество число 数量 个数 计数 件数 "
     "개수 عدد संख्या"
 )
 
 
-def _counts_labels(
-    header: tuple[str, ...] | None,
-    body: list[Line],
-    column: int,
-    labels: list[Label | None],
-    *,
-    is_behind: bool,
+def _may_be_counts(
+    header: tuple[str, ...] | None, body: list[Line], column: int, labels: list[Label | None]
 ) -> bool:
-    """True where numbers behind labels may say how often each label was given."""
-    if not is_behind or len(set(labels)) < len(labels):
+    """True where numbers behind labels may say how often each label was given.
+
+    No count has several numbers, a word beside it, or comes twice for one label.
+    """
+    if len(set(labels)) < len(labels) or (header and key_of(header[column]) in _NUGGET_NAMES):
         return False
-    if any(len(indices_of(line.cells[column])) > 1 for line in body):
-        return False
-    is_written_out = any(not line.cells[column].strip(" *_`").isdigit() for line in body)
-    name = header[column] if header else ""
-    if is_written_out or (key_of(name) in INDEX_KEYS and name.strip().lower() not in _COUNT_NAMES):
-        return False
-    numbers = sorted(number for line in body for number in indices_of(line.cells[column]))
-    is_count = name.strip(" *_`").lower() in _COUNT_NAMES
-    return is_count or numbers != list(range(1, len(body) + 1))
+    return all(line.cells[column].strip(" *_`").isdigit() for line in body)
+
+
+_NUGGET_NAMES = INDEX_KEYS - names("number no n k i num")
 
 
 def _index_column(

@@ -356,9 +356,10 @@ def _is_plausible(cells: list[str], delimiter: str, words: LabelWords) -> bool:
     if len(cells) == 2 and known == 1:
         is_number = labels[0] is not None and cell_number(cells[1]) is not None
         is_answer = labels[1] is not None and not _NO_NUGGET.match(cells[0])
-        is_placed = cell_number(cells[0]) is not None or not begins_with_number(cells[0])
+        is_number_alone = cell_number(cells[0]) is not None and not STEM.search(cells[0])
+        is_placed = is_number_alone or not begins_with_number(cells[0])
         return is_number or (is_answer and is_placed)
-    is_numbered = cell_number(cells[0] if labels[0] is None else cells[1]) is not None
+    is_numbered = any(cell_number(cell) is not None for cell in (*cells[:2], cells[-1]))
     if labels[0] is None and not is_numbered and begins_with_number(cells[0]):
         return False
     return is_numbered or known * 2 > len(cells) or labels[-1] is not None

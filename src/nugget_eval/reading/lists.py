@@ -72,6 +72,7 @@ class _Collector:
             self.finish()
         if line.kind == "rule":
             return
+        self._under_header(line)
         inline = _inline_numbered(line, self.words)
         if inline is not None:
             self.finish()
@@ -177,6 +178,21 @@ class _Collector:
         return [before]
 
     _before: Line | None = None
+
+    def _under_header(self, line: Line) -> None:
+        """Make a row of a line below ``label,nugget`` that has as many cells and a label in place."""
+        header = self._before
+        if header is None or line.after_blank or line.kind == "row" or STEM.search(header.text):
+            return
+        for delimiter in ",;":
+            names = split_cells(header.text, delimiter) if delimiter in header.text else []
+            cells = split_cells(line.text, delimiter) if len(names) > 1 else []
+            if len(cells) == len(names) and any(
+                names_label(name) and self.words(cell)
+                for name, cell in zip(names, cells, strict=True)
+            ):
+                line.kind, line.delimiter, line.cells = "row", delimiter, tuple(cells)
+                return
 
     def _text(self, line: Line) -> None:
         run = self.run

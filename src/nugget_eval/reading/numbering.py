@@ -143,7 +143,7 @@ def cell_number(cell: str) -> int | None:
 
 
 _NUMBER_INSIDE = re.compile(
-    r"\W{0,4}(?P<words>(?:[^\W\d_]+\W{0,3}){0,2})\d{1,3}(?![\d.%]|[ ]%)(?=\W|\Z|[条條項])"
+    r"\W{0,4}(?P<words>(?:[^\W\d_]+\W{0,3}){0,2})\d{1,3}(?!\d|\.\d|[ ]?%)(?=\W|\Z|[条條項])"
 )
 _LOCATIONS = names(
     "line lines sentence sentences paragraph para section page p quote passage see in at satz "

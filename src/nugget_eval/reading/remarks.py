@@ -53,6 +53,7 @@ _REACH = 60
 _QUOTATION = re.compile(r"\"[^\"]*(?:\"|\Z)|(?<!\w)'[^']*'(?!\w)|“[^”]*(?:”|\Z)")
 
 _WORD = re.compile(r"(?:[^\W\d_]|[\u0300-\u036f\u064b-\u0652\u0900-\u0dff])+")  # with vowel signs
+_ASCII_WORD = re.compile("[a-z]+")  # many times faster
 
 # What remarks say, in the languages that judges are asked in. A stem covers all its endings.
 _OR = names("or oder ou o или أو या")
@@ -313,7 +314,7 @@ def takes_back(label: Label, remark: str) -> bool:
     if "?" in remark and (is_support or _WORD.search(remark) is None):
         return True
     first = _first_clause(remark)
-    spoken = _WORD.findall(first)
+    spoken = (_ASCII_WORD if first.isascii() else _WORD).findall(first)
     if spoken and (
         spoken[0] in _OR or not _DOUBTS.isdisjoint(spoken if is_support else spoken[:1])
     ):
@@ -327,7 +328,7 @@ def takes_back(label: Label, remark: str) -> bool:
 
 def _first_clause(remark: str) -> str:
     """The first words of a remark in lower case, without quotations and *no. 3*."""
-    if "no" in remark or "nr" in remark.lower():
+    if ("no" in remark or "nr" in remark.lower()) and any(map(str.isdigit, remark)):
         remark = _NUMBER_SIGN.sub("", remark)
     first = _CLAUSE_END.split(remark, maxsplit=1)[0][:_REACH].lower()
     if '"' in first or "'" in first or "“" in first:
