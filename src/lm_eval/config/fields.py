@@ -119,10 +119,15 @@ def _compile_string(source: str, prints_none: bool) -> Field:
         raise _syntax_problem(source, error) from None
 
 
+_NAME_WITH_BLANKS = re.compile(r"\{\{\s*(\w+(?: \w+)+)\s*\}\}")
+
+
 def _syntax_problem(source: str, error: TemplateSyntaxError) -> FieldError:
+    named = _NAME_WITH_BLANKS.fullmatch(source)
+    advice = f"Write a column whose name has blanks without braces: `{named[1]}`." if named else ""
     return FieldError(
         f"{shorten(source)} is not valid Jinja (line {error.lineno}): "
-        f"{str(error.message).rstrip('.')}. Check the braces and names in it."
+        f"{str(error.message).rstrip('.')}. {advice or 'Check the braces and names in it.'}"
     )
 
 

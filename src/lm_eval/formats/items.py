@@ -6,6 +6,8 @@ error that says what is wrong with them. The gold is the same under every format
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,13 +46,15 @@ def build_item(
     answers: AnswerKind,
     labels: Sequence[str] = (),
     column: GoldColumn = ALONE,
+    choice_name: str = "choices",
 ) -> Item:
     """An item from extracted values. ``choices`` is None where there are none to choose from.
 
     ``labels`` are those that the data keeps apart from the choices' texts, ``column`` says how the
-    targets of the task are understood.
+    targets of the task are understood, and ``choice_name`` is how Jinja reaches the choices.
     """
-    texts = () if choices is None and answers == "text" else choice_texts(choices)
+    choices = written_choices(choices)
+    texts = () if choices is None and answers == "text" else choice_texts(choices, choice_name)
     resolver = _Resolver(texts, labels or data_labels(choices), column)
     return Item(doc, question_text(question), texts, resolver.gold(target, answers))
 
@@ -67,14 +71,18 @@ def question_text(value: Any) -> str:
     return str(value)
 
 
-def choice_texts(value: Any) -> tuple[str, ...]:
-    """The choices as texts: a list of at least two, or the values of a mapping such as A → text."""
+def choice_texts(value: Any, name: str = "choices") -> tuple[str, ...]:
+    """The choices as texts: a list of at least two, or the values of a mapping such as A → text.
+
+    ``name`` is how Jinja reaches the value, for the line that a message suggests.
+    """
+    value = written_choices(value)
     if isinstance(value, Mapping) and not any(map(_is_collection, value.values())):
         value = list(value.values())
     if not isinstance(value, list | tuple):
         raise FormatError(
             f"doc_to_choice gives {shorten(value)}, which is not a list. Give a field or expression "
-            f"that holds the list of choices{_list_hint(value)}."
+            f"that holds the list of choices{_list_hint(value, name)}."
         )
     if len(value) < 2:
         amount = "is empty" if not value else f"holds one choice only ({shorten(value[0])})"
@@ -99,11 +107,39 @@ def _choice_text(value: Any) -> str:
     return str(value)
 
 
-def _list_hint(value: Any) -> str:
+def written_choices(value: Any) -> Any:
+    """A list or mapping that is written out as text, as tables do (``["x", "y"]``), else the value."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if (text[:1], text[-1:]) not in (("[", "]"), ("{", "}")):
+        return value
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            parsed = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        # ['x' 'y'], as numpy prints it, is one text to Python.
+        if isinstance(parsed, Mapping) or (isinstance(parsed, list) and len(parsed) > 1):
+            return parsed
+    return value
+
+
+_SEPARATORS = ("\n", ";", "|", "\t", " / ", ",")
+
+
+def _list_hint(value: Any, name: str) -> str:
+    """How to get at the list that a value holds."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if isinstance(inner, list):
-                return f", such as `{{{{ choices.{key} }}}}`"
+                return f", such as `{{{{ {name}.{key} }}}}`"
+    for mark in _SEPARATORS if isinstance(value, str) else ():
+        parts = value.strip().split(mark)
+        if len(parts) > 1 and all(part.strip() for part in parts):
+            trimmed = " | map('trim') | list" if any(part != part.strip() for part in parts) else ""
+            line = f'doc_to_choice: "{{{{ {name}.split({mark!r}){trimmed} }}}}"'
+            return f". If {mark!r} separates the choices, write `{line}`"
     return ""
 
 

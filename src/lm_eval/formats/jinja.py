@@ -69,6 +69,19 @@ def fragment(spec: Any, variable: str) -> Fragment | None:
     return None
 
 
+def _choices_of(spec: Any) -> Fragment | None:
+    """``doc_to_choice`` as Jinja; a list of names means the columns, where docs have them all."""
+    if not isinstance(spec, list | tuple) or not all(isinstance(name, str) for name in spec):
+        return fragment(spec, "_choices")
+    if any(map(is_jinja, spec)):
+        return None
+    if not all(map(_is_name, spec)):
+        return fragment(spec, "_choices")
+    are_defined = " and ".join(f"{name} is defined" for name in spec)
+    columns = f'[{", ".join(spec)}] | reject("none") | list'
+    return Fragment("", f"({columns} if {are_defined} else {_list(spec)})")
+
+
 def text_source(fmt: PromptFormat, question: Any, choices: Any) -> str | None:
     """The Jinja source of a format's user text; None where a spec has none."""
     asked = fragment(question, "_question")
@@ -87,7 +100,7 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any) -> str | None:
 
 def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
     """The Jinja source of what is scored: a list of labels, or of the choice texts."""
-    shown = fragment(choices, "_choices")
+    shown = _choices_of(choices)
     if shown is None:
         return None
     each = shown.expression
@@ -116,7 +129,7 @@ def target_source(
     before = wanted.before + _first_target(wanted.expression)
     if choices is None:
         return _sealed(before + _target_text(fmt, label='""', answer="_target"))
-    shown = fragment(choices, "_choices")
+    shown = _choices_of(choices)
     if shown is None:
         return None
     before += shown.before + _place(shown.expression, target_type)
@@ -189,7 +202,7 @@ def _question(fmt: PromptFormat, asked: Fragment) -> str:
 def _choices_fragment(fmt: PromptFormat, choices: Any) -> Fragment | None:
     if fmt.choice_labels is None or choices is None:
         return Fragment("", "[]")
-    return fragment(choices, "_choices")
+    return _choices_of(choices)
 
 
 def _choice_block(fmt: PromptFormat, choices: str) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lm_eval.config.fields import Field, compile_field, fields_read, shorten
-from lm_eval.errors import FieldError, LmEvalError, listing
+from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
+from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import GoldColumn, Row
 from lm_eval.formats.items import (
@@ -21,6 +21,7 @@ from lm_eval.formats.items import (
     choice_texts,
     data_labels,
     question_text,
+    written_choices,
 )
 from lm_eval.formats.prompt_format import PromptFormat
 
@@ -85,7 +86,7 @@ class FormatPrompts:
     ) -> None:
         self.format = fmt
         self._text = _named(raw.text, "doc_to_text")
-        self._choice = None if raw.choice is None else _named(raw.choice, "doc_to_choice")
+        self._choice = None if raw.choice is None else _choice_field(raw.choice)
         self._labels = None if self._choice is None else _labels_beside(self._choice)
         self._target = _named(raw.target, "doc_to_target")
         self._docs = docs
@@ -108,6 +109,7 @@ class FormatPrompts:
             answers=self.format.answers,
             labels=() if self._labels is None else self._labels_of(doc),
             column=self._column,
+            choice_name="choices" if self._choice is None else self._choice.jinja_name,
         )
 
     def _labels_of(self, doc: Doc) -> tuple[str, ...]:
@@ -117,7 +119,7 @@ class FormatPrompts:
             labels = self._labels(doc)
         except LmEvalError:
             return ()
-        return tuple(map(str, labels)) if isinstance(labels, list) else ()
+        return tuple(map(str, labels)) if isinstance(labels, list | tuple) else ()
 
     def _gold_rows(self) -> Iterator[Row]:
         """Target, choices and labels of each doc of the task that has them."""
@@ -125,7 +127,7 @@ class FormatPrompts:
         assert self._choice is not None
         for doc in self._docs():
             try:
-                choices = self._choice.given(doc)
+                choices = written_choices(self._choice.given(doc))
                 labels = data_labels(choices) if self._labels is None else self._labels_of(doc)
                 yield self._target(doc), choice_texts(choices), labels
             except LmEvalError:  # told where the doc is asked
@@ -176,9 +178,30 @@ class _Named:
 
     def __call__(self, doc: Doc) -> Any:
         try:
+            if self.compiled.kind == "text":
+                self._check_not_misspelt(doc)
             return self.compiled(doc)
         except FieldError as error:
             raise error.located(field=self.name) from error.__cause__
+
+    def _check_not_misspelt(self, doc: Doc) -> None:
+        """Refuse a text that is a column's name but for case and blanks: every doc would say it."""
+        text = self.compiled.spec
+        if text in doc or len(text) > _LONGEST_NAME:
+            return
+        for name in doc:
+            if _spelt(name) == _spelt(text):
+                raise FieldError(
+                    f"{text!r} is not a column of the doc, but {name!r} is. Write `{self.name}: "
+                    f"{name if name == name.strip() else repr(name)}`."
+                )
+
+    @property
+    def jinja_name(self) -> str:
+        """How Jinja reaches the value."""
+        if self.compiled.kind == "word":
+            return str(self.compiled.spec)
+        return self.compiled.expression or "choices"
 
     def given(self, doc: Doc) -> Any:
         """The value, which must not be None: a doc that lacks the field is told so by name."""
@@ -203,10 +226,54 @@ def _named(spec: Any, name: str) -> _Named:
     return _Named(compiled, name)
 
 
+_LONGEST_NAME = 100
+
+
+def _spelt(name: str) -> str:
+    return "".join(name.split()).casefold()
+
+
+def _choice_field(spec: Any) -> _Named:
+    """``doc_to_choice``, compiled; a list of names may mean the columns of these names."""
+    is_names = isinstance(spec, list | tuple) and all(isinstance(name, str) for name in spec)
+    return _named(_Columns(tuple(spec)) if spec and is_names else spec, "doc_to_choice")
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A list in a task file: the values of these columns, where docs have them all, else itself."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, doc: Doc) -> list[Any]:
+        if not self.are_columns(doc):
+            return [compile_field(name)(doc) if is_jinja(name) else name for name in self.names]
+        values = [doc[name] for name in self.names]
+        while values and values[-1] is None:  # a doc with fewer choices leaves the last ones empty
+            values.pop()
+        return values
+
+    def are_columns(self, doc: Doc) -> bool:
+        """Whether all names are columns; an error where only misspelt ones are not."""
+        others = [name for name in self.names if name not in doc]
+        if not others:
+            return True
+        hints = [did_you_mean(name, doc) for name in others]
+        if len(others) < len(self.names) and all(hints):
+            raise FieldError(
+                f"the list has columns of the doc and {others[0]!r}, which is not one.{hints[0]} The "
+                f"doc's fields: {listing(doc)}."
+            )
+        return False
+
+
 _TEXTS_OF = re.compile(r"(?P<parent>[^\W\d][\w.]*)\.texts?")
 
 
 def _labels_beside(choice: _Named) -> Field | None:
     """The labels that the data keeps beside the texts: ``{{ choices.label }}`` of ``choices.text``."""
+    columns = choice.compiled.spec
+    if isinstance(columns, _Columns):
+        return compile_field(lambda doc: columns.names if columns.are_columns(doc) else ())
     parted = _TEXTS_OF.fullmatch(choice.compiled.expression or "")
     return None if parted is None else compile_field(f"{{{{ {parted['parent']}.label }}}}")

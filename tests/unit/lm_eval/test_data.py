@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.data import Splits, Table, load_splits
-from lm_eval.data.files import read_csv_text, read_json_text
+from lm_eval.data.csv_rows import read_csv_text
+from lm_eval.data.files import read_json_text
 from lm_eval.errors import DataError, MissingExtraError
 
 Write = Callable[..., Path]
@@ -316,6 +317,23 @@ def test_csv_options(write: Write) -> None:
         load_splits(str(path), None, {"encoding": "latin-5x"})["test"]
     with pytest.raises(DataError, match=r"'delimeter'.*Did you mean 'delimiter'"):
         load_splits(str(path), None, {"delimeter": ";"})
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_header_without_commas_is_parted_by_what_parts_all_records_alike(mark: str) -> None:
+    text = f'question{mark}answer\nIs 1, 2 even?{mark}no\n"a{mark}b"{mark}yes\n'
+    rows = [
+        {"question": "Is 1, 2 even?", "answer": "no"},
+        {"question": f"a{mark}b", "answer": "yes"},
+    ]
+    assert read_csv_text(text, "t").to_list() == rows
+    with pytest.raises(DataError, match=r"name the separator: dataset_kwargs: \{delimiter: "):
+        read_csv_text(f"question{mark}answer\nIs 1, 2 even?{mark}no{mark}yes\n", "t")
+
+
+def test_one_column_stays_one_column() -> None:
+    assert read_csv_text("text\na;b\nc\n", "t")["text"] == ["a;b", "c"]
+    assert read_csv_text("a;b\nc;d\n", "t", column_names=["text"])["text"] == ["a;b", "c;d"]
 
 
 def test_huge_csv_fields_and_the_global_limit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jinja2
 import pytest
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
@@ -12,16 +13,15 @@ from lm_eval.formats.items import build_item, choice_texts, joined, labels_for, 
 
 
 def task(doc: dict[str, Any], format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:
-    config = TaskConfig(
-        task="t",
-        custom_dataset=lambda: {"test": [doc]},
-        test_split="test",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="answer",
-        **keys,
-    )
-    return ConfigurableTask(config, format_name=format_name)
+    settings: dict[str, Any] = {
+        "task": "t",
+        "custom_dataset": lambda: {"test": [doc]},
+        "test_split": "test",
+        "doc_to_text": "question",
+        "doc_to_choice": "choices",
+        "doc_to_target": "answer",
+    }
+    return ConfigurableTask(TaskConfig(**{**settings, **keys}), format_name=format_name)
 
 
 def doc(answer: Any, choices: Any = ("x", "y", "z")) -> dict[str, Any]:
@@ -123,6 +123,106 @@ def test_a_field_without_a_value_is_named_with_the_doc_s_fields(key: str) -> Non
     says = f"doc 0.*'{key}' gives None: the doc has no value for {key}.*fields: question, choices"
     with pytest.raises(FieldError, match=f"(?s){says}"):
         task({**doc(0), key: None}).ask(0)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '["x", "y", "z"]',
+        " ['x', 'y', 'z'] ",
+        '["x","y","z"]\n',
+        '{"A": "x", "B": "y", "C": "z"}',
+        "{'A': 'x', 'B': 'y', 'C': 'z'}",
+    ],
+)
+def test_a_list_that_is_written_out_as_text_is_read(written: str) -> None:
+    asked = task(doc("B", written)).ask(0)
+    assert asked.choices == ("x", "y", "z")
+    assert asked.gold == (1,)
+    assert task(doc("2", '{"1": "x", "2": "y"}')).ask(0).gold == (1,)
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("x;y;z", "{{ choices.split(';') }}"),
+        ("x; y; z", "{{ choices.split(';') | map('trim') | list }}"),
+        ("x|y", "{{ choices.split('|') }}"),
+        ("x\ny", r"{{ choices.split('\n') }}"),
+        ("x, y and z", "{{ choices.split(',') | map('trim') | list }}"),
+        ("x / y", "{{ choices.split(' / ') }}"),
+    ],
+)
+def test_choices_in_one_text_are_refused_with_the_line_to_write(written: str, line: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        task(doc("x", written)).ask(0)
+    assert f'`doc_to_choice: "{line}"`' in str(caught.value)
+    split = task(doc("x", written), doc_to_choice=line.replace("\\n", "\n"))
+    assert split.ask(0).choices[0] == "x"
+
+
+def test_what_numpy_prints_is_not_a_list() -> None:
+    with pytest.raises(FormatError, match="not a list"):
+        task(doc("x", "['x' 'y' 'z']")).ask(0)
+
+
+OPTIONS = {"question": "q", "option1": "x", "option2": "y", "option 3": "z", "answer": "y"}
+
+
+@pytest.mark.parametrize("answer", ["y", "B", 1, "option2"])
+def test_a_list_of_names_that_are_all_columns_means_the_columns(answer: Any) -> None:
+    names = ["option1", "option2", "option 3"]
+    asked = task({**OPTIONS, "answer": answer}, doc_to_choice=names).ask(0)
+    assert asked.choices == ("x", "y", "z")
+    assert asked.gold == (1,)
+
+
+def test_columns_named_by_letters_are_labels() -> None:
+    lettered = {"question": "q", "A": "x", "B": "y", "answer": "B"}
+    assert task(lettered, doc_to_choice=["A", "B"]).ask(0).continuations == ("A", "B")
+    assert "A. x\nB. y" in task(lettered, doc_to_choice=["A", "B"]).ask(0).turn.user
+
+
+def test_a_doc_with_fewer_choices_leaves_the_last_columns_empty() -> None:
+    names = ["option1", "option2", "option 3"]
+    asked = task({**OPTIONS, "option 3": None}, doc_to_choice=names).ask(0)
+    assert asked.choices == ("x", "y")
+    with pytest.raises(FormatError, match="a choice is None"):
+        task({**OPTIONS, "option2": None}, doc_to_choice=names).ask(0)
+
+
+def test_names_that_are_not_columns_are_texts() -> None:
+    assert task(doc("yes"), doc_to_choice=["yes", "no"]).ask(0).choices == ("yes", "no")
+    with pytest.raises(
+        FieldError, match=r"'option3', which is not one\. Did you mean 'option 3'\?"
+    ):
+        task(OPTIONS, doc_to_choice=["option1", "option2", "option3"]).ask(0)
+
+
+def test_jinja_inside_a_list() -> None:
+    asked = task(
+        {**OPTIONS, "answer": 0}, doc_to_choice=["{{ option1 }}", "{{ option2 }}!", "none"]
+    ).ask(0)
+    assert asked.choices == ("x", "y!", "none")
+
+
+def test_the_jinja_of_a_list_of_columns() -> None:
+    config = task(OPTIONS, doc_to_choice=["option1", "option2"]).config
+    stock = jinja2.Environment().from_string(str(config.doc_to_text))
+    assert stock.render(OPTIONS) == config.doc_to_text(OPTIONS)
+    assert "A. x\nB. y" in stock.render(OPTIONS)
+
+
+def test_a_name_with_blanks() -> None:
+    spaced = {"The Question": "q?", "choices": ["x", "y"], "Correct Answer": "y"}
+    keys = {"doc_to_text": "The Question", "doc_to_target": "Correct Answer"}
+    assert task(spaced, **keys).ask(0).gold == (1,)
+    for wrong in ("Correct answer", "CorrectAnswer", " Correct Answer"):
+        with pytest.raises(FieldError, match=r"Correct Answer"):
+            task(spaced, **{**keys, "doc_to_target": wrong}).ask(0)
+    with pytest.raises(FieldError, match=r"without braces: `Correct Answer`"):
+        task(spaced, **{**keys, "doc_to_target": "{{ Correct Answer }}"})
+    assert task(doc("x"), doc_to_text="Which one is it?").ask(0).choices  # a text is a text
 
 
 def test_choices_become_texts() -> None:
