@@ -20,6 +20,7 @@ from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.requests.skipped import MAX_SKIPPED
 from lm_eval.run.plan import SEEDS, Run, RunOptions, priced
+from lm_eval.run.processes import bystander_note
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
@@ -143,6 +144,9 @@ def simple_evaluate(
             "TaskManager(metadata=…, parity=True)."
         )
     loaded, groups = evaluator.load_tasks(tasks, manager)
+    if not isinstance(model, LM) and (note := bystander_note()) is not None:
+        warnings.warn(f"simple_evaluate returns None: {note}", LmEvalWarning, stacklevel=2)
+        return None  # type: ignore[return-value]  # as in the harness, and only under a launcher
     keeps_samples = log_samples or predict_only
     return _results(run, loaded, groups, write_out=write_out, log_samples=keeps_samples)
 

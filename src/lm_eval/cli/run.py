@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,6 +27,7 @@ from lm_eval.reports.samples import write_out
 from lm_eval.reports.table import cost_table, print_costs, print_forecasts, print_results
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
+from lm_eval.run.processes import bystander_note
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
@@ -58,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         )
     check_output(args)
     asked = run_of(args)
+    if leaves_the_run():
+        return 0
     with hiding(secrets_in(asked.model_args)):
         tasks, groups = evaluator.load_tasks(names, task_manager(args, asked))
 
@@ -74,6 +78,14 @@ def run(args: argparse.Namespace) -> int:
     # The files are written by now: a closed pipe must not cost the results.
     _print_outcome(outcome, asked, args)
     return 0
+
+
+def leaves_the_run() -> bool:
+    """Whether another process does the run; this one says so."""
+    note = bystander_note()
+    if note is not None:
+        print(f"lm-eval: {note}", file=sys.stderr, flush=True)
+    return note is not None
 
 
 def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:
