@@ -147,9 +147,9 @@ def test_docs_that_moved(place: Workplace) -> None:
 
 
 def test_the_same_answers_read_otherwise(place: Workplace) -> None:
-    reply = ("--model_args", json.dumps({"reply": "Hm. <<C>>"}))
+    reply = ("--model_args", json.dumps({"reply": "Hm. zqCqz"}))
     run(place, "a", *reply, fmt="mine", formats={"mine": {"type": "generate"}})
-    own = {"type": "generate", "scorer": {"reader": "regex", "pattern": "<<(.)>>"}}
+    own = {"type": "generate", "scorer": {"reader": "regex", "pattern": "zq(.)qz"}}
     run(place, "b", *reply, fmt="mine", formats={"mine": own})
     done, found = diff(place)
     assert list(found["changes"]) == ["reader"]
@@ -255,7 +255,7 @@ def test_files_in_any_order(place: Workplace) -> None:
 def test_a_gap_in_answers_read_is_told(place: Workplace) -> None:
     """Right where it is read, but read only in one run: not a matter of ability."""
     run(place, "a", "--model_args", "reply=C")
-    run(place, "b", "--model_args", json.dumps({"reply": "Hm. <<C>>"}))
+    run(place, "b", "--model_args", json.dumps({"reply": "Hm. zqCqz"}))
     done, found = diff(place)
     assert (found["counts"]["read_a"], found["counts"]["read_b"]) == (20, 0)
     assert "read         100 % → 0 %" in done.out

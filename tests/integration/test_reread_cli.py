@@ -17,7 +17,7 @@ from lm_eval.formats.readers import bind_reader
 from tests.support.command_line import Outcome, Workplace
 from tests.support.peer_files import write_peer_run
 
-BRACKETS = "regex,pattern=<<(\\w)>>"
+BRACKETS = "regex,pattern=zq(\\w)qz"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def rewrite(place: Workplace, change: Any) -> None:
 
 
 def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
-    run(place, "Hm. <<C>>, as it were.")
+    run(place, "Hm. zqCqz, as it were.")
     done, rows = reread(place, "--scorer", BRACKETS)
     assert len(rows) == 20
     assert {row["before"]["no_answer"] for row in rows} == {"unreadable"}
@@ -58,7 +58,7 @@ def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
     assert "+0.250" in done.out
     assert "5 higher, 0 lower, 15 the same; p = 0.062 (exact McNemar)" in " ".join(done.out.split())
     assert "doc 2: wrong → right (right: y)" in done.out
-    assert "“Hm. <<«C»>>, as it were.”" in done.out
+    assert "“Hm. zq«C»qz, as it were.”" in done.out
     assert "not read: unreadable 20" in done.out
 
 
@@ -75,7 +75,7 @@ def test_a_text_that_was_read_needs_no_such_note(place: Workplace) -> None:
 
 
 def test_the_reader_of_another_format(place: Workplace) -> None:
-    run(place, "The best answer is y", fmt="cot")
+    run(place, "I choose y", fmt="cot")
     done, rows = reread(place, "--format", "cot", "--as", "generate")
     assert sum(row["before"]["score"] for row in rows) == 0
     assert sum(row["after"]["score"] for row in rows) == 5
@@ -91,7 +91,7 @@ def test_what_the_model_continued_is_read_with_the_reply(place: Workplace) -> No
 
 
 def test_several_readers_are_tried_in_order(place: Workplace) -> None:
-    run(place, "<<C>>")
+    run(place, "zqCqz")
     _, rows = reread(place, "--scorer", "marked_label", "--scorer", BRACKETS)
     assert {row["after"]["rule"] for row in rows} == {"regex"}
 
@@ -143,7 +143,7 @@ def test_rereading_gives_what_a_run_with_that_reader_gives(
 
 def test_samples_without_what_a_reader_needs_ask_the_task(place: Workplace) -> None:
     name = place.task(formats=...)
-    reply = json.dumps({"reply": "<<C>>"})
+    reply = json.dumps({"reply": "zqCqz"})
     assert place.run("--tasks", f"{name}@generate", "--model_args", reply).code == 0
     rewrite(place, lambda one: {k: v for k, v in one.items() if k != "read_with"})
     failed = place.cli("reread", "out", "--scorer", BRACKETS)
@@ -165,28 +165,28 @@ def test_answers_that_were_only_saved(place: Workplace) -> None:
 
 
 def test_text_is_data(place: Workplace) -> None:
-    run(place, "\x1b[31m[bold]\u202e<<C>>")
+    run(place, "\x1b[31m[bold]\u202ezqCqz")
     done, _ = reread(place, "--scorer", BRACKETS)
-    assert r"\x1b[31m[bold]\u202e<<«C»>>" in done.out
+    assert r"\x1b[31m[bold]\u202ezq«C»qz" in done.out
     assert "\x1b" not in done.out
 
 
 def test_flips_are_limited_and_counted(place: Workplace) -> None:
-    run(place, "<<C>>")
+    run(place, "zqCqz")
     done, _ = reread(place, "--scorer", BRACKETS, "--show", "2")
     assert done.out.count("wrong → right") == 2
     assert "… and 3 more: --show 5." in done.out
 
 
 def test_clusters_are_kept_together(place: Workplace) -> None:
-    run(place, "<<C>>")
+    run(place, "zqCqz")
     rewrite(place, lambda one: one | {"cluster": f"c{one['doc_id'] // 4}"})
     done, _ = reread(place, "--scorer", BRACKETS)
     assert "p = 0.062 (exact sign flips)" in " ".join(done.out.split())  # five clusters: 2 × 2⁻⁵
 
 
 def test_repeats_are_all_read_and_docs_are_their_clusters(place: Workplace) -> None:
-    run(place, "<<C>>", repeats=3)
+    run(place, "zqCqz", repeats=3)
 
     def with_one_readable(sample: dict[str, Any]) -> dict[str, Any]:
         assert len(sample["resps"][0]) == len(sample["readings"]) == 3

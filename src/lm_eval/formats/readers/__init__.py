@@ -3,7 +3,8 @@
 A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and ``read`` applies
 it to a reply. Readers never guess: what cannot be read says why.
 
-Read in this order: reading, text, number, options, choice, free_text, ranking, thinking, reply.
+Read in this order: reading, text, wording, language, sentences, options, claims, marks, evidence,
+choice, free_text, number, ranking, thinking, reply.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from bisect import bisect_left
@@ -10,11 +11,16 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from lm_eval.errors import ConfigError
+from lm_eval.formats.readers.language import vocabulary_of
+from lm_eval.formats.readers.marks import piece
 from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import fold, last_cue, lowered, phrase_pattern
 
-_LINE = re.compile(r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*)?([^\n]*)")  # "**…answer is:** Paris"
+_LINE = re.compile(
+    r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*|</\w{1,12}>[\s:]*)?([^\n]*)"
+)  # "**…answer is:** Paris"
 _INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
 _WRAPPERS = (
     re.compile(r"\\\((.*)\\\)", re.DOTALL),
@@ -25,7 +31,8 @@ _WRAPPERS = (
     re.compile(r"\$\$?([^$]+)\$\$?"),
     re.compile(r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|‘([^’]*)’|«([^»]*)»|「([^」]*)」"),
     re.compile(r"\[([^\[\],]*)\]"),
-    re.compile(r"<(?:b|i|em|strong|answer)>([^<]*)</\w{1,8}>"),
+    re.compile(r"<\w{1,16}(?:\s[^<>]{0,100})?>(.*)</\w{1,16}>", re.DOTALL),
+    re.compile(r"\\begin\{\w{1,12}\*?\}(.*)\\end\{\w{1,12}\*?\}", re.DOTALL),
 )
 _WRAPPER_STARTS = "\\*_`$\"'“‘«「[<"
 _PAIRS = (("**", "**"), ("__", "__"), ('"', '"'), ("`", "`"), ("{", "}"), ("(", ")"), ("“", "”"))
@@ -36,6 +43,14 @@ _WRAPPED_START = re.compile(
 )
 _OPEN_MARK = re.compile(r"(?:\*\*|__|[\"`])\Z")  # "**The answer is 42.** Bye."
 _CHAT_END = re.compile(r"<\|\w{1,20}\|>|</s>")
+# A block on lines of its own, in which the answer is displayed.
+_BLOCK = re.compile(
+    r"[\s:*_]{0,12}(?:(?P<math>\\\[)|(?P<dollars>\$\$)|(?P<fence>```\w{0,12}(?=\s))"
+    r"|\\begin\{(?P<name>\w{1,12}\*?)\}|<(?P<tag>div|p|center|pre|code|blockquote|h[1-6]|span|td|li|ul|ol)\b[^<>]{0,100}>)"
+)
+_LONGEST_BLOCK = 2000
+_TAG_END = re.compile(r"(?:\s*(?:</\w{1,16}>|<br\s?/?>))+\Z", re.IGNORECASE)
+_TAG_START = re.compile(r"(?:<br\s?/?>|&nbsp;|\s)+", re.IGNORECASE)
 
 
 @register_reader("after_last")
@@ -49,16 +64,81 @@ def after_last(text: str, *, phrase: str) -> Reading:
     line: of one that goes on behind a line break the first line is read.
     """
     cue = phrase_pattern(phrase)
-    folded, cue_span = last_cue(fold(text), cue)
-    line = _LINE.match(folded, cue_span[1]) if cue_span else None
-    if cue_span is None or line is None:
-        return NO_ANSWER
-    start, end = line.span(1)
-    again = cue.search(lowered(folded[start - 1 : end]), 1)  # cut off while it repeated itself
-    end = _end_of_answer(folded, cue_span, start, start - 1 + again.start() if again else end)
-    end = len(folded[:end].rstrip())  # what is blank there was an echo
+    folded, cue_span = announced(fold(text), phrase)
+    if cue_span is None:
+        return _boxed(text, folded, phrase)
+    span = _displayed(folded, cue_span[1])
+    if span is None:
+        line = _LINE.match(folded, cue_span[1])
+        if line is None:
+            return NO_ANSWER
+        start, end = line.span(1)
+        again = cue.search(lowered(folded[start - 1 : end]), 1)  # cut off while it repeated itself
+        end = _end_of_answer(folded, cue_span, start, start - 1 + again.start() if again else end)
+        span = start, len(folded[:end].rstrip())  # what is blank there was an echo
+    return _answer(text, *span)
+
+
+def _answer(text: str, start: int, end: int) -> Reading:
+    """The text between two positions without what wraps it."""
     start, end = unwrapped(text, start, end)
-    return Reading(text[start:end], "after_last", (start, end)) if start < end else NO_ANSWER
+    if start >= end:
+        return NO_ANSWER
+    value = text[start:end]
+    return Reading(html.unescape(value) if "&" in value else value, "after_last", (start, end))
+
+
+def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
+    """``folded`` blank where it repeats the instruction, and the span of what announces its answer.
+
+    That is the last ``phrase``. If there is none and the phrase is about the answer, a plainer one does:
+    "The answer is" for "The final answer is". What follows the model's turn is left out.
+    """
+    low = lowered(folded)
+    words = vocabulary_of(low)
+    turn = words.turn.search(low, len(low) - len(low.lstrip())) if "\n" in low else None
+    folded = folded[: turn.start()] if turn else folded
+    folded, span = last_cue(folded, phrase_pattern(phrase))
+    if span is not None or not _is_about_answers(phrase):
+        return folded, span
+    sentences = Sentences(folded)
+    for match in reversed(sentences.all_of(sentences.words.text_cue)[-_CUES_READ:]):
+        is_firm = sentences.standing(*match.span()) in ("firm", "conditional")
+        here = folded[match.start() : match.end() + _ECHO_REACH]
+        if is_firm and last_cue(here, re.compile(re.escape(match.group())))[1] is not None:
+            return folded, match.span()
+    return folded, None
+
+
+_CUES_READ = 20
+_ECHO_REACH = 400
+
+
+@lru_cache(maxsize=512)
+def _is_about_answers(phrase: str) -> bool:
+    low = lowered(fold(phrase))
+    return re.search(vocabulary_of(low).one_of("answer"), low) is not None
+
+
+def _boxed(text: str, folded: str, phrase: str) -> Reading:
+    """The last box, if the reply announces its answer in no other way."""
+    boxed = list(_BOX.finditer(folded)) if "\\" in folded and _is_about_answers(phrase) else []
+    return _answer(text, *boxed[-1].span(1)) if boxed else NO_ANSWER
+
+
+_BOX = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){1,2000})\}")
+
+
+def _displayed(text: str, pos: int) -> tuple[int, int] | None:
+    """The inside of a block of mathematics, code or HTML that begins at ``pos``."""
+    block = _BLOCK.match(text, pos)
+    if block is None:
+        return None
+    closers = {"math": "\\]", "dollars": "$$", "fence": "```"}
+    closer = closers.get(block.lastgroup or "", f"</{block['tag']}>" if block["tag"] else "\\end{")
+    end = text.find(closer, block.end(), block.end() + _LONGEST_BLOCK)
+    inside = text[block.end() : end].strip() if end >= 0 else ""
+    return (block.end(), end) if inside else None
 
 
 def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int:
@@ -78,7 +158,7 @@ def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int
 def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
     """The part of ``text[start:end]`` inside its emphasis, quotes, boxes and final period."""
     while True:
-        start, end = _stripped(text, start, end)
+        start, end = _without_tags(text, *_stripped(text, start, end))
         if text[start : start + 1] not in _WRAPPER_STARTS:
             return start, end
         matches = (wrapper.fullmatch(text, start, end) for wrapper in _WRAPPERS)
@@ -86,6 +166,16 @@ def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
         if wrapped is None:
             return start, end
         start, end = wrapped.span(wrapped.lastindex or 0)
+
+
+def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without line breaks of HTML, and tags that close what opened before the answer."""
+    lead = _TAG_START.match(text, start, end) if text[start : start + 1] in ("<", "&") else None
+    start = lead.end() if lead else start
+    tail = _TAG_END.search(text, max(start, end - 80), end) if text[end - 1 : end] == ">" else None
+    if tail is None or (text.find("<", start, tail.start()) >= 0 and text[start] == "<"):
+        return start, end
+    return _stripped(text, start, tail.start())
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
@@ -164,7 +254,7 @@ def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -
     """
     if not reading.is_answer:
         return reading
-    named = options_of(labels, choices).whole(fold(str(reading.value)))
+    named = piece(fold(str(reading.value)), options_of(labels, choices))
     return Reading(named.value, reading.rule, reading.span) if named.is_answer else named
 
 

@@ -6,8 +6,10 @@ import re
 from fractions import Fraction
 from typing import Literal
 
+from lm_eval.formats.readers.free_text import announced
+from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import fold, last_cue, phrase_pattern
+from lm_eval.formats.readers.text import fold, lowered
 
 _SIGN = r"(?:(?<![\w)\]}.])[-+])?"
 _NUMBER = re.compile(
@@ -19,17 +21,20 @@ _NUMBER = re.compile(
       | (?P<num>\d{{1,300}})\s?/\s?(?P<den>\d{{1,300}})(?![\d/.,]\d)
       | (?P<digits>\d{{1,3}}(?:[ ]\d{{3}})+(?![\d ]*\d)(?:[.,]\d+)?|\d+(?:[.,:'/-]\d+)*|\.\d+)
         (?P<exponent>[eE][-+]?\d{{1,9}}(?!\w)
-          |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?[-+]?\d{{1,9}}\}}?)?
+          |\s?(?:×|\\times|\\cdot|·|⋅|\*|x)\s?10(?:\s?\^\s?[{{(]?[-+]?\d{{1,9}}[}})]?|[⁻⁺]?[⁰¹²³⁴-⁹]{{1,9}}|\*\*-?\d{{1,9}}))?
     )
-    (?P<power>\s?\^\s?[{{(]?-?\w*|\*\*\d+|[²³]|\s?(?:π|\\pi))?""",
+    (?P<power>\s?\^\s?[{{(]?-?\w{{0,20}}|\*\*\d{{1,20}}|[⁰¹²³⁴-⁹⁻]|\s?(?:π|\\pi)|!(?!\w|=)
+      |\s(?:squared|cubed|factorial|to\sthe\s(?:power|\w{{1,10}}\spower))\b)?""",
     re.VERBOSE,
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?")
 _POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")  # 1.234.567,89
 _GROUPED = re.compile(r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?")
-_PLAIN = re.compile(r"\d*\.?\d+")
+_PLAIN = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 _CALCULATION = re.compile(r"\s*(?:[+×÷*=]|\\times|\\cdot|-\s)\s*[\d$(\\-]")
 _LARGEST_EXPONENT = 400
+_LONGEST_WORD = 40  # characters before and behind a number in which its unit is looked for
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
 
 @register_reader("number")
@@ -64,7 +69,7 @@ def numbers_in(text: str) -> list[str] | None:
 
 def _number_after(text: str, phrase: str) -> Reading:
     """The number on the line behind the phrase; the result, where the line is a calculation."""
-    text, cue_span = last_cue(text, phrase_pattern(phrase))
+    text, cue_span = announced(text, phrase)
     line = re.compile(r"[\s:*_]*([^\n]*)").match(text, cue_span[1]) if cue_span else None
     if line is None:
         return NO_ANSWER
@@ -79,12 +84,47 @@ def _number_after(text: str, phrase: str) -> Reading:
 
 
 def _reading(match: re.Match[str]) -> Reading:
+    """The number with the power of ten that follows it, as in ``3 million``.
+
+    Ambiguous where it is one part of a quantity, like the 20 of ``3 hours 20 minutes``.
+    """
     value = _value(match)
-    if value is None:
+    text, (start, end) = match.string, match.span()
+    after = lowered(text[end : end + _LONGEST_WORD])
+    before = lowered(text[max(0, start - _LONGEST_WORD) : start])
+    words = vocabulary_of(before + after)
+    if value is None or _is_part(words, before, after):
         return AMBIGUOUS
-    start, end = match.span()
+    power, length = _power_of_ten(words, text[end : end + 2], after)
+    if power:
+        value = _scaled("", value.lstrip("-"), f"e{power}") if "/" not in value else None
+        if value is None:
+            return AMBIGUOUS
+        value = f"-{value}" if match["sign"] == "-" else value
     padding = len(match[0]) - len(match[0].lstrip())
-    return Reading(value, span=(start + padding, end))
+    return Reading(value, span=(start + padding, end + length))
+
+
+def _power_of_ten(words: Vocabulary, written: str, after: str) -> tuple[int, int]:
+    """The exponent of ten in the word behind a number, and the length of that; 0 if there is none."""
+    if written[:1] in ("M", "B") and not written[1:2].isalnum():
+        return (6 if written[0] == "M" else 9), 1
+    scale = words.scale.match(after)
+    if scale is None or scale.lastgroup is None or scale.group() == " k":  # 300 K is a temperature
+        return 0, 0
+    return int(scale.lastgroup[1:]), scale.end()
+
+
+def _is_part(words: Vocabulary, before: str, after: str) -> bool:
+    """True if a number and its unit come right before, or right behind the unit of this one."""
+    behind, ahead = words.units
+    unit = behind.match(after)
+    if unit is None:
+        return False
+    if ahead.search(before):
+        return True
+    following = re.compile(r"[\s,]{0,3}(?:\w{1,3}\s)?\d{1,9}").match(after, unit.end())
+    return following is not None and behind.match(after, following.end()) is not None
 
 
 def _value(match: re.Match[str]) -> str | None:
@@ -134,7 +174,8 @@ def _plain(sign: str, digits: str) -> str:
 
 
 def _scaled(sign: str, digits: str, exponent: str) -> str | None:
-    power = int(re.findall(r"[-+]?\d+", exponent)[-1])
+    raised = exponent[1:] if exponent[0] in "eE" else exponent.partition("10")[2]
+    power = int(re.findall(r"[-+]?\d+", raised.translate(_RAISED))[-1])
     if abs(power) > _LARGEST_EXPONENT or len(digits) > _LARGEST_EXPONENT:
         return None
     value = Fraction(digits) * Fraction(10) ** power

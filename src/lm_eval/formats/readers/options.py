@@ -1,7 +1,7 @@
 """The labels and choice texts of one question, compiled to be matched at a position in a reply.
 
 Every choice reader asks the same two questions of a position: is there a label, is there a choice's
-text? Both answers are a ``Reading``, and both say *ambiguous* rather than guess.
+text? What the words around it make of that is for ``claims``.
 """
 
 from __future__ import annotations
@@ -10,80 +10,53 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
+from lm_eval.formats.readers.language import EMOJI, vocabulary_of
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
 from lm_eval.formats.readers.text import (
+    PLACEHOLDER,
     PlainWords,
     first_word,
     fold,
     key_of,
-    may_mention,
+    lowered,
     words,
 )
+from lm_eval.formats.readers.wording import KEY
+
+Span = tuple[int, int]
 
 # What may surround a label: emphasis, quotes, brackets, LaTeX and HTML wrappers.
-# The look-ahead makes a run of white space one step: a masked thinking block can be a long one.
-_OPEN = (
-    r"(?=(?P<gap>\s+))(?P=gap)|[*_`\"'$(\[{:=~#>-]"
-    r"|\\(?:boxed|fbox|text(?:bf|it|rm)?|math(?:rm|bf|it|sf))\s?\{|\\[(\[]"
-    r"|<(?:b|i|u|em|strong|answer|final_answer|choice|option)>|<\|\w{1,20}\|>"
+_OPEN = re.compile(
+    r"(?:\s|\\(?:boxed|fbox|text(?:bf|it|rm)?|math(?:rm|bf|it|sf))\s?\{|\\[(\[]"
+    r"|<(?:/?[a-z][a-z_]{0,15}|\|\w{1,20}\|)>"
+    rf"|[*_`\"'$(\[{{:=~#>,|…<-]|[–—]|\.{{2,6}}|&|{EMOJI}){{0,60}}",
+    re.IGNORECASE,
 )
-# Words that announce a label without changing what is said about it, unlike "not".
-_FILLER = (
-    r"(?:the|options?|choices?|answers?|letters?|labels?|number|both|either|neither|between|indeed"
-    r"|definitely|clearly|certainly|therefore|thus|hence|most|likely|probably|maybe|perhaps|possibly|still|simply|just)\b"
-)
-_LEAD = rf"(?:{_OPEN}|{_FILLER}){{0,40}}"
-_CLOSE = re.compile(r"(?:[*_`\"'$)\]}]|\\[)\]]|</\w{1,12}>|<\|\w{1,20}\|>){0,12}")
+_CLOSE = re.compile(r"(?:[*_`\"'$)\]}>]|\\[)\]]|</\w{1,12}>|<\|\w{1,20}\|>|[\ufe0f\u20e3]){0,12}")
 # A label ends its token: not the C of C++, C#, C-4 or C's, not the 1 of 1.5, the A of A.I. or A=5.
 _TOKEN_START = r"(?<![A-Za-z0-9\u00c0-\u1fff\\])"
 _TOKEN_END = (
-    r"(?![A-Za-z0-9\u00c0-\u1fff+#%°^=@]|\\(?![)\]])|[-'_]\w|\.\d|\.\w\b|\s?[+*×÷=^<]\s?\d)"
+    r"(?![A-Za-z0-9\u00c0-\u05ff\u0700-\u08ff\u0980-\u1fff+#%°^=@]|\\(?![)\]])|[-'_]\w|\.\d|\.\w\b"
+    r"|\s?[+*×÷=^<]\s?\d)"
 )
 _NUMBER_START = r"(?<![\d][.,:/])(?<!-)"
 _NUMBER_END = r"(?![,:/]\d)"
+_ARTICLE = re.compile(
+    r"(?:[aoe]|la|el|il|le|die|der|das|the)\s+(?=[(\[*\"'`]{0,3}[A-Z0-9]{1,2}\b(?!'))"
+)
+_MOST_SPELLED = 64  # labels in one pattern; the look-up of a token does not slow down with more
+_LEAD_WORDS = 12
 
-_GOES_ON = (
-    r"because|since|as|which|but|over|instead|rather\s+than|not(?!-)|due\s+to|given\s+that|based\s+on"
-    r"|is\s+(?:(?:the|clearly|definitely|indeed|only|most)\s+){0,2}(?:correct|right|best|answer|true)"
-)
-# After a label or a text, the clause ends or explains itself; then it was an answer, not prose.
-_TAIL = re.compile(
-    r"\s*\Z|[ \t]*[\r\n]|[ \t]*[.,;:!?…]|\s*(?:[–—]|-+\s)|\s*\([^()\n]{0,200}\)\s*(?:[.,;:!]|\Z|\n)"
-    rf"|\s+(?:{_GOES_ON})\b",
-    re.IGNORECASE,
-)
-_TAIL_OF_I = re.compile(
-    r"\s*\Z|[ \t]*[\r\n]|[.:;!?)]|\s*[–—]|\s+(?:because|since)\b", re.IGNORECASE
-)
-_NEW_SENTENCE = re.compile(r"\s+[A-Z]")
-_LINE_ENDS = re.compile(r"[ \t.:;!)]*(?:\Z|[\r\n])")
-_IS_DENIED = re.compile(
-    r"[\s.:,;)–—-]{0,8}(?:is\s+|was\s+|seems\s+)?(?:also\s+|clearly\s+)?"
-    r"(?:incorrect|wrong|false|not\s+(?:correct|right|true|the)|ruled\s+out|eliminated|untrue)\b",
-    re.IGNORECASE,
-)
-_STRONG_JOINT = r"[ \t]*(?:/|&|\+|\||,?\s*\b(?:and|or|nor|and/or)\b)\s*"
-_WEAK_JOINT = r"[ \t]*[,;]\s*|[ \t]+|\s*\n\s*"
-_JOINT = re.compile(rf"(?P<strong>{_STRONG_JOINT})|(?:{_WEAK_JOINT})", re.IGNORECASE)
-_TAIL_OF_SECOND = re.compile(r"\s*\Z|[ \t]*[\r\n.,;:!?…)]|\s+(?:and|or|are|both)\b", re.IGNORECASE)
 
-# "A... no, C" and "A. Wait, that's wrong.": the first kind of word takes the answer back by itself,
-# the second only together with another label.
-_SOFTENER = r"(?:(?:but|hm+|oh|ah|oops)\b[\s,.…!]{0,4}){0,2}"
-_WRONG = r"(?:that|this|it)(?:'s|\s+is)\s+(?:wrong|incorrect|not\s+right|not\s+correct)"
-_RETRACTION = re.compile(
-    rf"[\s.,;:!?…*)\"'–—-]{{0,12}}{_SOFTENER}"
-    rf"(?:(?P<hard>no(?=\s*[,.!:;…–—-])|wait|hold\s+on|scratch\s+that|correction|{_WRONG}"
-    r"|i\s+take\s+that\s+back)|actually|sorry|i\s+mean|or\s+rather)\b",
-    re.IGNORECASE,
-)
-_CORRECTION = re.compile(
-    rf"(?:[\s,.:;!…–—-]|{_WRONG}|no\b|wait\b|actually\b|sorry\b|i\s+mean\b|make\s+(?:it|that)\b"
-    r"|(?:it|that)(?:'s|\s+is|\s+should\s+be|\s+must\s+be)|should\s+be\b"
-    r"|the\s+(?:\w+\s+)?answer\s+(?:is|should\s+be)\b){0,24}",
-    re.IGNORECASE,
-)
+class Mention(NamedTuple):
+    """A choice named at a position: its place, the span of its name, and where what follows begins."""
+
+    place: int
+    span: Span
+    end: int
+    is_text: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +70,7 @@ class AnswerOptions:
 
     places: dict[str, int]
     any_case: dict[str, int]
-    lead: re.Pattern[str]
+    label: re.Pattern[str]
     choices: tuple[str, ...]
 
     @cached_property
@@ -106,238 +79,168 @@ class AnswerOptions:
         return tuple(map(key_of, self.choices))
 
     @cached_property
-    def first_words(self) -> tuple[str, ...]:
-        """The first word of each of ``keys``, at a fraction of the cost."""
-        return tuple(map(first_word, self.choices))
+    def by_first_word(self) -> dict[str, list[int]]:
+        """First word of a choice → the choices that begin with it."""
+        places: dict[str, list[int]] = {}
+        for i, choice in enumerate(self.choices):
+            places.setdefault(first_word(choice), []).append(i)
+        return places
+
+    @cached_property
+    def text_keys(self) -> frozenset[str] | None:
+        """The keys of the first words; None where one of these has none, like a number."""
+        firsts = list(self.by_first_word)
+        if not all(first.isascii() and first.isalpha() for first in firsts):
+            return None
+        return frozenset(first[:KEY] for first in firsts)
+
+    @cached_property
+    def by_text(self) -> dict[str, list[int]]:
+        """Stripped text of a choice → the choices that read so."""
+        places: dict[str, list[int]] = {}
+        for i, choice in enumerate(self.choices):
+            places.setdefault(choice.strip(), []).append(i)
+        return places
 
     @cached_property
     def window(self) -> int:
         """How many characters are enough to see whether they begin with a choice."""
         return 400 + 2 * max(map(len, self.choices), default=0)
 
+    def __contains__(self, name: object) -> bool:
+        """True if ``name``, in lower case, is a label or a choice."""
+        return name in self.any_case or name in self.keys
+
+    @property
+    def count(self) -> int:
+        return max(len(self.choices), len(self.places))
+
     # ---------------------------------------------------------------------------------- labels
 
-    def label_at(self, text: str, pos: int, *, is_start: bool = False) -> Reading:
-        """The label at ``pos``, after markup and filler words.
-
-        ``is_start`` is for the start of a reply, where prose and numbered lists begin as well: a label
-        then needs more evidence.
-        """
-        lead = self.lead.match(text, pos)
-        index = self._place(lead["label"]) if lead else None
-        if lead is None or index is None:
-            return NO_ANSWER
-        return _LabelAt(self, text, lead.span("label"), index, is_start).judge()
-
-    def whole_label(self, text: str) -> Reading:
-        """The label that is all of ``text``, apart from markup."""
-        lead = self.lead.match(text)
-        index = self._place(lead["label"]) if lead else None
-        if lead is None or index is None:
-            return NO_ANSWER
-        after = _CLOSE.match(text, lead.end("label"))
-        end = after.end() if after else lead.end("label")
-        return self._reading(index, lead.span("label")) if is_blank(text[end:]) else NO_ANSWER
-
-    def _place(self, label: str) -> int | None:
-        written = " ".join(label.split())
-        return self.places.get(written, self.any_case.get(written.casefold()))
+    def place_of(self, label: str) -> int | None:
+        """The place of a label as written, else in any case."""
+        written = label if label in self.places else " ".join(label.split())
+        place = self.places.get(written)
+        return self.any_case.get(written.casefold()) if place is None else place
 
     def is_exact(self, label: str) -> bool:
         """True if ``label`` is written in the case in which it was shown."""
-        return " ".join(label.split()) in self.places
+        return label in self.places or " ".join(label.split()) in self.places
 
-    @staticmethod
-    def _reading(index: int, span: tuple[int, int]) -> Reading:
-        return Reading(index, span=span)
+    def label_here(self, text: str, pos: int) -> Mention | None:
+        """The label that begins exactly at ``pos``."""
+        match = self.label.match(text, pos)
+        place = self.place_of(match.group()) if match else None
+        if match is None or place is None:
+            return None
+        return Mention(place, match.span(), closed(text, match.end()))
+
+    def is_named_at(self, text: str, pos: int) -> bool:
+        """True if a label or a choice's text is exactly at ``pos``, and no list goes on behind it."""
+        label = self.label_here(text, pos)
+        if label is not None:
+            return not text[label.end : label.end + 9].startswith((",", " or"))
+        return any(span[0] == pos for span in self.texts_at(text, pos).values())
+
+    def label_at(self, text: str, low: str, pos: int) -> Mention | None:
+        """The label at ``pos``, after markup, a repeated placeholder and words that change nothing."""
+        adverb = None
+        may_repeat = "[" in text or "_" in text or "<" in text or "(" in text
+        for _ in range(_LEAD_WORDS):
+            placeholder = PLACEHOLDER.match(text, pos) if may_repeat else None
+            pos = opened(text, placeholder.end() if placeholder else pos)
+            article = _ARTICLE.match(text, pos) if text[pos : pos + 1].islower() else None
+            pos = opened(text, article.end()) if article else pos
+            label = self.label_here(text, pos) or self._signed(text, pos)
+            adverb = adverb or vocabulary_of(low).adverb
+            if label is not None and not (
+                text[pos].islower() and self._is_article(text, low, label)
+            ):
+                return label
+            step = adverb.match(low, pos if label is None else opened(text, label.end))
+            if step is None:
+                return label
+            pos = step.end()
+        return None
+
+    def _signed(self, text: str, pos: int) -> Mention | None:
+        """The label that begins with the sign before ``pos``, like ``-1``."""
+        return self.label_here(text, pos - 1) if text[pos - 1 : pos] == "-" else None
+
+    def _is_article(self, text: str, low: str, label: Mention) -> bool:
+        """True for the first ``a`` of ``é a letra C``: a word comes between it and the label."""
+        at = label.span[1]
+        if not text[at : at + 1].isspace():
+            return False
+        word = vocabulary_of(low).adverb.match(low, opened(text, at))
+        return word is not None and self.label_here(text, opened(text, word.end())) is not None
+
+    def ordinal_at(self, text: str, low: str, pos: int) -> Mention | None:
+        """The choice counted at ``pos``: "the third option", "option 3"."""
+        vocabulary = vocabulary_of(low)
+        match = vocabulary.ordinal.match(low, pos)
+        if match is None or (match["word"] and not match["noun"]):
+            return None
+        number = vocabulary.ordinal_number(match["later"] or match["word"])
+        place = self.count - 1 if number is None else number - 1
+        is_there = 0 <= place < self.count
+        return Mention(place, match.span(), closed(text, match.end())) if is_there else None
 
     # ---------------------------------------------------------------------------------- texts
 
     def whole_text(self, text: str) -> Reading:
         """The choice whose text is all of ``text``, as written, else without case and signs."""
         stripped = text.strip()
+        if not stripped:
+            return NO_ANSWER
         start = text.find(stripped)
-        span = (start, start + len(stripped))
-        same = [i for i, choice in enumerate(self.choices) if choice.strip() == stripped]
-        if not same and stripped:
-            near = self._near(stripped) if len(stripped) <= self.window else ()
-            same = [i for i in near if self._has_key(i, key_of(stripped))]
-        return only(same, span)
+        same = self.by_text.get(stripped)
+        if same is None and len(stripped) <= self.window:
+            near = self.by_first_word.get(first_word(stripped), ())
+            key = key_of(stripped) if near else ""
+            same = [i for i in near if key and self.keys[i] == key]
+        return only(same or (), (start, start + len(stripped)))
 
-    def text_at(self, text: str, pos: int) -> Reading:
-        """The choice whose text is at ``pos`` and fills the clause; the longest, if several."""
-        at_pos = self.texts_at(text, pos).items()
-        ended = {i: span for i, span in at_pos if _ends_clause(text, span[1])}
-        sizes = {i: len(key_of(self.choices[i])) for i in ended}
-        best = [i for i, size in sizes.items() if size == max(sizes.values())]
-        return only(best, ended[best[0]]) if best else NO_ANSWER
-
-    def texts_at(self, text: str, pos: int) -> dict[int, tuple[int, int]]:
+    def texts_at(self, text: str, pos: int) -> dict[int, Span]:
         """The choices whose texts are at ``pos``, with the span of each text."""
-        here = text[pos : pos + self.window]
-        starts = {i: words(here).starts_with(key_of(self.choices[i])) for i in self._near(here)}
+        if not self.choices:
+            return {}
+        near = self.by_first_word.get(first_word(text[pos : pos + 400]), ())
+        if not near:
+            return {}
+        reach = 400 + 2 * max(len(self.choices[i]) for i in near)
+        here = words(text[pos : pos + reach])
+        starts = {i: here.starts_with(self.keys[i]) for i in near}
         return {i: (pos + span[0], pos + span[1]) for i, span in starts.items() if span}
 
-    def _near(self, text: str) -> list[int]:
-        """The choices with the first word of ``text``: no other is the text, or begins it."""
-        word = first_word(text)
-        return [i for i, first in enumerate(self.first_words) if first == word]
-
-    def _has_key(self, index: int, key: str) -> bool:
-        return bool(key) and index < len(self.choices) and key_of(self.choices[index]) == key
-
-    def mentions(self, text: str) -> dict[int, list[tuple[int, int]]]:
+    def text_mentions(self, text: str) -> dict[int, list[Span]]:
         """Where each choice's text occurs as whole words; not inside a longer choice's text."""
-        if not (may_mention(text, self.first_words) and may_mention(text, self.keys)):
+        low = lowered(text) if text.isascii() else fold(text).casefold()
+        if not any(first and first in low for first in self._first_parts):
             return {}
         return mentions(words(text), self.keys)
 
-    # ---------------------------------------------------------------------------------- both
-
-    def at(self, text: str, pos: int) -> Reading:
-        """The label or the choice text at ``pos``; a text that begins with a label is a text."""
-        label, choice = self.label_at(text, pos), self._text_not_withdrawn(text, pos)
-        if choice.is_answer and (not label.is_settled or _covers(choice, label)):
-            return choice
-        return label if label.is_settled else choice
-
-    def _text_not_withdrawn(self, text: str, pos: int) -> Reading:
-        reading = self.text_at(text, pos)
-        if reading.span is None:
-            return reading
-        return self.correction_at(text, reading.span[1]) or reading
-
-    def correction_at(self, text: str, pos: int) -> Reading | None:
-        """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if nothing does.
-
-        Ambiguous if the answer is withdrawn and nothing takes its place.
-        """
-        taken_back = _RETRACTION.match(text, pos)
-        bridge = _CORRECTION.match(text, taken_back.end()) if taken_back else None
-        if taken_back is None or bridge is None:
-            return None
-        lead = self.lead.match(text, bridge.end())
-        index = self._place(lead["label"]) if lead else None
-        if lead and index is not None and _TAIL_OF_SECOND.match(text, lead.end("label")):
-            return self._reading(index, lead.span("label"))
-        choice = self.text_at(text, bridge.end())
-        if choice.is_answer:
-            return choice
-        return AMBIGUOUS if taken_back["hard"] else None
-
-    def whole(self, text: str) -> Reading:
-        """The choice that ``text`` is: a label, a text, or a label with its own text."""
-        for reading in (self.whole_label(text), self.whole_text(text)):
-            if reading.is_settled:
-                return reading
-        label = self.label_at(text, 0, is_start=True)
-        if not label.is_answer or label.span is None:
-            return label
-        rest = _CLOSE.sub("", text[label.span[1] :], count=1)
-        is_own = len(rest) <= self.window and self._has_key(label.value, key_of(rest))
-        return label if is_own else NO_ANSWER
-
-
-@dataclass(frozen=True)
-class _LabelAt:
-    """A label found at a place, and what the words behind it say about it."""
-
-    options: AnswerOptions
-    text: str
-    span: tuple[int, int]
-    place: int
-    is_start: bool
-
-    def judge(self) -> Reading:
-        """The label as an answer; ambiguous if contradicted; nothing if it was only prose."""
-        if self._is_price():
-            return NO_ANSWER
-        if self._other_label_follows() or self._other_text_follows():
-            return AMBIGUOUS
-        end = self._own_end()
-        if _IS_DENIED.match(self.text, end):
-            return NO_ANSWER
-        corrected = self.options.correction_at(self.text, end)
-        if corrected is not None:
-            return corrected
-        return self._reading if self._own_text or self._reads_on() else NO_ANSWER
-
-    @property
-    def _reading(self) -> Reading:
-        return Reading(self.place, span=self.span)
-
-    @property
-    def _label(self) -> str:
-        return self.text[slice(*self.span)]
-
     @cached_property
-    def _closed(self) -> int:
-        closing = _CLOSE.match(self.text, self.span[1])
-        return closing.end() if closing else self.span[1]
-
-    def _is_price(self) -> bool:
-        """True for the 2 of ``$2``; ``$2$`` is a label in LaTeX."""
-        start, end = self.span
-        dollar = self.text[start - 1 : start] == "$"
-        return self._label.isdigit() and dollar and "$" not in self.text[end : self._closed]
-
-    def _is_wrapped(self) -> bool:
-        """True if brackets or emphasis close behind the label, as in ``C)`` and ``**C**``."""
-        closing = self.text[self.span[1] : self._closed]
-        before = self.text[max(self.span[0] - 1, 0) : self.span[0]]
-        return bool(closing) and (closing[0] in ")]}\\<" or closing[0] == before)
-
-    def _reads_on(self) -> bool:
-        """True if what follows can follow an answer; ``A good question`` cannot."""
-        is_enumerator = self._label.isdigit() or self._label in ("I", "i")
-        if self.is_start and is_enumerator:
-            return bool(_LINE_ENDS.match(self.text, self._closed))
-        if self._is_wrapped():
-            return True
-        if self._label in ("I", "i"):
-            return bool(_TAIL_OF_I.match(self.text, self._closed))
-        if _TAIL.match(self.text, self._closed):
-            return True
-        can_be_word = (
-            is_enumerator or self._label in ("A", "a") or not self.options.is_exact(self._label)
+    def _first_parts(self) -> tuple[str, ...]:
+        """Of each choice, a part that must be in a text that mentions it; digits may be grouped."""
+        return tuple(
+            first[:1] if first.isdigit() else first for first in self.by_first_word if first
         )
-        opens_sentence = bool(_NEW_SENTENCE.match(self.text, self._closed))
-        return opens_sentence and not self.is_start and not can_be_word
-
-    @cached_property
-    def _own_text(self) -> tuple[int, int] | None:
-        """The span of the label's own text, if that follows."""
-        return self.options.texts_at(self.text, self._closed).get(self.place)
-
-    def _own_end(self) -> int:
-        """Where the label's own text ends, or where it would begin."""
-        return self._own_text[1] if self._own_text else self._closed
-
-    def _other_text_follows(self) -> bool:
-        """True for ``C. London`` where London is another choice's text."""
-        reading = self.options.text_at(self.text, self._closed)
-        if not reading.is_answer or reading.span is None or reading.value == self.place:
-            return False
-        is_longer = reading.span[1] > self._own_end()
-        return is_longer and "\n" not in self.text[self._closed : reading.span[0]]
-
-    def _other_label_follows(self) -> bool:
-        """True for ``A or B``, ``A, B`` and ``A/B``."""
-        joint = _JOINT.match(self.text, self._closed)
-        lead = self.options.lead.match(self.text, joint.end()) if joint else None
-        if joint is None or lead is None or self._own_text:
-            return False
-        other = lead["label"]
-        is_same_case = self.options.is_exact(other) == self.options.is_exact(self._label)
-        if not is_same_case or self.options._place(other) in (None, self.place):
-            return False
-        if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
-            return bool(_LINE_ENDS.match(self.text, lead.end("label")))
-        is_plain = joint["strong"] is not None and other not in ("A", "a", "I", "i")
-        return is_plain or bool(_TAIL_OF_SECOND.match(self.text, lead.end("label")))
 
 
-def only(places: Iterable[int], span: tuple[int, int]) -> Reading:
+def opened(text: str, pos: int) -> int:
+    """Where the markup that begins at ``pos`` ends."""
+    match = _OPEN.match(text, pos)
+    return match.end() if match else pos
+
+
+def closed(text: str, pos: int) -> int:
+    """Where the markup that closes at ``pos`` ends."""
+    match = _CLOSE.match(text, pos)
+    return match.end() if match else pos
+
+
+def only(places: Iterable[int], span: Span) -> Reading:
     """The one place there is; ambiguous if there are several, nothing if there is none."""
     distinct = set(places)
     if len(distinct) > 1:
@@ -345,42 +248,35 @@ def only(places: Iterable[int], span: tuple[int, int]) -> Reading:
     return Reading(distinct.pop(), span=span) if distinct else NO_ANSWER
 
 
-def mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
+def mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[Span]]:
     """Where each of ``keys`` occurs in ``text``; a key inside a longer one does not count."""
+    present = set(text.line.split())
     taken = bytearray(len(text.line))
-    occurrences: dict[int, list[tuple[int, int]]] = {}
-    by_length = sorted(range(len(keys)), key=lambda i: -len(keys[i]))
-    for key in dict.fromkeys(keys[i] for i in by_length):
+    occurrences: dict[int, list[Span]] = {}
+    places: dict[str, list[int]] = {}
+    for i, key in enumerate(keys):
+        if key and len(key) < len(text.line) and key.split(" ", 1)[0] in present:
+            places.setdefault(key, []).append(i)
+    for key in sorted(places, key=len, reverse=True):
         free = [occurrence for occurrence in text.find_all(key) if not taken[occurrence[0] + 1]]
         for start, end in free:
             taken[start + 1 : end] = b"\1" * (end - start - 1)
-        for i in (i for i in by_length if keys[i] == key and free):
+        for i in places[key] if free else ():
             occurrences[i] = [text.span_of(occurrence) for occurrence in free]
     return occurrences
 
 
-def is_blank(text: str) -> bool:
-    """True if ``text`` holds nothing but white space and closing punctuation."""
-    return not text.strip(" \t\r\n\f\v.,;:!…*_`\"'$)]}")
-
-
-def _ends_clause(text: str, pos: int) -> bool:
-    closed = _CLOSE.match(text, pos)
-    return bool(_TAIL.match(text, closed.end() if closed else pos))
-
-
-def _covers(choice: Reading, label: Reading) -> bool:
-    if choice.span is None or label.span is None:
-        return False
-    return choice.span[0] <= label.span[0] and choice.span[1] > label.span[1]
-
-
 # ------------------------------------------------------------------------------------ compiling
+
+_KEPT_UP_TO = 20_000  # characters of choices; longer ones are compiled anew rather than kept
 
 
 def options_of(labels: Sequence[str], choices: Sequence[str]) -> AnswerOptions:
     """The compiled labels and choices; the same question is compiled once."""
-    return _compile(tuple(map(str, labels)), tuple(map(str, choices)))
+    fixed = tuple(map(str, labels)), tuple(map(str, choices))
+    if sum(map(len, fixed[1])) > _KEPT_UP_TO:
+        return AnswerOptions(*_compile_labels(fixed[0]), fixed[1])
+    return _compile(*fixed)
 
 
 @lru_cache(maxsize=4096)
@@ -392,13 +288,12 @@ def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> AnswerOptions
 def _compile_labels(
     labels: tuple[str, ...],
 ) -> tuple[dict[str, int], dict[str, int], re.Pattern[str]]:
-    """``places``, ``any_case`` and ``lead``: the part that the questions of a task share."""
+    """``places``, ``any_case`` and ``label``: the part that the questions of a task share."""
     cores = _cores(labels)
-    places = {core: i for i, core in _unique(cores)}
-    any_case = {core: i for i, core in _unique([core.casefold() for core in cores])}
+    places = dict(_unique(cores))
+    any_case = dict(_unique([core.casefold() for core in cores]))
     is_same_size = len(any_case) == len(places)
-    lead = _lead_pattern(tuple(sorted(places, key=len, reverse=True)))
-    return places, any_case if is_same_size else {}, lead
+    return places, any_case if is_same_size else {}, label_pattern(tuple(places))
 
 
 def _cores(labels: Sequence[str]) -> list[str]:
@@ -408,19 +303,33 @@ def _cores(labels: Sequence[str]) -> list[str]:
     return bare if all(bare) and len(set(bare)) == len(set(full)) else full
 
 
-def _unique(cores: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _unique(cores: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Labels that occur once, with their index; a label shown twice names nothing."""
-    for i, core in enumerate(cores):
-        if core and cores.count(core) == 1:
-            yield i, core
+    counts: dict[str, int] = {}
+    for core in cores:
+        counts[core] = counts.get(core, 0) + 1
+    return ((core, i) for i, core in enumerate(cores) if core and counts[core] == 1)
 
 
 @lru_cache(maxsize=1024)
-def _lead_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern for one of ``cores`` as a whole token, behind markup and filler words."""
+def label_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern for one of ``cores`` as a whole token, in any case.
+
+    Of very many labels it finds the shape; the look-up then tells whether the token is one.
+    """
     if not cores:
-        return re.compile(r"(?!)(?P<label>)")
-    return re.compile(rf"{_LEAD}(?P<label>{'|'.join(map(token, cores))})", re.IGNORECASE)
+        return re.compile(r"(?!)")
+    if all(len(core) == 1 and core.isalpha() for core in cores):
+        return re.compile(
+            rf"{_TOKEN_START}[{''.join(map(re.escape, cores))}]{_TOKEN_END}", re.IGNORECASE
+        )
+    if len(cores) > _MOST_SPELLED and all(core.isalnum() for core in cores):
+        longest = max(map(len, cores))
+        return re.compile(
+            rf"{_TOKEN_START}{_NUMBER_START}[^\W_]{{1,{longest}}}{_TOKEN_END}{_NUMBER_END}"
+        )
+    longest_first = sorted(cores, key=len, reverse=True)
+    return re.compile("|".join(map(token, longest_first)), re.IGNORECASE)
 
 
 def token(core: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from lm_eval.registry import READERS
@@ -16,13 +16,15 @@ class Reading:
 
     ``value`` is the index of the choice for a reader of choices, a list of indices for a reader of
     orders, else the text. ``rule`` names the rule that found it, ``span`` is its position in the
-    reply. Without an answer, ``value`` is None and ``reason`` says why.
+    reply. Without an answer, ``value`` is None and ``reason`` says why. ``is_claim`` is False where the
+    reply only mentions the answer, which says nothing if the reply was cut short.
     """
 
     value: Any
     rule: str | None = None
     span: tuple[int, int] | None = None
     reason: Reason | None = None
+    is_claim: bool = field(default=True, repr=False, compare=False)
 
     @property
     def is_answer(self) -> bool:
@@ -39,7 +41,9 @@ class Reading:
 
     def by(self, rule: str) -> Reading:
         """The same answer with ``rule`` as its rule; a reading without an answer is unchanged."""
-        return replace(self, rule=rule) if self.is_answer else self
+        if self.reason is not None:
+            return self
+        return Reading(self.value, rule, self.span, None, self.is_claim)
 
     def moved(self, offset: int) -> Reading:
         """The same answer with its span moved ``offset`` characters to the right."""

@@ -7,7 +7,6 @@ options here. What is read is fitted to the kind of answer asked for: a choice, 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,17 +15,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.readers.free_text import as_choice
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason
+from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import fold
 from lm_eval.formats.readers.thinking import find_thinking, mask_thinking
 from lm_eval.registry import READERS
 
-_REFUSAL = re.compile(
-    r"\bi(?:\s+am|'m)\s+(?:sorry\b|unable\s+to|not\s+able\s+to)|\bas\s+an\s+ai\b|\bi\s+must\s+decline\b"
-    r"|\bi(?:\s+cannot|\s+can't|\s+can\s+not|\s+won't|\s+will\s+not|\s+refuse\s+to)\s+(?:help|assist"
-    r"|answer|provide|comply|do\s+that|choose|select|continue|discuss|engage|fulfill|respond"
-    r"|judge|evaluate|assign|label|complete|assess)",
-    re.IGNORECASE,
-)
 _REFUSAL_REACH = 600  # a refusal comes first; later on, the words may be about the question
 
 
@@ -47,15 +40,16 @@ def read(
     """
     masked, is_unclosed = _masked(text, prefix)
     reading = _read_continued(masked, readers, labels, choices, prefix)
-    if reading.is_answer:
-        return reading
     is_cut = is_unclosed or finish == "length"
+    if reading.is_answer and (reading.is_claim or not is_cut):
+        return reading
     return Reading.unread(_reason(masked, reading, is_cut=is_cut, is_refused=finish == "refused"))
 
 
 def is_refusal(visible: str) -> bool:
     """True if a reply without an answer, folded and without its thinking, begins by declining."""
-    return _REFUSAL.search(visible.lstrip()[:_REFUSAL_REACH]) is not None
+    start = Sentences(visible.lstrip()[:_REFUSAL_REACH])
+    return start.search(start.words.refusal, 0, len(start.low)) is not None
 
 
 def _masked(text: str, prefix: str | None) -> tuple[str, bool]:
@@ -76,13 +70,19 @@ def _read_continued(
 
     By itself, because some readers look at the start of a reply, which the prefix would hide.
     """
-    if prefix and text.strip():
+    if prefix and text.strip() and not _repeats(text, prefix):
         joined = _joined(prefix, text)
         reading = first_settled(readers, joined, labels=labels, choices=choices)
         reading = _within_reply(reading, len(joined) - len(text))
         if reading.is_settled:
             return reading
     return first_settled(readers, text, labels=labels, choices=choices)
+
+
+def _repeats(text: str, prefix: str) -> bool:
+    """True if the reply begins with the prefix once more, so that it is whole by itself."""
+    start = text.lstrip()[: len(prefix) + 8]
+    return start.lower().startswith(prefix.strip().lower())
 
 
 def _joined(prefix: str, reply: str) -> str:

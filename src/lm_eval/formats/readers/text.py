@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +18,26 @@ _PLAIN = {
     "、": ",",
     "【": "[",
     "】": "]",
+    "《": "<",
+    "》": ">",
+    "〈": "<",
+    "〉": ">",
+    "।": ".",
+    "،": ",",
+    "؛": ";",
+    "؟": "?",
+    **{chr(0x1F1E6 + i): chr(65 + i) for i in range(26)},  # flags' letters
+    **{
+        chr(base + i): chr(65 + i)
+        for base in (0x1F110, 0x1F130, 0x1F150, 0x1F170)
+        for i in range(26)
+    },
+    **{chr(0x249C + i): chr(97 + i) for i in range(26)},  # (a)
+    **{chr(0x2474 + i): str(1 + i) for i in range(9)},  # (1)
+    **{chr(0x2776 + i): str(1 + i) for i in range(9)},  # filled circles
+    **dict.fromkeys(
+        "\ufe0e\ufe0f\u20dd\u20de\u20e3\u200d", " "
+    ),  # what makes a sign an emoji or a key
     # Invisible marks surround answers in right-to-left and copied text.
     **dict.fromkeys("\u200b\u200e\u200f\u2060\ufeff", " "),
     **dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", " "),
@@ -47,9 +68,28 @@ _ASCII = frozenset(map(chr, range(128)))
 _MOST_REPLACED = 20  # in text of many styled characters one pass is quicker
 
 
+_ENTITY = re.compile(
+    r"&(?:(?P<name>nbsp|quot|apos|lt|gt|amp|lpar|rpar|ldquo|rdquo|lsquo|rsquo|ensp|emsp|thinsp)"
+    r"|#(?P<number>\d{1,6})|#x(?P<hex>[0-9a-f]{1,5}));",
+    re.IGNORECASE,
+)
+
+
 def fold(text: str) -> str:
-    """``text`` with full-width, styled and typographic characters made plain, of equal length."""
+    """``text`` with full-width, styled and typographic characters made plain, of equal length.
+
+    HTML entities become the character they name, with blanks on the side on which a tag does not begin.
+    """
+    if "&" in text and ";" in text:
+        text = _ENTITY.sub(_unescaped, text)
     return text if text.isascii() else _folded(text)
+
+
+def _unescaped(entity: re.Match[str]) -> str:
+    char = html.unescape(entity.group())
+    if len(char) != 1 or not char.isprintable():
+        char = " "
+    return char.rjust(len(entity.group())) if char == "<" else char.ljust(len(entity.group()))
 
 
 @lru_cache(maxsize=4)  # the rules of one reader look at one reply in turn
@@ -72,6 +112,36 @@ def lowered(text: str) -> str:
     if text.isascii():
         return text.lower()
     return text.replace("\u0130", "i").lower().replace("\u0131", "i").replace("\u017f", "s")
+
+
+_LONG_BLANK = re.compile(r"\s{33,}")
+_BLANK_KEPT = 8
+
+
+def squeezed(text: str) -> tuple[str, Callable[[tuple[int, int]], tuple[int, int]] | None]:
+    """``text`` with long runs of white space cut short, and how its spans map to those of ``text``.
+
+    A masked thought is one long run. Rules that step over white space may begin in it many times, so a
+    bound on its length keeps them linear. None where nothing was cut.
+    """
+    runs = list(_LONG_BLANK.finditer(text)) if len(text) > 32 else []
+    if not runs:
+        return text, None
+    pieces: list[str] = []
+    cuts, removed, at = [0], [0], 0
+    for run in runs:
+        kept = text[run.start() : run.start() + _BLANK_KEPT]
+        kept = kept if "\n" in kept or "\n" not in run.group() else "\n" + kept[1:]
+        pieces += (text[at : run.start()], kept)
+        removed.append(removed[-1] + run.end() - run.start() - len(kept))
+        cuts.append(run.end() - removed[-1])
+        at = run.end()
+
+    def moved_back(span: tuple[int, int]) -> tuple[int, int]:
+        start, end = (removed[bisect_right(cuts, edge) - 1] for edge in (span[0], span[1] - 1))
+        return span[0] + start, span[1] + end
+
+    return "".join(pieces) + text[at:], moved_back
 
 
 def blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -103,18 +173,22 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
 
 
 def last_cue(
-    text: str, cue: re.Pattern[str], real: Container[str] = ()
+    text: str,
+    cue: re.Pattern[str],
+    real: Container[str] = (),
+    is_named_at: Callable[[str, int], bool] | None = None,
 ) -> tuple[str, tuple[int, int] | None]:
     """``text`` blank where it repeats the instruction, and the span of the last ``cue`` in it.
 
     A cue with nothing behind it does not count: the model was cut off while it repeated itself. An
     instruction to write the cue shows a placeholder behind it (``The answer is [answer]``), or quotes
     it and goes on with *where*. Its sentence goes, since it may list what is allowed. A name in
-    ``real`` is an answer, not a placeholder.
+    ``real`` is an answer, not a placeholder; nor is it an echo if an answer ``is_named_at`` the
+    place behind it (``[answer_letter] D``).
     """
     low = lowered(text)
     cues = list(cue.finditer(low))
-    echoes = _echoes(low, cues, real)
+    echoes = _echoes(text, low, cues, real, is_named_at)
     if echoes:
         text = blanked(text, echoes)
         cues = list(cue.finditer(lowered(text)))
@@ -129,6 +203,11 @@ _NAMES = (
     "word class category list integer digit index your the final best correct chosen insert here"
 )
 _NAME = rf"(?:(?:{'|'.join(_NAMES.split())})s?[ _-]?){{1,4}}"
+# A placeholder by itself, as it may be repeated beside the answer: ``[answer_letter] D``.
+PLACEHOLDER = re.compile(
+    rf"\s{{0,4}}(?:[\[(<{{]{_NAME}[\])>}}]|(?:answer|option|choice)_(?:letter|label|number))[\s:=*_-]{{0,4}}",
+    re.IGNORECASE,
+)
 # ``[answer]``, ``<your answer>``, ``____``; but <answer>42</answer> is an answer.
 _PLACEHOLDER = re.compile(
     rf"[\s:*_`\"'$]{{0,6}}(?:\[(?P<square>{_NAME})\]|\((?P<round>{_NAME})\)|{{(?P<curly>{_NAME})}}"
@@ -143,12 +222,20 @@ _QUOTE = re.compile(r"[\"'][*_`]{0,3}\Z")
 _SENTENCE_STOP = re.compile(r"[.!?](?=\s|\Z)|\n")
 
 
-def _echoes(low: str, cues: list[re.Match[str]], real: Container[str]) -> list[tuple[int, int]]:
+def _echoes(
+    text: str,
+    low: str,
+    cues: list[re.Match[str]],
+    real: Container[str],
+    is_named_at: Callable[[str, int], bool] | None,
+) -> list[tuple[int, int]]:
     """The spans in which an instruction is repeated, up to the next cue at most."""
     spans: list[tuple[int, int]] = []
     for i, match in enumerate(cues):
         is_quoted = _QUOTE.search(low, max(0, match.start() - 4), match.start()) is not None
         if not _is_echo(low, match.end(), is_quoted, real):
+            continue
+        if is_named_at is not None and _is_filled(text, low, match.end(), is_named_at):
             continue
         following = cues[i + 1].start() if i + 1 < len(cues) else len(low)
         stop = _SENTENCE_STOP.search(low, match.end(), following)
@@ -165,6 +252,18 @@ def _is_echo(low: str, end: int, is_quoted: bool, real: Container[str]) -> bool:
         return placeholder.lastgroup is None or placeholder[placeholder.lastgroup] not in real
     rest = (_QUOTED_NAME, _QUOTED_REST) if is_quoted else (_QUOTED_NAME,)
     return any(pattern.match(low, end) for pattern in rest)
+
+
+_FILLING = re.compile(r"[\s:=*_\"'`(\[→>-]{0,6}")
+
+
+def _is_filled(text: str, low: str, end: int, is_named_at: Callable[[str, int], bool]) -> bool:
+    """True for ``[answer_letter] D`` and ``[answer_letter]: (D)``; not for ``[letter], one of A, B``."""
+    placeholder = _PLACEHOLDER.match(low, end)
+    lead = (
+        _FILLING.match(text, placeholder.end()) if placeholder and placeholder.lastgroup else None
+    )
+    return lead is not None and is_named_at(text, lead.end())
 
 
 def _sentence_start(low: str, floor: int, end: int) -> int:
@@ -293,17 +392,16 @@ def words(text: str) -> PlainWords:
     return PlainWords("".join(line), starts, [match.span() for match in kept])
 
 
-def may_mention(text: str, keys: Iterable[str]) -> bool:
-    """False if none of ``keys`` can occur in ``text``: a quick look before the slow one."""
-    plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    # digits may be grouped in the text, "1,000", and not in the key
-    ungrouped = plain.replace(",", "")
-    return any(key and all(word in ungrouped for word in key.split()) for key in keys)
+def key_of(text: str) -> str:
+    """What two texts share if they differ only in case, punctuation, articles and Unicode form."""
+    return words(text).key if len(text) > _KEPT_KEY else _key(text)
+
+
+_KEPT_KEY = 2000  # characters: a longer text is not kept in memory
 
 
 @lru_cache(maxsize=8192)
-def key_of(text: str) -> str:
-    """What two texts share if they differ only in case, punctuation, articles and Unicode form."""
+def _key(text: str) -> str:
     return words(text).key
 
 

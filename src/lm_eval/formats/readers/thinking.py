@@ -46,6 +46,11 @@ _BARE_CHANNELS = re.compile(r"\A\s{0,100}analysis(?=[A-Z\s])")
 _BARE_FINAL = "assistantfinal"
 
 
+_MAY_THINK = re.compile(
+    r"[<\[◁⟨＜［&]"
+)  # without one of these, there is neither a block nor a mark
+
+
 class Thinking(NamedTuple):
     """The parts of a reply that are not its answer.
 
@@ -66,6 +71,8 @@ class Masked(NamedTuple):
 
 def mask_thinking(text: str) -> Masked:
     """``text`` with everything blank that ``find_thinking`` finds."""
+    if not (_MAY_THINK.search(text) or "assistantfinal" in text):
+        return Masked(text, is_unclosed=False)
     spans, open_at = find_thinking(text)
     return Masked(blanked(text, spans) if spans else text, is_unclosed=open_at is not None)
 

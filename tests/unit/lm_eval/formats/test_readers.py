@@ -28,7 +28,7 @@ from lm_eval.registry import READERS
 GOLDEN = Path(lm_eval.__file__).parent / "formats/readers/odd_answers"
 TABLES = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in GOLDEN.glob("*.yaml")}
 BUILT_IN = [name for name in READERS if READERS.place(name).startswith("lm_eval.")]
-SPECS: dict[str, Any] = {name: table["reader"] for name, table in TABLES.items() if name != "reply"}
+SPECS: dict[str, Any] = {name: TABLES[name]["reader"] for name in BUILT_IN}
 CHOICE = bind_reader({"reader": "choice", "phrase": "The best answer is"})
 LABEL_STYLES = {
     "letters": list("ABCDEFGHIJ"),
@@ -250,6 +250,18 @@ LONG = {
     "surrogates": ("\ud800", None),
     "right to left": ("\u202eא", None),
     "NUL": ("\x00", None),
+    "blank lines": ("\n", "empty"),
+    "articles": ("a A ", None),
+    "denials": ("not A but ", None),
+    "conditions": ("the answer would be A if ", None),
+    "second thoughts": ("wait, it is A ", None),
+    "verdicts": ("A is correct. ", None),
+    "fields": ('"answer": "', None),
+    "turns": ("\nUser: x", None),
+    "entities": ("&lt;", None),
+    "chinese": ("答案是", None),
+    "hindi": ("उत्तर ", None),
+    "emoji": ("✅", None),
 }
 
 
@@ -272,10 +284,49 @@ def test_a_long_reply_is_read_in_linear_time(name: str) -> None:
             assert reading.reason == reason
 
 
-@pytest.mark.parametrize("name", sorted(set(LONG) - {"think", "mixed tags"}))
+@pytest.mark.parametrize("name", sorted(set(LONG) - {"think", "mixed tags", "turns"}))
 def test_an_answer_behind_a_long_text_is_found(name: str) -> None:
     text = f"{long_text(name)}\n\nThe best answer is C."
     assert read(text, [CHOICE], labels=list("ABCD"), choices=["London", "x", "Paris"]).value == 2
+
+
+@pytest.mark.parametrize("size", [1_000, MEGABYTE])
+@pytest.mark.parametrize(
+    "reply", ["The best answer is A{}x", "A{}C", "The best answer is{}", "{}A"]
+)
+def test_white_space_costs_nothing(reply: str, size: int) -> None:
+    """A masked thought is white space: a rule that began anew at each blank would not return."""
+    for blank in (" ", "\n", " \n\t"):
+        text = reply.format(blank * (size // len(blank)))
+        reading = read(text, [CHOICE], labels=list("ABCD"), choices=["London", "x", "Paris"])
+        if reading.span is not None:
+            assert text[slice(*reading.span)] in ("A", "C")
+
+
+@pytest.mark.parametrize("digits", ["1," * 500_000 + "1", "1" * MEGABYTE + ",1", "1 " * 500_000])
+def test_digits_are_read_in_linear_time(digits: str) -> None:
+    assert read(digits, [bind_reader("number")]).reason == "ambiguous" or digits.endswith(" ")
+
+
+def test_a_thousand_choices_are_read_in_time() -> None:
+    labels = [str(i) for i in range(1, 1001)]
+    choices = [f"choice number {i} of many" for i in range(1, 1001)]
+    prose = "Each choice has a number, and many of these are alike. " * 2_000
+    for reply, value in ((prose, None), (f"{prose}The best answer is 77.", 76), (choices[5], 5)):
+        assert read(reply, [CHOICE], labels=labels, choices=choices).value == value
+    classes = bind_reader("label_text")
+    assert read(f"{prose}Label: {choices[5]}", [classes], labels=choices).value == 5
+
+
+def test_choices_of_100_000_characters_are_read_in_time() -> None:
+    choices = ["a " * 50_000 + end for end in "wxyz"]
+    for reply, value in (
+        ("a " * 100_000, None),
+        ("The best answer is C.", 2),
+        (choices[1], 1),
+        (f"The best answer is {choices[1]}", 1),
+    ):
+        assert read(reply, [CHOICE], labels=list("ABCD"), choices=choices).value == value
 
 
 # --------------------------------------------------------------------------------- specs

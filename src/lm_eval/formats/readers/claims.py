@@ -1,0 +1,439 @@
+"""What a reply claims at a position: which choice, and whether the words around it take that back.
+
+A label by itself says little: "not A", "A or B", "if it were 1900, A", "some would say A" and "A. No, C"
+all name A. ``Claims`` looks at one reply; every method looks at a bounded part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from itertools import islice
+
+from lm_eval.formats.readers.language import EMOJI
+from lm_eval.formats.readers.options import AnswerOptions, Mention, Span, closed, opened
+from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
+from lm_eval.formats.readers.sentences import REACH, Sentences
+
+# The reply says that no choice is right: an answer of its own, which names no choice.
+NONE_OF_THEM = Reading.unread("unreadable")
+
+_ENDS = re.compile(
+    r"\s*\Z|[ \t]*[\r\n]|[ \t]*[.,;:!?…|/&)\]}]|\s*(?:[–—→⇒]|-+[\s>]|=>)"
+    r"|\s*\([^()\n]{0,200}\)\s*(?:[.,;:!]|\Z|\n)"
+    rf"|\s*{EMOJI}|\s*<|\s*\[[^\]\n]{{0,60}}\]|\s*\\"
+)
+_ENDS_I = re.compile(r"\s*\Z|[ \t]*[\r\n]|[.:;!?)]|\s*[–—]|\s+(?:because|since)\b")
+_LINE_ENDS = re.compile(r"[ \t.:;!)]*(?:\Z|[\r\n])")
+_NEW_SENTENCE = re.compile(
+    r"\s+(?:The|It|This|That|Because|Since|In|Explanation|Reason(?:ing)?|Rationale|Justification|Note|Here"
+    r"|We|Let|Therefore|Thus|As|For|Answer|Final)\b|\s+[A-Z][a-z]+:"
+)
+_ENDS_SECOND = re.compile(r"\s*\Z|[ \t]*[\r\n.,;:!?…)\]}\"'*_]|\s+\(|\s*[–—]")
+_BRACKET = re.compile(r"\s*[(\[]")
+_SAME_LINE = re.compile(r"[ \t]*[.,;|/]?[ \t]+[*_(\[]{0,3}")
+_LINE_START = re.compile(r"\s*[-*•_(\[ \t]{0,8}")
+_ITEM_MARK = re.compile(r"[*_]{0,3}[.):\]]")
+_ITEM_ENDS = re.compile(r"[ \t.,;]*(?:\n|\Z|\(?\w[).:])")
+_ARTICLE = re.compile(r"[ao]\s+")
+_MENTIONS_READ = 1000
+_ASIDE = re.compile(
+    r"\s*(?:,\s*[^,()\n.:;]{1,80},|\([^()\n]{1,80}\)|[–—-]\s[^–—\n.:;]{1,80}\s?[–—-])\s*"
+)
+
+
+class Claims(Sentences):
+    """One reply, in folded form, and the question it answers."""
+
+    def __init__(self, text: str, options: AnswerOptions) -> None:
+        super().__init__(text)
+        self.options = options
+
+    @cached_property
+    def may_name_texts(self) -> bool:
+        """False if no choice's first word is anywhere in the reply."""
+        keys = self.options.text_keys
+        return keys is None or not self.text.isascii() or not keys.isdisjoint(self.keys)
+
+    def texts_at(self, pos: int) -> dict[int, Span]:
+        """The choices whose texts are at ``pos``, with the span of each text."""
+        return self.options.texts_at(self.text, pos) if self.may_name_texts else {}
+
+    # -------------------------------------------------------------------------------- answers
+
+    def at(self, pos: int, *, is_start: bool = False) -> Reading:
+        """The choice named at ``pos``; ambiguous if there are several, or ``NONE_OF_THEM``.
+
+        ``is_start`` is for the start of a reply, where prose and numbered lists begin as well: a label
+        then needs more evidence.
+        """
+        reading = self._named_at(pos, is_start=is_start)
+        return reading if reading.is_settled else self._otherwise_at(pos)
+
+    def _otherwise_at(self, pos: int) -> Reading:
+        """What is said at ``pos``, where no choice is named right away."""
+        words, low = self.words, self.low
+        inner = opened(self.text, pos)
+        negation = words.not_.match(low, inner)
+        replaced = self.not_but(negation.end()) if negation else None
+        if replaced is not None:
+            return replaced
+        if words.none.match(low, inner):
+            return NONE_OF_THEM
+        if negation or self.options.label_at(self.text, low, pos) is not None:
+            return NO_ANSWER
+        aside = _ASIDE.match(self.text, pos)
+        reading = self._named_at(aside.end(), is_start=False) if aside else NO_ANSWER
+        return reading if reading.is_settled else self._in_sentence(pos)
+
+    def _named_at(self, pos: int, *, is_start: bool) -> Reading:
+        label = self.options.label_at(self.text, self.low, pos)
+        if label is not None and is_blank(self.text[label.end :][:40]):
+            return self.judged(label, is_start=is_start)
+        text = self._text_at(pos)
+        if text is not None and (label is None or _covers(text, label)):
+            return self._of_text(text)
+        if label is not None:
+            return self.judged(label, is_start=is_start)
+        counted = self.counted_at(pos)
+        return counted if counted.is_answer else self._text_behind_words(pos)
+
+    def counted_at(self, pos: int) -> Reading:
+        """The choice counted at ``pos``: "the third option"."""
+        for _ in range(4):
+            pos = opened(self.text, pos)
+            counted = self.options.ordinal_at(self.text, self.low, pos)
+            if counted is not None and self.ends(counted.end):
+                return Reading(counted.place, span=counted.span)
+            step = self.words.adverb.match(self.low, pos) or _ARTICLE.match(self.low, pos)
+            if step is None:
+                return NO_ANSWER
+            pos = step.end()
+        return NO_ANSWER
+
+    def _text_behind_words(self, pos: int) -> Reading:
+        for _ in range(4):
+            pos = opened(self.text, pos)
+            step = self.words.adverb.match(self.low, pos)
+            if step is None:
+                return NO_ANSWER
+            pos = step.end()
+            text = self._text_at(pos)
+            if text is not None:
+                return self._of_text(text)
+        return NO_ANSWER
+
+    def _text_at(self, pos: int) -> Mention | None:
+        """The choice whose text is at ``pos`` and fills the clause; the longest, if several."""
+        at_pos = self.texts_at(pos)
+        ended = {i: span for i, span in at_pos.items() if self.ends(span[1])}
+        if not ended:
+            return None
+        longest = max(span[1] for span in ended.values())
+        best = [i for i, span in ended.items() if span[1] == longest]
+        place = best[0] if len(best) == 1 else -1
+        return Mention(place, ended[best[0]], closed(self.text, longest), is_text=True)
+
+    def _of_text(self, mention: Mention) -> Reading:
+        if mention.place < 0 or self._other_follows(mention):
+            return AMBIGUOUS
+        changed = self._changed_by(mention)
+        return Reading(mention.place, span=mention.span) if changed is None else changed
+
+    def judged(self, label: Mention, *, is_start: bool = False, is_bare: bool = False) -> Reading:
+        """The label as an answer; ambiguous if contradicted; nothing if it was only prose.
+
+        ``is_start`` and ``is_bare`` say that nothing comes before it, and not even a cue.
+        """
+        if self.is_price(label):
+            return NO_ANSWER
+        answer = Reading(label.place, span=label.span)
+        if is_blank(self.text[label.end : label.end + 40]) and is_blank(self.text[label.end :]):
+            return answer
+        own = self.texts_at(label.end).get(label.place)
+        if (own is None and self._other_follows(label)) or self._other_text_follows(label, own):
+            return AMBIGUOUS
+        if self.is_listed(label, own, is_start=is_start):
+            return NO_ANSWER
+        changed = self._changed_by(label if own is None else label._replace(end=own[1]))
+        if changed is not None:
+            return changed
+        return answer if own or self._reads_on(label, is_bare=is_bare) else NO_ANSWER
+
+    def _changed_by(self, mention: Mention) -> Reading | None:
+        """What the words behind a choice make of it: another one, or none; None if they leave it."""
+        instead = self.words.but_behind.match(self.low, closed(self.text, mention.end))
+        if instead:
+            return self._named_at(instead.end(), is_start=False)
+        verdict = self.verdict_on(mention)
+        if verdict is not None:
+            return Reading(mention.place, span=mention.span) if verdict else NO_ANSWER
+        return self.correction_at(mention.end)
+
+    def ends(self, pos: int) -> bool:
+        """True if a clause ends at ``pos`` or goes on to explain itself."""
+        pos = closed(self.text, pos)
+        return bool(
+            _ENDS.match(self.text, pos)
+            or self.words.goes_on.match(self.low, pos)
+            or self.words.verdict.match(self.low, pos)
+        )
+
+    def is_price(self, label: Mention) -> bool:
+        """True for the 2 of ``$2``; ``$2$`` is a label in LaTeX."""
+        start, end = label.span
+        dollar = self.text[start - 1 : start] == "$"
+        return dollar and self.text[start:end].isdigit() and "$" not in self.text[end : label.end]
+
+    def _reads_on(self, label: Mention, *, is_bare: bool) -> bool:
+        """True if what follows can follow an answer; ``A good question`` cannot."""
+        text, end = self.text, label.end
+        written = text[slice(*label.span)]
+        is_enumerator = written.isdigit() or written in ("I", "i")
+        explains = self.words.reason.match(self.low, end) is not None
+        if is_bare and is_enumerator:
+            return explains or bool(_LINE_ENDS.match(text, end))
+        if self._is_wrapped(label):
+            return True
+        if written in ("I", "i"):
+            return bool(_ENDS_I.match(text, end))
+        if explains or _ENDS.match(text, end):
+            return True
+        is_word = is_enumerator or written in ("A", "a") or not self.options.is_exact(written)
+        goes_on = not is_bare and self.words.goes_on.match(self.low, end)
+        return not is_word and bool(goes_on or _NEW_SENTENCE.match(text, end))
+
+    def _is_wrapped(self, label: Mention) -> bool:
+        """True if brackets or emphasis close behind the label, as in ``C)`` and ``**C**``."""
+        start, end = label.span
+        closing = self.text[end : label.end]
+        before = self.text[max(start - 1, 0) : start]
+        return bool(closing) and (closing[0] in ")]}\\<>" or closing[0] == before)
+
+    # ------------------------------------------------------------------------ what contradicts
+
+    def verdict_on(self, mention: Mention) -> bool | None:
+        """True for "C is correct", False for "C is wrong", None if nothing is said."""
+        match = self.words.verdict.match(self.low, mention.end)
+        if match is None:
+            return None
+        word = match["right"] or match["wrong"]
+        at = match.start("right") if match["right"] else match.start("wrong")
+        if word[0] < "\u0590" and not self._is_linked(mention, at):
+            return None  # "A correct answer" is not about A
+        is_right = match["right"] is not None
+        return is_right if match["not"] is None else not is_right if is_right else None
+
+    def _is_linked(self, mention: Mention, at: int) -> bool:
+        """True if something ties the verdict at ``at`` to the choice, as "ist C richtig" does."""
+        if self.words.link.search(self.low, mention.span[1], at):
+            return True
+        start = mention.span[0]
+        is_turned = self.words.copula_before.search(self.low, max(0, start - 24), start)
+        return is_turned is not None and not self.text.startswith("?", self.sentence_end(at))
+
+    def _other_follows(self, mention: Mention) -> bool:
+        """True for ``A or B``, ``A, B``, ``A/B`` and ``Paris (B)``, where Paris is not B."""
+        joint = self.words.joint.match(self.low, mention.end)
+        if joint is None:
+            bracket = _BRACKET.match(self.text, mention.end)
+            other = self._label_besides(mention, bracket.end()) if bracket else None
+            return other is not None and self.text[other.span[1] : other.span[1] + 1] in (")", "]")
+        other = self._label_besides(mention, joint.end())
+        if other is not None:
+            return self._is_joined(mention, joint, other)
+        return joint["strong"] is not None and self._other_text_at(mention, joint.end())
+
+    def _label_besides(self, mention: Mention, pos: int) -> Mention | None:
+        """The label at ``pos``, if it is another one than that of ``mention`` and in like case."""
+        other = self.options.label_at(self.text, self.low, pos)
+        if other is None or other.place == mention.place:
+            return None
+        written = (self.text[slice(*named.span)] for named in (mention, other))
+        is_alike = mention.is_text or len(set(map(self.options.is_exact, written))) == 1
+        return other if is_alike else None
+
+    def _is_joined(self, mention: Mention, joint: re.Match[str], other: Mention) -> bool:
+        """True if ``other`` is named beside ``mention``, and not to say something else of it."""
+        text, end = self.text, other.span[1]
+        if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
+            return bool(_LINE_ENDS.match(text, end))
+        if self.verdict_on(other) is False or self.correction_at(mention.end) is not None:
+            return False
+        is_word = text[other.span[0] : end] in ("A", "a", "I", "i")
+        return (joint["strong"] is not None and not is_word) or bool(_ENDS_SECOND.match(text, end))
+
+    def _other_text_at(self, mention: Mention, pos: int) -> bool:
+        other = self._text_at(pos)
+        return mention.is_text and other is not None and other.place != mention.place
+
+    def _other_text_follows(self, label: Mention, own: Span | None) -> bool:
+        """True for ``C. London`` where London is another choice's text."""
+        start = opened(self.text, label.end)
+        for pos in dict.fromkeys((label.end, start)):
+            text = self._text_at(pos)
+            if text is None or text.place == label.place:
+                continue
+            is_longer = text.span[1] > (label.end if own is None else own[1])
+            if is_longer and "\n" not in self.text[label.end : text.span[0]]:
+                return True
+        return False
+
+    def is_listed(self, label: Mention, own: Span | None, *, is_start: bool) -> bool:
+        """True if the label opens a list of the options rather than an answer.
+
+        The next line or clause has the next label then. In the middle of a reply the list shows the bare
+        texts; a reply that starts so may also discuss them, unless it finds the next one wrong.
+        """
+        following = self._next_item(label, own)
+        if following is None:
+            return False
+        texts = self.texts_at(following.end)
+        if following.place in texts:
+            end = closed(self.text, texts[following.place][1])
+            if _ITEM_ENDS.match(self.text, end):
+                return True
+        else:
+            end = following.end
+        if not is_start:
+            return False
+        return not self.is_denied(end, self.sentence_end(end))
+
+    def _next_item(self, label: Mention, own: Span | None) -> Mention | None:
+        """The label after this one, where it heads the next line, or the same one behind the text."""
+        pos = label.end if own is None else closed(self.text, own[1])
+        text = self.text
+        same_line = _SAME_LINE.match(text, pos) if own else None
+        starts = [same_line.end()] if same_line else []
+        line_end = text.find("\n", pos, pos + 2 * REACH)
+        if line_end >= 0:
+            starts.append(line_end)
+            rest = _LINE_START.match(text, line_end)
+            starts.append(rest.end() if rest else line_end)
+        for start in starts:
+            item = self.options.label_here(text, start)
+            is_next = item is not None and item.place == label.place + 1
+            if item and is_next and _ITEM_MARK.match(text, item.span[1]):
+                return item
+        return None
+
+    def correction_at(self, pos: int) -> Reading | None:
+        """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if nothing does.
+
+        Ambiguous if the answer is withdrawn and nothing takes its place.
+        """
+        taken_back = self.words.taken_back.match(self.low, pos)
+        if taken_back is None:
+            return None
+        bridged = self._bridged(taken_back.end())
+        for start in (taken_back.end(), bridged):
+            negation = self.words.not_.match(self.low, opened(self.text, start))
+            replaced = self.not_but(negation.end()) if negation else None
+            if replaced is not None:
+                return replaced
+            label = self.options.label_at(self.text, self.low, start)
+            if label and self.verdict_on(label) is not False and self._is_second(label):
+                return Reading(label.place, span=label.span)
+            text = self._text_at(start)
+            if text is not None and text.place >= 0:
+                return Reading(text.place, span=text.span)
+        is_hard = taken_back["hard"] or self.search(self.words.hard, taken_back.end(), bridged)
+        return AMBIGUOUS if is_hard or is_blank(self.text[bridged : bridged + 9]) else None
+
+    def _is_second(self, label: Mention) -> bool:
+        end = label.end
+        return bool(
+            _ENDS_SECOND.match(self.text, end)
+            or self.verdict_on(label)
+            or self._is_wrapped(label)
+            or self.words.reason.match(self.low, end)
+        )
+
+    def _bridged(self, pos: int) -> int:
+        bridge = self.words.bridge.match(self.low, pos)
+        return bridge.end() if bridge else pos
+
+    def not_but(self, pos: int) -> Reading | None:
+        """The D of "not A but D", from behind "not"; None where there is no such pair."""
+        denied = self.options.label_at(self.text, self.low, pos) or self._text_at(pos)
+        if denied is None:
+            return None
+        end = denied.end
+        own = self.texts_at(end).get(denied.place)
+        end = own[1] if own else self._behind_joined(end)
+        but = self.words.but.match(self.low, closed(self.text, end))
+        if but is None:
+            return None
+        reading = self._named_at(but.end(), is_start=False)
+        return reading if reading.is_settled and reading.value != denied.place else None
+
+    def _behind_joined(self, pos: int) -> int:
+        """Where further labels end that are joined to the one before ``pos``: "nor B"."""
+        for _ in range(len(self.options.places)):
+            joint = self.words.joint.match(self.low, pos)
+            start = opened(self.text, joint.end()) if joint else pos
+            label = self.options.label_here(self.text, start) if joint else None
+            if label is None:
+                return pos
+            pos = label.end
+        return pos
+
+    def _in_sentence(self, pos: int) -> Reading:
+        """The one choice that the rest of the sentence names in so many words, if nothing denies it."""
+        end = self.sentence_end(pos)
+        if end - pos < 2 or self.is_denied(pos, end) or self.search(self.words.condition, pos, end):
+            return NO_ANSWER
+        explicit = self.explicit(pos, end)
+        places = {mention.place for mention in explicit}
+        if len(places) == 1:
+            return Reading(explicit[-1].place, span=explicit[-1].span)
+        if places:
+            return NO_ANSWER
+        texts = self.options.text_mentions(self.text[pos:end])
+        if len(texts) != 1:
+            return NO_ANSWER
+        place, spans = next(iter(texts.items()))
+        return Reading(place, span=(spans[-1][0] + pos, spans[-1][1] + pos))
+
+    def explicit(self, start: int, end: int) -> list[Mention]:
+        """The labels between two positions that are unmistakable: ``(C)``, ``**C**``, "option C".
+
+        Of those of one choice the first ones, up to the first of another.
+        """
+        mentioned: list[Mention] = []
+        for match in islice(self.options.label.finditer(self.text, start, end), _MENTIONS_READ):
+            place = self.options.place_of(match.group())
+            if place is None:
+                continue
+            mention = Mention(place, match.span(), closed(self.text, match.end()))
+            if self._is_explicit(mention):
+                mentioned.append(mention)
+                if place != mentioned[0].place:
+                    break
+        return mentioned
+
+    def _is_explicit(self, mention: Mention) -> bool:
+        start, end = mention.span
+        if self._is_wrapped(mention) and self.text[start - 1 : start] in (
+            "(",
+            "[",
+            "*",
+            "_",
+            "<",
+            '"',
+        ):
+            return True
+        if not self.options.is_exact(self.text[start:end]):
+            return False
+        before = self.low[max(0, start - 24) : start]
+        return bool(self.words.option_before.search(before))
+
+
+def _covers(text: Mention, label: Mention) -> bool:
+    """True if a choice's text begins with what looks like a label."""
+    return text.span[0] <= label.span[0] and text.span[1] > label.span[1]
+
+
+def is_blank(text: str) -> bool:
+    """True if ``text`` holds nothing but white space and closing punctuation."""
+    return not text.strip(" \t\r\n\f\v.,;:!…*_`\"'$)]}>\ufe0f\u20e3✅✓✔☑👍🎯")

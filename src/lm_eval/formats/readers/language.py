@@ -1,0 +1,390 @@
+"""The words that carry meaning in a reply, by kind and script: ``language.yaml`` as patterns.
+
+Readers name a kind (``correct``, ``not``, ``if``) and never spell a word. Only the words of the scripts
+in which a reply is written are looked for, and a pattern is compiled when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from importlib import resources
+
+import yaml
+
+from lm_eval.config.yaml_loader import SafeLoader
+from lm_eval.formats.readers.wording import Wording
+
+_LANGUAGES = {
+    "latin": ("en", "de", "fr", "es", "pt", "it", "signs"),
+    "cyrillic": ("ru",),
+    "han": ("zh", "ja"),
+    "hangul": ("ko",),
+    "arabic": ("ar",),
+    "devanagari": ("hi",),
+}
+_SCRIPTS = {
+    "cyrillic": re.compile("[\u0400-\u04ff]"),
+    "han": re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"),
+    "hangul": re.compile("[\uac00-\ud7af]"),
+    "arabic": re.compile("[\u0600-\u06ff]"),
+    "devanagari": re.compile("[\u0900-\u097f]"),
+}
+_SPACED = ("latin", "cyrillic")  # words with spaces around them, and no endings that change them
+
+
+def vocabulary_of(text: str) -> Vocabulary:
+    """The words of the scripts in which ``text`` is written; Latin letters are always expected."""
+    if text.isascii():
+        return _vocabulary(("latin",))
+    return _vocabulary(("latin", *(name for name, chars in _SCRIPTS.items() if chars.search(text))))
+
+
+@lru_cache(maxsize=64)
+def _vocabulary(scripts: tuple[str, ...]) -> Vocabulary:
+    return Vocabulary(scripts)
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, dict[str, list[str]]]:
+    source = resources.files("lm_eval.formats.readers") / "language.yaml"
+    table: dict[str, dict[str, list[str]]] = yaml.load(  # plain data of our own
+        source.read_text(encoding="utf-8"), Loader=SafeLoader
+    )
+    return table
+
+
+def _items(kind: str, script: str) -> Iterator[str]:
+    for language in _LANGUAGES[script]:
+        yield from _table()[kind].get(language, ())
+
+
+# What may come between the parts of a phrase: blanks, emphasis, closing quotes and brackets.
+_MARKUP = r"[\s*_`\"')\]]{0,8}"
+_DASH = r"(?:[–—]|-{1,2}(?=[\s*_]))"
+_WRONG_SIGNS = "❌✗✘✖🚫🔴❎⛔"
+EMOJI = (
+    rf"(?![{_WRONG_SIGNS}])[\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\ufe0f\u200d\u20e3"
+    "\U0001f000-\U0001faff]"
+)
+
+
+class Vocabulary:
+    """The patterns of the words of some scripts, for text in lower case."""
+
+    def __init__(self, scripts: tuple[str, ...]) -> None:
+        self.scripts = scripts
+
+    def items(self, *kinds: str) -> list[str]:
+        return [item for kind in kinds for script in self.scripts for item in _items(kind, script)]
+
+    def wording(self, *kinds: str) -> Wording:
+        """A word of these kinds, to be searched for."""
+        return Wording(self.one_of(*kinds), self.items(*kinds))
+
+    def one_of(self, *kinds: str, besides: str = "") -> str:
+        """The source of a pattern for one word of these kinds, whole where words have edges.
+
+        ``besides`` names a script whose words are left out.
+        """
+        parts: list[str] = []
+        for script in self.scripts:
+            items = [item for kind in kinds for item in _items(kind, script)]
+            if script == besides or not items:
+                continue
+            if script not in _SPACED:
+                parts += sorted(items, key=len, reverse=True)
+                continue
+            spelled = [item for item in items if item[0].isalpha() or item[0] == "("]
+            parts += [rf"(?<!\w)(?:{'|'.join(spelled)})(?!\w)"] if spelled else []
+            parts += [item for item in items if item not in spelled]
+        return f"(?:{'|'.join(parts)})" if parts else "(?!)"
+
+    # ------------------------------------------------------------------------------ announcing
+
+    @cached_property
+    def cue(self) -> Wording:
+        """What announces an answer: "the best answer to this is", ``Antwort:``, ``答案是``.
+
+        Where verbs come last or are left out, the name of the answer is enough.
+        """
+        heading = r"|(?:(?<=[\n#*_ ])|\A)(?:answer|conclusion)[*_]{0,3}[ \t]*\n"
+        # without a link only where the name of the answer is in another script than the label
+        return self._announcing(
+            ("answer", "outcome", "option"),
+            heading + ("" if self.scripts == ("latin",) else self._bare()),
+        )
+
+    @cached_property
+    def text_cue(self) -> Wording:
+        """The same for an answer in words, which other names would be too vague for."""
+        return self._announcing(("answer",), "")
+
+    @cached_property
+    def class_cue(self) -> Wording:
+        """The same for a class: "the sentiment is"."""
+        return self._announcing(("class_name",), "")
+
+    def _announcing(self, kinds: tuple[str, ...], otherwise: str) -> Wording:
+        link = (
+            rf"(?:{_MARKUP}(?:(?P<would>{self.one_of('would')})|{self.one_of('copula')})"
+            rf"|{_MARKUP}(?:[:=→⇒]|=>|->|{_DASH}))"
+        )
+        about = rf"(?:{_MARKUP}(?:{self.one_of('quality')}|[,(])[^.:;!?\n]{{0,80}}?)?"
+        return Wording(rf"{self.one_of(*kinds)}{about}{link}{otherwise}", self.items(*kinds))
+
+    def _bare(self) -> str:
+        names = self.one_of("answer", besides="latin")
+        particles = self.one_of("copula", "quality", besides="latin")
+        return rf"|{names}(?:\s{{0,3}}{particles}){{0,3}}"
+
+    @cached_property
+    def pick(self) -> Wording:
+        return self.wording("pick")
+
+    @cached_property
+    def choose(self) -> Wording:
+        return self.wording("choose")
+
+    @cached_property
+    def subject(self) -> re.Pattern[str]:
+        """Who picks, right before the verb."""
+        return re.compile(rf"{self.one_of('subject')}\s+\Z")
+
+    @cached_property
+    def it_is(self) -> Wording:
+        return self.wording("it_is")
+
+    @cached_property
+    def field_name(self) -> re.Pattern[str]:
+        """The name of a field that holds an answer."""
+        return re.compile(self.one_of("answer", "outcome", "option", "class_name"))
+
+    @cached_property
+    def option_before(self) -> re.Pattern[str]:
+        """The name of an option right before a label."""
+        return re.compile(rf"{self.one_of('option', 'answer')}[\s*_(\[\"']{{0,5}}\Z")
+
+    @cached_property
+    def label_before(self) -> re.Pattern[str]:
+        """What a label follows that is meant as one: a mark, or a word that leads to it."""
+        kinds = (
+            "before",
+            "adverb",
+            "copula",
+            "it_is",
+            "pick",
+            "option",
+            "answer",
+            "outcome",
+            "would",
+        )
+        return re.compile(
+            rf"(?:\A|[,:;.!?(–—→=>*\n\"'-]|[^\x00-\u058f]|{self.one_of(*kinds)})[\s*_(\[\"'`]{{0,6}}\Z"
+        )
+
+    @cached_property
+    def adverb(self) -> re.Pattern[str]:
+        return re.compile(rf"{self.one_of('adverb')}[\s,:]{{0,3}}")
+
+    # ------------------------------------------------------------------------------- judging
+
+    @cached_property
+    def doubt(self) -> Wording:
+        """Whatever can keep a claim from being one."""
+        return self.wording("supposed", "if", "would", "not", "wrong")
+
+    @cached_property
+    def supposed(self) -> Wording:
+        return self.wording("supposed")
+
+    @cached_property
+    def condition(self) -> Wording:
+        return self.wording("if")
+
+    @cached_property
+    def would(self) -> Wording:
+        return self.wording("would")
+
+    @cached_property
+    def denial(self) -> Wording:
+        """A word that denies; of "no doubt", the whole, in the group ``vain``."""
+        return Wording(
+            rf"(?P<vain>{self.one_of('not_denying')})|{self.one_of('not', 'wrong')}",
+            self.items("not", "wrong", "not_denying"),
+        )
+
+    @cached_property
+    def not_(self) -> re.Pattern[str]:
+        """A denial, with the copula that may follow it: "no es"."""
+        return re.compile(rf"{self.one_of('not')}\s{{0,3}}(?:{self.one_of('copula')}\s{{0,3}})?")
+
+    @cached_property
+    def not_before(self) -> re.Pattern[str]:
+        """A denial right before a choice."""
+        return re.compile(rf"{self.one_of('not')}\s{{1,3}}(?:{self.one_of('adverb')}\s{{1,3}})?\Z")
+
+    @cached_property
+    def none(self) -> re.Pattern[str]:
+        return re.compile(rf"{self.one_of('none')}")
+
+    @cached_property
+    def but(self) -> re.Pattern[str]:
+        return re.compile(rf"[\s,;.–—-]{{0,4}}{self.one_of('but')}\s{{0,3}}")
+
+    @cached_property
+    def but_word(self) -> Wording:
+        return self.wording("but")
+
+    @cached_property
+    def but_behind(self) -> re.Pattern[str]:
+        return re.compile(rf"\s{{0,3}}{self.one_of('but_behind')}[\s,]{{0,3}}")
+
+    @cached_property
+    def contrast(self) -> Wording:
+        return self.wording("contrast")
+
+    @cached_property
+    def verdict(self) -> re.Pattern[str]:
+        """What is said of the choice before it: ``right`` or ``wrong``, with ``not`` and ``also``."""
+        between = (
+            rf"(?:(?:(?P<not>{self.one_of('not')})|(?P<also>{self.one_of('also')})"
+            rf"|{self.one_of('copula', 'adverb', 'would')})[ \t,*_]{{0,4}}){{0,7}}"
+        )
+        return re.compile(
+            rf"(?:[ \t:,;)\]*_\"'|=→>–—({{\[-]{{0,8}}{between}"
+            r"|[.)*_ \t]{0,6}(?P<stop>\.)[*_ \t]{0,4}(?!(?:yes|no)\b))"
+            rf"(?:(?P<wrong>{self.one_of('wrong')})|(?P<right>{self.one_of('correct')}))"
+            r"(?!\s+(?:that|about|only\s+(?:if|when)|if|when|in\s+(?:saying|that))\b)"
+            r"(?(stop)(?=[*_ \t]{0,3}(?:[.,;:!–—(\n]|\Z)))"
+        )
+
+    @cached_property
+    def verdict_tail(self) -> re.Pattern[str]:
+        """The verdict with which a sentence about a choice ends: "it has no rings → incorrect"."""
+        return re.compile(
+            rf"(?:[→⇒–—:=]|->|=>)\s{{0,3}}(?:(?P<wrong>{self.one_of('wrong')})|{self.one_of('correct')})"
+            r"[*_)\s]{0,4}\Z"
+        )
+
+    @cached_property
+    def link(self) -> re.Pattern[str]:
+        """What ties a verdict to the choice before it."""
+        return re.compile(rf"[:,;.)\]–—=→>|*\"'-]|{self.one_of('copula', 'would', 'also', 'not')}")
+
+    @cached_property
+    def copula_before(self) -> re.Pattern[str]:
+        """The verb in "therefore is C correct", as other languages have it."""
+        return re.compile(
+            rf"{self.one_of('copula')}\s{{1,3}}(?:{self.one_of('adverb')}\s{{1,3}})?\Z"
+        )
+
+    @cached_property
+    def verdict_word(self) -> Wording:
+        return self.wording("correct")
+
+    @cached_property
+    def joint(self) -> re.Pattern[str]:
+        """What comes between two labels; ``strong`` where it can only join."""
+        strong = rf"[ \t]*(?:[/&+|]|,?\s*{self.one_of('and_or')})\s*(?:{self.one_of('adverb')}\s+)?"
+        return re.compile(rf"(?P<strong>{strong})|(?:[ \t]*[,;]\s*|[ \t]+|\s*\n\s*)")
+
+    @cached_property
+    def goes_on(self) -> re.Pattern[str]:
+        return re.compile(rf"\s*{self.one_of('because')}")
+
+    @cached_property
+    def reason(self) -> re.Pattern[str]:
+        """The same for a label that may be a word of the sentence, like A."""
+        other = self.one_of("because", besides="latin")
+        return re.compile(rf"\s+{self.one_of('reason')}|\s*{other}")
+
+    @cached_property
+    def taken_back(self) -> re.Pattern[str]:
+        """Right behind an answer: it is withdrawn (``hard``), or replaced by what follows."""
+        softener = r"(?:(?:but|hm+|oh|ah|oops)\b[\s,.…!]{0,4}){0,2}"
+        return re.compile(
+            rf"[\s.,;:!?…*)\"'–—-]{{0,12}}{softener}"
+            rf"(?:(?P<hard>{self.one_of('taken_back')})|{self.one_of('rather')})"
+        )
+
+    @cached_property
+    def hard(self) -> Wording:
+        return self.wording("taken_back")
+
+    @cached_property
+    def second_thought(self) -> Wording:
+        return self.wording("taken_back", "rather")
+
+    @cached_property
+    def bridge(self) -> re.Pattern[str]:
+        """What may come between a retraction and the answer that replaces it."""
+        words = self.one_of("taken_back", "rather", "it_is", "copula", "adverb", "answer", "would")
+        return re.compile(
+            rf"(?:[\s,.:;!…–—*_-]|{words}|should\s+be\b|make\s+(?:it|that)\b){{0,24}}"
+        )
+
+    @cached_property
+    def refusal(self) -> Wording:
+        return self.wording("refusal")
+
+    @cached_property
+    def ordinal(self) -> re.Pattern[str]:
+        """ "the third option": the word, and what it counts, before or behind it."""
+        counted = rf"(?:{self.one_of('option', 'answer')}|(?<!\w)ones?(?!\w))"
+        return re.compile(
+            rf"(?:(?P<before>{counted})\s{{0,3}}(?:number\s+|no\.\s*|#)?"
+            rf"(?P<later>\d{{1,2}}|{self.one_of('ordinals')})(?!\w|\.\d)"
+            rf"|(?P<word>{self.one_of('ordinals')})\s{{0,3}}{self.one_of('counter')}?"
+            rf"\s{{0,3}}(?P<noun>{counted})?)"
+        )
+
+    def ordinal_number(self, word: str) -> int | None:
+        """The number of an ordinal, from 1; None for the last."""
+        if word.isdigit():
+            return int(word)
+        *numbered, _ = self._ordinals
+        return next((n for n, names in enumerate(numbered, 1) if names.fullmatch(word)), None)
+
+    @cached_property
+    def _ordinals(self) -> tuple[re.Pattern[str], ...]:
+        columns = zip(
+            *(
+                _table()["ordinals"][language]
+                for script in self.scripts
+                for language in _LANGUAGES[script]
+                if language in _table()["ordinals"]
+            ),
+            strict=True,
+        )
+        return tuple(re.compile("|".join(column)) for column in columns)
+
+    @cached_property
+    def scale(self) -> re.Pattern[str]:
+        """The power of ten that follows a number, in the group ``e`` and its exponent."""
+        parts = (rf"(?P<e{power}>{self.one_of(str(power))})" for power in (12, 9, 8, 7, 6, 5, 4, 3))
+        return re.compile(rf"\s{{0,2}}(?:{'|'.join(parts)})")
+
+    @cached_property
+    def units(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """A unit right behind a number, and a number with its unit right before one."""
+        unit = self.one_of("unit")
+        return (
+            re.compile(rf"\s{{0,2}}{unit}"),
+            re.compile(rf"\d\s{{0,2}}{unit}[\s,]{{0,3}}(?:{self.one_of('and_or')}\s{{1,3}})?\Z"),
+        )
+
+    @cached_property
+    def turn(self) -> re.Pattern[str]:
+        """A line on which someone else begins to speak."""
+        return re.compile(
+            rf"\n[ \t]*(?:[#*_<\[|]{{0,4}}[ \t]*{self.one_of('turn')}[ \t]*[*_>\]|]{{0,4}}[ \t]*:"
+            r"|#{2,4}[ \t]*(?:instruction|input|human|user|question)\b|<\|(?:user|im_start)\|>|\[inst\])"
+        )
+
+    @cached_property
+    def question(self) -> re.Pattern[str]:
+        return re.compile(
+            rf"\n[ \t]*[#*_]{{0,4}}[ \t]*{self.one_of('question')}[*_]{{0,3}}[ \t]*[:.)]"
+        )

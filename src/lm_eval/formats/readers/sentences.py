@@ -1,0 +1,97 @@
+"""A reply as sentences: where they begin and end, and which words in them take back what they say."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Literal
+
+from lm_eval.formats.readers.language import vocabulary_of
+from lm_eval.formats.readers.text import lowered
+from lm_eval.formats.readers.wording import Wording, keys_of
+
+Standing = Literal["firm", "conditional", "supposed", "denied"]
+
+REACH = 300  # characters back or on, beyond which words are not about each other
+# The period of a label that starts a line ends no sentence.
+_STOP = re.compile(r"(?<!\A\w)(?<!\n\w)(?<!\(\w)[.!?](?=[\s\"')\]*_]|\Z|[^\x00-\u05ff])|[;\n!?]")
+_CLAUSE = re.compile(r"[,;:()–—]|\s-\s|\s(?:but|so|and|then)\s")
+
+
+class Sentences:
+    """One reply in folded form. Every method looks at a bounded part of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.low = lowered(text)
+        self.words = vocabulary_of(self.low)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        return keys_of(self.low)
+
+    def search(self, wording: Wording, start: int, end: int) -> re.Match[str] | None:
+        """The first ``wording`` between two positions."""
+        return wording.search(self.low, self.keys, start, end) if start < end else None
+
+    def all_of(self, wording: Wording, start: int = 0) -> list[re.Match[str]]:
+        """Every ``wording`` from ``start`` on."""
+        return wording.all_in(self.low, self.keys, start)
+
+    def sentence(self, pos: int) -> tuple[int, int]:
+        """The sentence around ``pos``, as far as it matters."""
+        floor, ceiling = max(0, pos - REACH), min(len(self.low), pos + REACH)
+        stop = _STOP.search(self.low, pos, ceiling)
+        return self._last(_STOP, floor, pos), stop.end() if stop else ceiling
+
+    def sentence_end(self, pos: int) -> int:
+        """Where the sentence ends that goes on at ``pos``, before its stop."""
+        stop = _STOP.search(self.low, pos, pos + REACH)
+        return stop.start() if stop else min(len(self.low), pos + REACH)
+
+    def is_denied(self, start: int, end: int) -> bool:
+        """True if a word between two positions denies; "no doubt" does not."""
+        if self.search(self.words.denial, start, end) is None:
+            return False
+        matches = self.words.denial.pattern.finditer(self.low, start, end)
+        return any(not match["vain"] for match in matches)
+
+    @cached_property
+    def _may_doubt(self) -> bool:
+        return self.words.doubt.is_in(self.low, self.keys)
+
+    def standing(self, start: int, end: int) -> Standing:
+        """What the words around it make of the claim announced at ``start:end``.
+
+        ``denied``; ``supposed``, where it is of others or of another case; ``conditional``, where it
+        counts only if there is nothing else; or ``firm``.
+        """
+        if not self._may_doubt:
+            return "firm"
+        words = self.words
+        begin, stop = self.sentence(start)
+        if self.search(words.contrast, begin, start):
+            begin = self._last(words.contrast.pattern, begin, start)
+        if self.search(words.supposed, begin, start):
+            return "supposed"
+        is_would = self.search(words.would, start, end + 1) is not None
+        if self.search(words.condition, begin, start):
+            return self._under_condition(begin, start, is_would=is_would)
+        if is_would:
+            is_if = self.search(words.condition, end, min(stop, end + REACH)) is not None
+            return "supposed" if is_if else "conditional"
+        is_denied = self.is_denied(self._last(_CLAUSE, begin, start), start)
+        return "denied" if is_denied else "firm"
+
+    def _under_condition(self, begin: int, start: int, *, is_would: bool) -> Standing:
+        """ "If it were …, it would be" claims nothing; "if I am not mistaken" changes nothing."""
+        words = self.words.denial.pattern.finditer(self.low, begin, start)
+        if any(match["vain"] for match in words):
+            return "firm"
+        return "supposed" if is_would else "conditional"
+
+    def _last(self, pattern: re.Pattern[str], start: int, end: int) -> int:
+        """Where the last ``pattern`` between two positions ends; ``start`` if there is none."""
+        for match in pattern.finditer(self.low, start, end):
+            start = match.end()
+        return start

@@ -1,0 +1,72 @@
+"""The reader of choices: the short way, spans, and a prefix in front."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lm_eval.formats.readers import bind_reader, read
+from lm_eval.formats.readers.text import squeezed
+
+MODULE = "lm_eval.formats.readers.choice"  # the package has the function of that name
+CHOICE = bind_reader({"reader": "choice", "phrase": "The best answer is"})
+QUESTION: dict[str, Any] = {
+    "labels": list("ABCD"),
+    "choices": ["London", "Berlin", "Paris", "the A train"],
+}
+PARTS = st.tuples(
+    st.sampled_from(
+        ["", " ", "The best answer is ", "the answer is: ", "The best answer is:\n", "So "]
+    ),
+    st.sampled_from(["", "(", "**", "'", "["]),
+    st.sampled_from(list("ABCDabcdE")),
+    st.sampled_from(["", ")", "**", "'", "]", ".", ":"]),
+    st.sampled_from(
+        ["", " London", " Paris", " - Berlin", " or B", ", C", " the A train", " paris"]
+    ),
+    st.sampled_from(["", ".", "!", "\n", ". "]),
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(reply=PARTS)
+def test_the_short_way_reads_as_the_long_one_does(reply: str) -> None:
+    short = read(reply, [CHOICE], **QUESTION)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[MODULE], "_usual_reply", lambda *_: None)
+        long = read(reply, [CHOICE], **QUESTION)
+    assert (short.value, short.reason) == (long.value, long.reason)
+
+
+@settings(max_examples=200, deadline=None)
+@given(reply=PARTS, blank=st.sampled_from([" ", "\n", "\t"]), size=st.integers(0, 400))
+def test_white_space_in_front_moves_the_span_alone(reply: str, blank: str, size: int) -> None:
+    plain, moved = (
+        read(reply, [CHOICE], **QUESTION),
+        read(blank * size + reply, [CHOICE], **QUESTION),
+    )
+    assert (moved.value, moved.reason) == (plain.value, plain.reason)
+    if plain.span and moved.span:
+        assert (moved.span[0] - size, moved.span[1] - size) == plain.span
+
+
+@given(st.lists(st.sampled_from(["a", "b c", " " * 40, "\n" * 50, " "]), max_size=20).map("".join))
+def test_squeezed_text_knows_where_it_was(text: str) -> None:
+    text = f"{text}{'x ' * 200}"
+    plain, moved_back = squeezed(text)
+    for at, char in enumerate(plain):
+        if not char.isspace():
+            start, end = moved_back((at, at + 1)) if moved_back else (at, at + 1)
+            assert text[start:end] == char
+
+
+def test_a_cut_reply_is_read_by_what_it_claims() -> None:
+    for reply in ("It may be Paris", "Option C", "We look at Paris and"):
+        whole, cut = (read(reply, [CHOICE], finish=end, **QUESTION) for end in ("stop", "length"))
+        assert cut.value is None or reply == "Option C"
+        assert whole.value in (2, None)
+    assert read("The best answer is C", [CHOICE], finish="length", **QUESTION).value == 2
