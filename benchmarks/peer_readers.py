@@ -138,7 +138,7 @@ def inspect() -> dict[str, dict[str, Reader]]:
 
     def by_pattern(row: Row) -> str | None:
         labels = "|".join(map(re.escape, row["labels"]))
-        regex = rf"answer(?: is|:)\s*[*(\[]*({labels})\b"
+        regex = rf"(?s).*answer(?: is|:)\s*[*(\[]*({labels})\b"  # .* finds the last one
         return as_label(scored(pattern(regex), row, said(row)), row)
 
     def line(row: Row) -> str | None:

@@ -81,6 +81,21 @@ def outcomes(rows: Iterable[Row]) -> Iterator[tuple[Row, Outcome, Any]]:
         yield row, *(_judge_outcome(row) if "nuggets" in row else _reply_outcome(row))
 
 
+def prefix_changes(rows: Iterable[Row]) -> tuple[list[Row], int]:
+    """The rows read differently if the phrase is prefilled or part of the reply; of how many."""
+    pairs = [(row, other) for row in rows if (other := _other_start(row)) is not None]
+    return [row for row, other in pairs if _reply_outcome(row) != _reply_outcome(other)], len(pairs)
+
+
+def _other_start(row: Row) -> Row | None:
+    """The row with its prefill as the start of the reply, or the other way round."""
+    if row.get("prefix"):
+        return {**row, "prefix": None, "reply": row["prefix"] + row["reply"]}
+    if row.get("format") == "generate" and row["reply"].startswith(row["phrase"]):
+        return {**row, "prefix": row["phrase"], "reply": row["reply"].removeprefix(row["phrase"])}
+    return None
+
+
 def recorded_outcomes(
     rows: Iterable[Row], answers: Mapping[str, str | None]
 ) -> Iterator[tuple[Row, Outcome, Any]]:
@@ -179,6 +194,17 @@ def show(
     return tallies
 
 
+def show_prefix_changes(rows: Iterable[Row], *, failures: bool) -> None:
+    """Print how many replies are read differently with the phrase as prefill and as text."""
+    changed, pairs = prefix_changes(rows)
+    if pairs:
+        print(
+            f"{len(changed)} of {pairs} replies are read differently if the phrase is prefilled.\n"
+        )
+    for row in changed if failures else ():
+        print(f"prefix   {row['id']}: {row['reply']!r}")
+
+
 def show_recorded(
     path: Path, rows: Iterable[Row], *, failures: bool
 ) -> dict[str, dict[str, Tally]]:
@@ -208,10 +234,11 @@ def main() -> None:
         rows = [row for path in args.files for row in load(path)]
         counts = show_recorded(args.readings, rows, failures=args.failures)
     else:
-        counts = {
-            path.stem: show(path.name, outcomes(load(path)), failures=args.failures)
-            for path in args.files
-        }
+        counts = {}
+        for path in args.files:
+            rows = load(path)
+            counts[path.stem] = show(path.name, outcomes(rows), failures=args.failures)
+            show_prefix_changes(rows, failures=args.failures)
     if args.json:
         plain = {name: {k: asdict(t) for k, t in kinds.items()} for name, kinds in counts.items()}
         args.json.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
