@@ -84,7 +84,8 @@ def outcomes(rows: Iterable[Row]) -> Iterator[tuple[Row, Outcome, Any]]:
 def prefix_changes(rows: Iterable[Row]) -> tuple[list[Row], int]:
     """The rows read differently if the phrase is prefilled or part of the reply; of how many."""
     pairs = [(row, other) for row in rows if (other := _other_start(row)) is not None]
-    return [row for row, other in pairs if _reply_outcome(row) != _reply_outcome(other)], len(pairs)
+    changed = [row for row, other in pairs if _reply_outcome(row)[0] != _reply_outcome(other)[0]]
+    return changed, len(pairs)
 
 
 def _other_start(row: Row) -> Row | None:
