@@ -32,7 +32,6 @@ REFUSED = {
     "rewrite_requests_cache": "requests are not cached",
     "delete_requests_cache": "requests are not cached",
     "check_integrity": "every run checks its tasks before the model is asked anything",
-    "evaluation_tracker": "write the dict that is returned, or run `lm-eval run --output_path DIR`",
 }
 """Argument → what to know instead."""
 
@@ -95,7 +94,6 @@ def simple_evaluate(
         rewrite_requests_cache=rewrite_requests_cache,
         delete_requests_cache=delete_requests_cache,
         check_integrity=check_integrity,
-        evaluation_tracker=evaluation_tracker,
     )
     if not tasks:
         raise UsageError('No tasks. Name some: simple_evaluate(…, tasks=["demo_mcq@mcqa"]).')
@@ -143,6 +141,7 @@ def simple_evaluate(
             "metadata and parity=True belong to the TaskManager where one is given: "
             "TaskManager(metadata=…, parity=True)."
         )
+    _tell(evaluation_tracker, run)
     loaded, groups = evaluator.load_tasks(tasks, manager)
     if not isinstance(model, LM) and (note := bystander_note()) is not None:
         warnings.warn(f"simple_evaluate returns None: {note}", LmEvalWarning, stacklevel=2)
@@ -241,6 +240,25 @@ def _refuse(**given: Any) -> None:
     for name, value in given.items():
         if value:
             raise UsageError(f"{name} has no meaning here: {REFUSED[name]}. Leave it out.")
+
+
+def _tell(tracker: Any, run: Run) -> None:
+    """Let an ``EvaluationTracker`` know which model is asked: its files go by that name."""
+    if tracker is None:
+        return
+    if not hasattr(tracker, "general_config_tracker"):
+        raise UsageError(
+            f"evaluation_tracker is a {type(tracker).__name__}. Give an "
+            "lm_eval.loggers.EvaluationTracker, or write the dict that is returned."
+        )
+    prompt = run.options.prompt
+    tracker.general_config_tracker.log_experiment_args(
+        model_source=run.model,
+        model_args=run.model_args,
+        system_instruction=prompt.system_instruction,
+        chat_template=None,
+        fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
+    )
 
 
 def _checked_model(model: Any, model_args: Mapping[str, Any]) -> str | LM:

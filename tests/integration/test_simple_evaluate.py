@@ -152,7 +152,7 @@ def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -
     [
         ({"cache_requests": True}, "cache_requests has no meaning"),
         ({"check_integrity": True}, "check_integrity has no meaning"),
-        ({"evaluation_tracker": object()}, "evaluation_tracker has no meaning"),
+        ({"evaluation_tracker": object()}, "evaluation_tracker is a object"),
         ({"apply_chat_template": "name"}, "models here have one template"),
         ({"tasks": []}, "No tasks"),
         ({"limit": 2, "samples": {"demo_mcq": [0]}}, "limit and samples both"),

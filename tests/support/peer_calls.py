@@ -364,6 +364,81 @@ def groups() -> list[Any]:
     ]
 
 
+TASK = """
+task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {folder}/docs.jsonl}}}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: q
+doc_to_choice: choices
+doc_to_target: gold
+num_fewshot: 1
+metric_list: [{{metric: acc}}, {{metric: acc_norm}}]
+metadata: {{version: 2.0}}
+"""
+GROUP = """
+group: even
+task: [even_a, even_b]
+aggregate_metric_list: [{metric: acc}]
+metadata: {version: 1.0}
+"""
+
+
+def evaluations() -> list[Any]:
+    """A trainer's evaluation: a model object, tasks from a folder, other docs, the printed table."""
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        docs = [{"q": f"Is {i} even?", "choices": ["yes", "no"], "gold": i % 2} for i in range(7)]
+        Path(folder, "docs.jsonl").write_text("\n".join(map(json.dumps, docs)))
+        for name in ("even_a", "even_b"):
+            Path(folder, f"{name}.yaml").write_text(TASK.format(name=name, folder=folder))
+        Path(folder, "group.yaml").write_text(GROUP)
+        return _evaluated(folder)
+
+
+def _evaluated(folder: str) -> list[Any]:
+    import lm_eval
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager, get_task_dict
+    from lm_eval.utils import handle_non_serializable, make_table
+
+    class ShortestWins(LM):
+        def loglikelihood(self, requests: Any) -> list[Any]:
+            return [(-float(len(r.args[1])) - len(r.args[0]) % 7 / 9, False) for r in requests]
+
+        def loglikelihood_rolling(self, requests: Any) -> list[Any]:
+            return [-1.0 for _ in requests]
+
+        def generate_until(self, requests: Any) -> list[Any]:
+            return ["yes" for _ in requests]
+
+    manager = TaskManager("INFO", include_path=folder, include_defaults=False)
+    found: list[Any] = [manager.all_tasks, manager.all_groups, manager.match_tasks(["even_*"])]
+    tasks = get_task_dict(["even_a"], manager)
+    task = tasks["even_a"]
+    found += [list(task.doc_iterator(limit=2)), list(task.doc_iterator(rank=1, world_size=3))]
+    found += [task.config["task"], task._config.num_fewshot, task.task_name]
+    task.dataset["test"] = task.dataset["test"].select(range(5))
+    task.set_config(key="num_fewshot", value=0)
+    found += [len(task.eval_docs), task.dataset["test"].num_rows]
+    results = lm_eval.evaluate(lm=ShortestWins(), task_dict=tasks)
+    found += [make_table(results), results["n-samples"]]
+    task.build_all_requests(limit=2, rank=0, world_size=1)
+    found.append([[i.request_type, list(i.arguments), i.doc_id] for i in task._instances])
+    whole = lm_eval.simple_evaluate(
+        model=ShortestWins(), tasks=["even"], task_manager=manager, limit=4, log_samples=False
+    )
+    found += [make_table(whole), make_table(whole, "groups"), whole["config"]["batch_sizes"]]
+    found.append(len(json.dumps(whole, default=handle_non_serializable)) > 100)
+    group = manager.load(["even"])["groups"]["even"]
+    about = group.to_dict()
+    found += [group.child_names, [t.task_name for t in group.get_all_tasks()], group.version]
+    return [*found, {key: about[key] for key in ("group", "task", "aggregate_metric_list")}]
+
+
 def _error(call: Any, *args: Any, **kwargs: Any) -> str:
     """The exception that a program can catch."""
     try:
@@ -377,7 +452,7 @@ CALLS = {
     call.__name__: call
     for call in (
         *(tables, windows, truncations, gen_kwargs, texts, batches, lengths, samplers, registries),
-        *(configs, groups),
+        *(configs, groups, evaluations),
     )
 }
 

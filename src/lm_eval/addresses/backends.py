@@ -103,6 +103,10 @@ CLASSES = {
 }
 """Class → the backend that it was."""
 
+LOGGERS = ("TrackioLogger", "WandbLogger")
+"""Classes that send results to a service."""
+LOGGING_ADVICE = "Results are files here: log them from the folder that output_path names."
+
 
 def advice_for(backend: str) -> str:
     """What to use instead of a backend that is not here; empty for a name the harness did not have."""

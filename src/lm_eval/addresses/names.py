@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.addresses.backends import CLASSES, advice_for
+from lm_eval.addresses.backends import CLASSES, LOGGERS, LOGGING_ADVICE, advice_for
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -53,6 +53,7 @@ def _backend(class_name: str, others: str = "") -> dict[str, Home]:
     return {class_name: absent, **_instead(advice, others)}
 
 
+_SERVICES = {name: Home(f"lm_eval.compat.absent:{name}", LOGGING_ADVICE) for name in LOGGERS}
 _BATCHING = "lm_eval.compat.batching"
 _GENERATION = "lm_eval.compat.generation"
 _HELPERS = "lm_eval.compat.helpers"
@@ -64,7 +65,6 @@ _CACHE = (
 _OVERLAP = (
     "Overlap with training data is not measured here; run a decontamination tool on the data."
 )
-_LOGGING = "Results are files here: log them from the folder that output_path names."
 _PROMPTS = "Prompts are written in the task's YAML, or as a format (docs/formats.md)."
 _RESULTS = "simple_evaluate and evaluate collect results themselves and return them as a dict."
 _CLI = "Call lm_eval.__main__.cli_evaluate(), or lm_eval.cli.main([…]) with the arguments."
@@ -235,21 +235,21 @@ NAMES: dict[str, dict[str, Home]] = {
     ),
     "lm_eval.loggers": {
         **_at("lm_eval.compat.tracker", "EvaluationTracker"),
-        **_instead(_LOGGING, "TrackioLogger WandbLogger"),
+        **_SERVICES,
     },
     "lm_eval.loggers.evaluation_tracker": _at(
         "lm_eval.compat.tracker", "GeneralConfigTracker EvaluationTracker"
     ),
-    "lm_eval.loggers.trackio_logger": _instead(_LOGGING, "TrackioLogger"),
+    "lm_eval.loggers.trackio_logger": _SERVICES,
     "lm_eval.loggers.utils": {
         **_at(_HELPERS, "get_git_commit_hash add_env_info"),
         **_instead(
             "The results hold the commit of the current folder as git_hash.", "get_commit_from_path"
         ),
         **_instead("The results hold what is known of the tokenizer.", "add_tokenizer_info"),
-        **_instead(_LOGGING, "remove_none_pattern"),
+        **_instead(LOGGING_ADVICE, "remove_none_pattern"),
     },
-    "lm_eval.loggers.wandb_logger": _instead(_LOGGING, "get_wandb_printer WandbLogger"),
+    "lm_eval.loggers.wandb_logger": _SERVICES | _instead(LOGGING_ADVICE, "get_wandb_printer"),
     "lm_eval.models": _instead(
         "lm_eval.api.registry.MODEL_REGISTRY holds the backends by name.", "MODEL_MAPPING"
     ),

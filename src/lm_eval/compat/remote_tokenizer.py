@@ -49,15 +49,17 @@ class EndpointTokenizer:
         url = f"{self.base_url}{path}"
         content = None if body is None else json.dumps(body).encode("utf-8")
         request = urllib.request.Request(url, content, self.headers)
-        reason: Exception | None = None
+        reason = ""
         for _ in range(self.max_retries):
             try:
                 with urllib.request.urlopen(
                     request, timeout=self.timeout, context=self._certificates
                 ) as reply:
                     return json.load(reply)
-            except (OSError, ValueError, urllib.error.URLError) as error:
-                reason = error
+            except (OSError, ValueError) as error:
+                reason = str(error)
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()
         raise RuntimeError(
             f"RemoteTokenizer: {path} of {self.base_url} failed {self.max_retries} times: {reason}"
         )

@@ -35,7 +35,8 @@ class GroupConfig:
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
         """The keys as YAML holds them; a function as itself, or as its name."""
         facts = asdict(self)
-        for score in facts["aggregate_metric_list"]:
+        facts["aggregate_metric_list"] = list(facts["aggregate_metric_list"]) or None
+        for score in facts["aggregate_metric_list"] or ():
             if callable(score["aggregation"]) and not keep_callable:
                 score["aggregation"] = getattr(score["aggregation"], "__name__", "function")
         return facts

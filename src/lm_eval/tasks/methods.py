@@ -226,6 +226,10 @@ class HarnessMethods:
     def _config(self) -> TaskConfig:
         return self._task.config
 
+    @property
+    def _instances(self) -> list[Any]:
+        return self._task.instances
+
     def get_config(self, key: str) -> Any:
         """The value of a key of the task's YAML; None where it has none."""
         return getattr(self._task.config, key, None)
