@@ -32,6 +32,7 @@ from lm_eval.run.plan import (
     Prepared,
     Run,
     RunOptions,
+    argument_holders,
     backend_arguments,
     seed_all,
     with_chat_default,
@@ -42,7 +43,8 @@ from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.secrets import hiding, is_secret_name, secrets_in
+from lm_eval.text.run_secrets import hiding
+from lm_eval.text.secrets import is_secret_name
 
 __all__ = ["RunOptions", "execute", "load_tasks", "run_all", "run_tasks", "task_manager"]
 
@@ -88,7 +90,7 @@ def execute(
     groups = [] if run.options.predict_only else groups
     model_args = backend_arguments(run)
     seed_all(run.seeds)
-    with hiding(secrets_in(model_args)), ExitStack() as stack:
+    with hiding(model_args, *argument_holders(run, tasks)), ExitStack() as stack:
         prepared = prepare_all(tasks, run.options)  # tasks → requests
         check_groups(groups)
         writer = stack.enter_context(opened_writer(run.output_path, run.model_name))

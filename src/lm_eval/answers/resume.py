@@ -137,9 +137,7 @@ def _tell(error: BaseException, text: str) -> None:
         print(f"lm-eval: {text}", file=sys.stderr, flush=True)
 
 
-def opened_cache(
-    path: str, identity: Mapping[str, Any] | None, model: LM, secrets: Sequence[str]
-) -> AnswerCache:
+def opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> AnswerCache:
     """The store that ``--use_cache`` names: a file, or a folder for one."""
     if identity is None:
         raise UsageError(
@@ -150,12 +148,12 @@ def opened_cache(
     file = Path(path).expanduser()
     if path.endswith(("/", "\\")) or file.is_dir():
         file /= "answers.sqlite"
-    store = AnswerStore(file, secrets=secrets)
+    store = AnswerStore(file)
     return AnswerCache(store, RequestKeys(identity, by_place=False), is_shared=True)
 
 
 def opened_run_store(
-    folder: Path | None, key: str, identity: Mapping[str, Any], secrets: Sequence[str]
+    folder: Path | None, key: str, identity: Mapping[str, Any]
 ) -> AnswerCache | None:
     """This run's own store, with the answers of a run that died if there was one.
 
@@ -164,24 +162,24 @@ def opened_run_store(
     if folder is None:
         folder = cache_folder() / "runs"
         _forget_old_runs(folder)
-    store = _free_store(folder, key, secrets)
+    store = _free_store(folder, key)
     if store is None:
         return None
     return AnswerCache(store, RequestKeys(identity, by_place=True), is_shared=False)
 
 
-def _free_store(folder: Path, key: str, secrets: Sequence[str]) -> AnswerStore | None:
+def _free_store(folder: Path, key: str) -> AnswerStore | None:
     """The store of this key that holds most and that no living process uses, or a new one."""
     start = f".unfinished-{key}"
     known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
     for path in known:
         try:
-            return AnswerStore(path, alone=True, secrets=secrets)
+            return AnswerStore(path, alone=True)
         except StoreError:  # in use, or of another release
             continue
     for path in _new_names(folder, start, known):
         try:
-            return AnswerStore(path, alone=True, secrets=secrets)
+            return AnswerStore(path, alone=True)
         except StoreInUseError:  # made by another process in this moment
             continue
         except StoreError as error:

@@ -21,7 +21,7 @@ from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Answer, Reply, Score
 from lm_eval.requests.values import Usage
 from lm_eval.text.files import create_private
-from lm_eval.text.secrets import HIDDEN, environment_secrets
+from lm_eval.text.run_secrets import known_secrets
 
 APPLICATION_ID = 0x6C6D6576
 """In the file's header: an SQLite file without it is somebody else's."""
@@ -63,17 +63,14 @@ class AnswerStore:
     """Kept answers by key. Several processes may share a store, unless one opened it ``alone``.
 
     ``alone`` is for a store that one run owns: a second process gets ``StoreInUseError``, and a file
-    that turns out to be damaged, now or later, is moved aside with a warning and begun anew. ``secrets``
-    and the keys in the environment never reach the file. Methods may be called from any thread, one at
-    a time.
+    that turns out to be damaged, now or later, is moved aside with a warning and begun anew. Known
+    secrets never reach the file. Methods may be called from any thread, one at a time.
     """
 
-    def __init__(
-        self, path: str | Path, *, alone: bool = False, secrets: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, path: str | Path, *, alone: bool = False) -> None:
         self.path = Path(path)
         self._process = os.urandom(16).hex()
-        self._secrets = [_in_json(s) for s in (*environment_secrets(), *secrets) if s]
+        self._secrets = known_secrets()
         self._alone = alone
         try:
             self._db = self._opened()
@@ -95,18 +92,21 @@ class AnswerStore:
         """Keep an answer, and with it what ``task`` has cost this process so far.
 
         It is on its way to the disk on return. Returned is the answer as ``get`` will give it: the
-        same, unless it held a secret or numbers of a kind that JSON has not.
+        same, unless it held numbers of a kind that JSON has not. An answer that holds a secret is not
+        kept: it would be asked for again.
         """
         try:
-            written = encode(answer)
+            text = encode(answer)
         except TypeError:  # of a kind that cannot be written down: it is asked again
             return answer
-        text = self._clean(written)
-        statements: list[tuple[str, Sequence[Any]]] = [(_INSERT, (key, text, checksum(key, text)))]
+        statements: list[tuple[str, Sequence[Any]]] = []
+        is_kept = not self._secrets.occur_in(text)
+        if is_kept:
+            statements.append((_INSERT, (key, text, checksum(key, text))))
         if task is not None and usage is not None:
             statements.append((_COUNT, (self._process, task, *usage.counts())))
         self._write(statements)
-        return answer if text == written and _is_plain(answer) else decode(text)
+        return answer if not is_kept or _is_plain(answer) else decode(text)
 
     def __len__(self) -> int:
         return sum(int(row[0]) for row in self._rows("SELECT count(*) FROM answers"))
@@ -124,7 +124,7 @@ class AnswerStore:
 
     def note(self, name: str, value: str) -> None:
         """Keep a short text under a name."""
-        text = self._clean(json.dumps(value))
+        text = self._secrets.to_json(value)
         self._write([("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))])
 
     def notes(self) -> dict[str, str]:
@@ -259,11 +259,6 @@ class AnswerStore:
         advice = _FULL_ADVICE if "full" in reason else _OTHER_ADVICE
         return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
 
-    def _clean(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return text
-
 
 _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
@@ -384,7 +379,3 @@ def _number(value: Any) -> Any:
     """Numbers of numpy and torch as Python's own."""
     convert: Callable[[], Any] | None = getattr(value, "item", None)
     return value if convert is None else convert()
-
-
-def _in_json(secret: str) -> str:
-    return json.dumps(secret)[1:-1]

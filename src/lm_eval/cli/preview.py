@@ -26,7 +26,7 @@ from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.run_secrets import hiding
 from lm_eval.text.terminal import visible
 
 
@@ -53,7 +53,7 @@ def _tokenizing_model(args: argparse.Namespace) -> Iterator[LM | None]:
         yield None
         return
     model_args = parse_pairs(args.model_args, flag="--model_args")
-    with hiding(secrets_in(model_args)):
+    with hiding(model_args):
         model = load_model(args.model, model_args, for_tokens=True)
         try:
             yield model

@@ -230,9 +230,10 @@ def log_level(text: str) -> str:
 
 
 def _fail(name: str, message: str, *, code: int = 1) -> int:
-    from lm_eval.text.secrets import redacted_text
+    from lm_eval.text.run_secrets import known_secrets
 
-    print(f"{name}: error: {visible(redacted_text(message), keep=chr(10))}", file=sys.stderr)
+    shown = visible(known_secrets().hide(message), keep=chr(10))
+    print(f"{name}: error: {shown}", file=sys.stderr)
     return code
 
 
@@ -241,9 +242,9 @@ def _warning_printer(name: str) -> Any:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        from lm_eval.text.secrets import redacted_text
+        from lm_eval.text.run_secrets import known_secrets
 
-        text = redacted_text(str(message))
+        text = known_secrets().hide(str(message))
         if text not in seen:
             seen.add(text)
             print(f"{name}: warning: {visible(text, keep=chr(10))}", file=sys.stderr)

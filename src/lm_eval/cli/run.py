@@ -32,8 +32,8 @@ from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.encode import to_json
-from lm_eval.text.secrets import hiding, redacted_text, secrets_in
+from lm_eval.text.run_secrets import hiding, known_secrets
+from lm_eval.text.secrets import redacted_text
 from lm_eval.text.terminal import console, print_written, visible
 
 LISTINGS = {
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     asked = run_of(args)
     if leaves_the_run():
         return 0
-    with hiding(secrets_in(asked.model_args)):
+    with hiding(asked.model_args, asked.options.prompt.gen_kwargs):
         tasks, groups = evaluator.load_tasks(names, task_manager(args, asked))
 
         def show(prepared: Sequence[Prepared]) -> None:
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
             _print_forecasts(asked, tasks, groups, show)
             return 0
         outcome = evaluator.execute(asked, tasks, groups, on_prepared=show)
-    # The files are written by now: a closed pipe must not cost the results.
-    _print_outcome(outcome, asked, args)
+        # The files are written by now: a closed pipe must not cost the results.
+        _print_outcome(outcome, asked, args)
     return 0
 
 
@@ -248,4 +248,5 @@ def show_config(prepared: Sequence[Prepared]) -> None:
     """Print the config of each task, as the results file will hold it."""
     for task in (each.task for each in prepared):
         print(f"── {visible(task.name)}")
-        print(visible(redacted_text(to_json(task.config.to_dict(), indent=2)), keep=chr(10)))
+        shown = known_secrets().to_json(task.config.to_dict(), indent=2)
+        print(visible(redacted_text(shown), keep=chr(10)))

@@ -37,9 +37,8 @@ from lm_eval.run.plan import Run
 from lm_eval.run.prepare import askable, check_samples
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.encode import to_json
 from lm_eval.text.files import cache_folder, safe_model_name, safe_task_name, write_whole
-from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.run_secrets import hiding, known_secrets
 from lm_eval.text.terminal import console, print_line
 
 MIN_FORMATS = 2
@@ -55,7 +54,7 @@ def sweep(args: argparse.Namespace) -> int:
     run = with_answers(run_of(args))
     if leaves_the_run():
         return 0
-    with hiding(secrets_in(run.model_args)):
+    with hiding(run.model_args, run.options.prompt.gen_kwargs):
         tasks = load_tasks(args, run)
         check_samples(tasks, run.options)
         wanted = Wanted(
@@ -420,7 +419,7 @@ def write_summary(sweep: Sweep) -> Sweep:
         return sweep
     path = sweep_path(Path(results))
     try:
-        write_whole(path, to_json(sweep.to_dict(), indent=2) + "\n")
+        write_whole(path, known_secrets().to_json(sweep.to_dict(), indent=2) + "\n")
     except OSError as error:
         raise OutputError(f"The summary cannot be written to {path}: {error.strerror}.") from None
     return replace(sweep, files={**sweep.files, "summary": str(path)})

@@ -292,7 +292,7 @@ def _is_fact(name: str) -> bool:
 
 def _task_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """A task's config; what may carry a key to a data set is cleaned, prompts stay as they are."""
-    open_ended = ("dataset_kwargs", "metadata")
+    open_ended = ("dataset_kwargs", "generation_kwargs", "metadata")
     return {k: redacted(v, k) if k in open_ended else v for k, v in config.items()}
 
 

@@ -17,6 +17,7 @@ from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.metrics import TextOutcome, is_right
 from lm_eval.scoring.score import ScoredDoc
 from lm_eval.text.encode import doc_hash, prompt_hash, target_hash
+from lm_eval.text.secrets import redacted
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -93,7 +94,10 @@ def _written_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
     if "arguments" not in asked:
         return {}
     arguments = {
-        f"gen_args_{index}": {f"arg_{place}": value for place, value in enumerate(values)}
+        f"gen_args_{index}": {
+            f"arg_{place}": redacted(value) if isinstance(value, dict) else value
+            for place, value in enumerate(values)
+        }
         for index, values in enumerate(asked["arguments"])
     }
     return {"arguments": arguments, "resps": _response(asked["resps"])}

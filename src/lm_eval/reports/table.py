@@ -28,6 +28,7 @@ from lm_eval.text.numbers import (
     percent,
     value_of,
 )
+from lm_eval.text.run_secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -241,7 +242,8 @@ def _example_lines(readings: ReadingSummary) -> list[str]:
 
 
 def _quoted(reply: str) -> str:
-    return f"“{visible(reply, REPLY_CHARS)}”" if reply.strip() else "(nothing)"
+    shown = visible(known_secrets().hide(reply), REPLY_CHARS)
+    return f"“{shown}”" if reply.strip() else "(nothing)"
 
 
 def _hint(readings: ReadingSummary) -> str:

@@ -19,9 +19,9 @@ from typing import IO, Any
 
 from lm_eval.errors import OutputError
 from lm_eval.scoring.results import order_of
-from lm_eval.text.encode import sample_hashes, to_json
+from lm_eval.text.encode import sample_hashes
 from lm_eval.text.files import PARTIAL, rename, safe_model_name, sync, unique_name, write_whole
-from lm_eval.text.secrets import HIDDEN, environment_secrets, redacted_text
+from lm_eval.text.run_secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
@@ -50,6 +50,7 @@ class ResultWriter:
     ) -> None:
         time = (now or datetime.now()).isoformat(timespec="microseconds").replace(":", "-")
         path = Path(output_path).expanduser()
+        self._secrets = known_secrets()
         self.time = time
         """The time in the names of this run's files."""
         with _explained(path):
@@ -57,10 +58,9 @@ class ResultWriter:
                 self.folder = path.parent
                 self.results_path = self.folder / f"{path.stem}_{time}.json"
             else:
-                self.folder = path / safe_model_name(redacted_text(model_name))
+                self.folder = path / safe_model_name(self._secrets.hide(model_name))
                 self.results_path = self.folder / f"results_{time}.json"
             _check_writable(self.folder)
-        self._secrets = environment_secrets()
         self._files: dict[str, _SamplesFile] = {}
         self._stems: dict[str, str] = {}
 
@@ -69,7 +69,7 @@ class ResultWriter:
         if name not in self._files:
             with _explained(self.folder):
                 self._files[name] = _SamplesFile(self.samples_path(name))
-        line = self._clean(to_json(sample))
+        line = self._secrets.to_json(sample)
         with _explained(self.folder):
             self._files[name].append(sample, line)
 
@@ -92,12 +92,12 @@ class ResultWriter:
         content = {**results, "samples_files": named} if named else dict(results)
         if items is not None:
             content["items_file"] = self._items_path.name
-        text = self._clean(to_json(content, indent=2)) + "\n"
+        text = self._secrets.to_json(content, indent=2) + "\n"
         with _explained(self.folder):
             for file in self._files.values():
                 file.finish()
             if items is not None:
-                write_whole(self._items_path, self._clean(to_json(items)) + "\n")
+                write_whole(self._items_path, self._secrets.to_json(items) + "\n")
             write_whole(self.results_path, text)
         return self.results_path
 
@@ -127,12 +127,6 @@ class ResultWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _clean(self, text: str) -> str:
-        """JSON text without any key from the environment, wherever it came from."""
-        for secret in self._secrets:
-            text = text.replace(to_json(secret)[1:-1], HIDDEN)
-        return text
 
 
 class _SamplesFile:

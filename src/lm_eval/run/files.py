@@ -26,7 +26,7 @@ from lm_eval.reports.writer import ResultWriter
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
 from lm_eval.run.scorers import SampleSink
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.secrets import hidden, secrets_in
+from lm_eval.text.run_secrets import known_secrets
 
 PARTIAL_FILES = "partial files"
 
@@ -62,14 +62,13 @@ def run_store(
     total = sum(task.num_requests for task in prepared)
     backend = None if isinstance(run.model, LM) else run.backend
     identity = model_identity(model, backend, model_args)
-    secrets = secrets_in(model_args)
     if run.use_cache is not None:
-        return RunStore(opened_cache(run.use_cache, identity, model, secrets), total)
+        return RunStore(opened_cache(run.use_cache, identity, model), total)
     if identity is None or not model.keeps_answers:
         return RunStore(None, total)
     folder = None if writer is None else writer.folder
     key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
-    store = RunStore(opened_run_store(folder, key, identity, secrets), total)
+    store = RunStore(opened_run_store(folder, key, identity), total)
     if writer is not None:
         store.note(PARTIAL_FILES, writer.time)
     return store
@@ -152,7 +151,7 @@ def run_info(
         start_time=started,
         end_time=time.time(),
         extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
-        command=[hidden(part, secrets_in(model_args)) for part in run.command],
+        command=[known_secrets().hide(part) for part in run.command],
         **seeds,
     )
 

@@ -15,12 +15,18 @@ from lm_eval.models.loading import model_class, opened_model
 from lm_eval.reports.table import Forecast
 from lm_eval.requests import Request
 from lm_eval.run.groups import check_groups
-from lm_eval.run.plan import Prepared, Run, backend_arguments, with_chat_default
+from lm_eval.run.plan import (
+    Prepared,
+    Run,
+    argument_holders,
+    backend_arguments,
+    with_chat_default,
+)
 from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.progress import Progress
-from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.run_secrets import hiding
 
 
 def forecast(
@@ -33,7 +39,7 @@ def forecast(
     """What each task would ask of the model. ``on_prepared`` gets the tasks with their requests."""
     run = with_chat_default(run, tasks)
     model_args = backend_arguments(run)
-    with hiding(secrets_in(model_args)):
+    with hiding(model_args, *argument_holders(run, tasks)):
         prepared = prepare_all(tasks, run.options)
         check_groups([] if run.options.predict_only else groups)
         with estimator(run.model, model_args) as model:

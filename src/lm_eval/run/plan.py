@@ -59,6 +59,14 @@ class RunOptions:
     """How many docs of each task may be left out because they cannot be asked, likewise."""
 
 
+def argument_holders(run: Run, tasks: Sequence[ConfigurableTask]) -> Iterator[Mapping[str, Any]]:
+    """Arguments besides the model's that may carry a key: to the server, or to a data set."""
+    yield run.options.prompt.gen_kwargs
+    for task in tasks:
+        yield task.config.generation_kwargs or {}
+        yield task.config.dataset_kwargs or {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """What is asked of which model."""

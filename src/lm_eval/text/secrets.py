@@ -2,7 +2,7 @@
 
 A value is secret by the name of its field (``is_secret_name``), by its place (a header that is not an
 everyday one, the user and the query of an address), by its look, and by being the value of an
-environment variable whose name says that it is secret.
+environment variable whose name says that it is secret; ``run_secrets`` collects such values.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
-from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
+from lm_eval.errors import LmEvalWarning
 from lm_eval.text.files import cache_folder, create_private
 
 HIDDEN = "***"
@@ -52,10 +52,10 @@ _ASSIGNED = re.compile(
     r"""((?:^|[?&;,{(\s])([\w.-]+)\s{0,8}={1,2}\s{0,8})"""
     r"""("(?:[^"\\\n]|\\.)+"|'(?:[^'\\\n]|\\.)+'|["']?[^&;,\s"']+)"""
 )
+_HEADERS = re.compile(r"""([\w.-]*headers?["']?\s{0,8}[=:]\s{0,8}\{)([^{}]*)""", re.IGNORECASE)
+_HEADER_VALUE = re.compile(r"""(:\s{0,8})("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[^,"'\s]+)""")
 _IN_JSON = re.compile(r"""(["']([\w.-]+)["']\s*:\s*["'])([^"']+)""")
 _KEY_BYTES = 32
-_MIN_SECRET = 12
-"""Shorter values that are not secret by name are not searched for: they would match ordinary text."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -69,6 +69,11 @@ def is_secret_name(name: str) -> bool:
 
 def _is_secret_word(word: str) -> bool:
     return bool(_SECRET_WORD.fullmatch(word)) and not _HARMLESS_WORD.fullmatch(word)
+
+
+def looks_secret(text: str) -> bool:
+    """Whether a text has the form of a key of a known service."""
+    return bool(_LOOKS_SECRET.search(text))
 
 
 def is_header_name(name: str) -> bool:
@@ -105,7 +110,7 @@ def redacted_text(text: str) -> str:
     text = _QUERY_OF_ADDRESS.sub(lambda match: match[1] + _without_values(match[2]), text)
     for pattern in (_ASSIGNED, _IN_JSON):
         text = pattern.sub(_without_secret, text)
-    return text
+    return _HEADERS.sub(lambda match: match[1] + _HEADER_VALUE.sub(_hidden_value, match[2]), text)
 
 
 def masked_values(value: Any, name: str = "") -> Iterator[str]:
@@ -176,35 +181,13 @@ def shown_address(address: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, _without_values(parts.query), ""))
 
 
-def secrets_in_address(address: str) -> list[str]:
-    """The password in an address, or a user without one, and the values of its query."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return []
-    values = [value for _, value in parse_qsl(parts.query)]
-    return [secret for secret in (parts.password or parts.username, *values) if secret]
-
-
-def secrets_in_headers(headers: Mapping[str, Any]) -> list[str]:
-    """The values of headers that may be keys, with and without their scheme (``Bearer``)."""
-    values = [str(value) for name, value in headers.items() if is_secret_header(str(name))]
-    return [part for value in values for part in (value, value.rpartition(" ")[2])]
-
-
-def is_searchable(secret: str) -> bool:
-    """Whether a secret is long enough to be searched for in any text."""
-    return len(secret) >= _MIN_SECRET
-
-
-def environment_secrets() -> tuple[str, ...]:
-    """The values of environment variables whose names say that they are secret, longest first."""
-    values = {v for k, v in os.environ.items() if is_searchable(v) and is_secret_name(k)}
-    return tuple(sorted((v for v in values if not v.startswith("/")), key=len, reverse=True))
-
-
 def _without_values(query: str) -> str:
     return _QUERY_VALUE.sub(f"={HIDDEN}", query)
+
+
+def _hidden_value(match: re.Match[str]) -> str:
+    quote = match[2][0] if match[2][0] in "\"'" else ""
+    return match[1] + quote + HIDDEN + quote
 
 
 def _without_secret(match: re.Match[str]) -> str:
@@ -212,43 +195,3 @@ def _without_secret(match: re.Match[str]) -> str:
         return match[0]
     quote = match[3][0] if match[3][0] in "\"'" else ""
     return match[1] + quote + HIDDEN + (quote if match[3].endswith(quote) else "")
-
-
-def secrets_in(value: Any) -> list[str]:
-    """The values that are secret by their name, or by their place and long enough; longest first."""
-    return sorted(set(_secrets(value, "", is_secret=False)), key=len, reverse=True)
-
-
-def _secrets(value: Any, name: str, *, is_secret: bool) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _secrets(item, str(key), is_secret=is_secret or is_secret_name(str(key)))
-        if is_header_name(name):
-            yield from filter(is_searchable, secrets_in_headers(value))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _secrets(item, "", is_secret=is_secret)
-    elif is_secret:
-        yield from filter(None, [str(value)])
-    elif isinstance(value, str) and "://" in value:
-        yield from filter(is_searchable, secrets_in_address(value))
-
-
-def hidden(text: str, secrets: Sequence[str]) -> str:
-    """The text without these secrets, however they were quoted."""
-    for secret in secrets:
-        for form in (secret, json.dumps(secret)[1:-1]):
-            text = text.replace(form, HIDDEN)
-    return text
-
-
-@contextmanager
-def hiding(secrets: Sequence[str]) -> Iterator[None]:
-    """Keep secrets out of errors, whoever raises them."""
-    try:
-        yield
-    except LmEvalError as error:
-        shown = hidden(str(error), secrets)
-        if shown == str(error):
-            raise
-        raise UsageError(shown) from None

@@ -26,7 +26,7 @@ from lm_eval.text.numbers import (
     percent,
     tokens,
 )
-from lm_eval.text.secrets import hidden, secrets_in
+from lm_eval.text.run_secrets import hiding, known_secrets
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
@@ -61,18 +61,19 @@ def run(args: argparse.Namespace) -> int:
         return 0
     require_numpy()  # the scores need it: better said before a judge is paid
     level = config.logging.verbosity
-    with (
-        output_folder(config.logging.output_path) as folder,
-        logging_from(level, NAME, "nugget_eval"),
-        evaluating(config) as done,
-    ):
-        _say_notes(done.loaded.notes)
-        secrets = [s for spec in judge_specs(config) for s in secrets_in(spec.model_args)]
-        done.command = [hidden(part, secrets) for part in args.command_line]
-        runs = done.scores()
-        written = [] if folder is None else write_files(folder, done, runs)
-    # The files are written by now: a closed pipe must not cost the results.
-    _show(done, runs, per_topic=args.per_topic)
+    holders = (spec.model_args for spec in judge_specs(config))
+    with hiding(config.model.gen_kwargs, *holders) as secrets:
+        with (
+            output_folder(config.logging.output_path) as folder,
+            logging_from(level, NAME, "nugget_eval"),
+            evaluating(config) as done,
+        ):
+            _say_notes(done.loaded.notes)
+            done.command = [secrets.hide(part) for part in args.command_line]
+            runs = done.scores()
+            written = [] if folder is None else write_files(folder, done, runs)
+        # The files are written by now: a closed pipe must not cost the results.
+        _show(done, runs, per_topic=args.per_topic)
     for path in written:
         print_written(path)
     return 0
@@ -219,7 +220,7 @@ def _example(judged: Judged) -> str:
     if reply is None or reply.alarm is not None:
         return ""
     why = reply.reading.reason if reply.reading is not None else ""
-    excerpt = visible(reply.text.strip(), _EXCERPT)
+    excerpt = visible(known_secrets().hide(reply.text.strip()), _EXCERPT)
     return f" For example{f', {why}' if why else ''}: {excerpt!r}."
 
 

@@ -22,7 +22,7 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.table import Forecast
-from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.run_secrets import hiding
 from nugget_eval.config import Config
 from nugget_eval.data.files import align_labels, best_over_passages, one_per_topic
 from nugget_eval.data.items import Loaded, NuggetItem, load_items
@@ -163,10 +163,10 @@ def evaluating(
     stores: list[RunStore] = []
     judged: list[Judged] = []
     prompts: dict[str, PromptInfo] = {}
-    with ExitStack() as stack:
+    holders = (config.model.gen_kwargs, *(spec.model_args for spec in specs))
+    with hiding(*holders), ExitStack() as stack:
         for spec in specs:
-            secrets = secrets_in(spec.model_args)
-            with hiding(secrets), opened_model(spec.model or spec.backend, spec.model_args) as lm:
+            with opened_model(spec.model or spec.backend, spec.model_args) as lm:
                 store = stack.enter_context(_run_store(config, spec, lm, loaded.items, label))
                 name = spec.name if label is None else f"{spec.name}, {label}"
                 is_alone = label is None  # others are to be compared with it
@@ -194,7 +194,7 @@ def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast]
     forecasts, notes = [], list(loaded.notes)
     for spec in judge_specs(config, model):
         with (
-            hiding(secrets_in(spec.model_args)),
+            hiding(spec.model_args, config.model.gen_kwargs),
             estimator(spec.model or spec.backend, spec.model_args) as lm,
         ):
             calls, cost = Judge(lm, loaded.items, config, name=spec.name).estimate()
@@ -257,9 +257,8 @@ def _run_store(
     """Where the replies of a judge are kept."""
     backend = spec.backend or ("gguf" if spec.model is None else None)
     identity = model_identity(model, backend, spec.model_args)
-    secrets = secrets_in(spec.model_args)
     if config.evaluation.use_cache is not None:
-        return RunStore(opened_cache(config.evaluation.use_cache, identity, model, secrets), None)
+        return RunStore(opened_cache(config.evaluation.use_cache, identity, model), None)
     if identity is None or not model.keeps_answers:
         return RunStore(None, None)
     asked = {
@@ -270,7 +269,7 @@ def _run_store(
     what = {"judge": spec.name, "model": identity, "asked": asked}
     key = digest_of({**what, "items": _digest(items), "of": label})
     folder = Path(config.logging.output_path) if config.logging.output_path else None
-    return RunStore(opened_run_store(folder, key, identity, secrets), None)
+    return RunStore(opened_run_store(folder, key, identity), None)
 
 
 def _digest(items: Sequence[NuggetItem]) -> str:

@@ -19,6 +19,7 @@ from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
+from lm_eval.text.run_secrets import known_secrets
 from lm_eval.text.terminal import visible
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
@@ -318,10 +319,11 @@ class Judge:
             hints.append(f"more than --max_tokens {model.max_tokens}, because the reply was cut")
         then = "It is not asked any further. " if self._gives_up else ""
         why = f" ({reply.reading.reason})" if reply.reading is not None else ""
+        excerpt = visible(known_secrets().hide(reply.text.strip()), _EXCERPT)
         return JudgeError(
             f"{self.name}: no label in the first {replies:,} replies. {then}The last of them, about "
             f"{len(reply.call.numbers):,} nuggets of {item.qid!r}{why}: "
-            f"{visible(reply.text.strip(), _EXCERPT)!r}. What may help: {'; '.join(hints)}. "
+            f"{excerpt!r}. What may help: {'; '.join(hints)}. "
             "--give_up_after 0 asks on in any case.",
             judge=self.name,
             replies=replies,

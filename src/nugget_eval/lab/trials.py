@@ -22,7 +22,7 @@ from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.resampling import Measured
 from lm_eval.stats.sign_flips import PValue
 from lm_eval.text.encode import AsDict, plain
-from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.run_secrets import hiding
 from nugget_eval.config import Config
 from nugget_eval.data.items import load_items
 from nugget_eval.judge.evaluation import Evaluation, evaluating, judge_specs
@@ -103,7 +103,7 @@ def trials(
     with ExitStack() as stack:
         specs = []
         for spec in judge_specs(config):
-            stack.enter_context(hiding(secrets_in(spec.model_args)))
+            stack.enter_context(hiding(spec.model_args, config.model.gen_kwargs))
             model = stack.enter_context(opened_model(spec.backend, spec.model_args))
             specs.append(replace(spec, backend=spec.backend or "gguf", model=model))
         judged = []

@@ -16,6 +16,7 @@ from typing import Any
 import lm_eval
 from lm_eval.text.encode import plain
 from lm_eval.text.files import unique_name, write_output, write_whole
+from lm_eval.text.run_secrets import known_secrets
 from lm_eval.text.secrets import redacted
 from nugget_eval.data.files import write_records, write_rows
 from nugget_eval.data.items import NuggetItem
@@ -35,8 +36,10 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
     for name, run in metrics_names(runs).items():
         write_records(folder / name, run.to_metrics())
         written.append(folder / name)
-    write_rows(folder / REPLIES, reply_rows(done))
-    summary = json.dumps(summary_dict(done, runs), indent=2, ensure_ascii=False, default=str)
+    secrets = known_secrets()
+    write_rows(folder / REPLIES, map(secrets.cleaned, reply_rows(done)))
+    content = secrets.cleaned(summary_dict(done, runs))
+    summary = json.dumps(content, indent=2, ensure_ascii=False, default=str)
     write_whole(folder / SUMMARY, f"{_clean(summary)}\n")
     return [*written, folder / REPLIES, folder / SUMMARY]
 
@@ -58,7 +61,7 @@ def _clean(text: str) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write one JSON file; an error where it cannot be written."""
-    write_output(path, f"{json.dumps(value, indent=2, default=str)}\n")
+    write_output(path, f"{json.dumps(known_secrets().cleaned(value), indent=2, default=str)}\n")
 
 
 # Replies

@@ -22,7 +22,7 @@ from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, full_address
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import valid_text
 from lm_eval.requests.values import Usage
-from lm_eval.text import secrets as redact
+from lm_eval.text.run_secrets import known_secrets, secrets_in_address, secrets_in_headers
 from lm_eval.text.secrets import shown_address
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
 _MOST_THREADS = 64
-_SHORTEST_KEY = 4
-"""Shorter values are not searched for, even in texts of the server they were sent to."""
 
 
 def encoded(payload: Any) -> bytes:
@@ -75,7 +73,8 @@ class Sender:
         self.usage: dict[str, Usage] = {}
         self._model = model
         self._transport: Transport | None = None
-        self._secrets: set[str] = set()
+        self._secrets = known_secrets()
+        self._secrets.add(secrets_in_address(model.base_url))
         self._known_header: tuple[Any, dict[str, str]] | None = None
         self._session: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -117,18 +116,14 @@ class Sender:
             raise
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ModelError(str(error) or type(error).__name__) from error
-        self._secrets.update(redact.secrets_in_headers(header))
+        self._secrets.add(secrets_in_headers(header))
         header.setdefault("Content-Type", "application/json")
         self._known_header = (source, header)
         return header
 
     def redact(self, text: str) -> str:
         """The text without keys."""
-        known = self._secrets | set(redact.secrets_in_address(self._model.base_url))
-        for secret in sorted(known, key=len, reverse=True):
-            if len(secret) >= _SHORTEST_KEY:
-                text = text.replace(secret, redact.HIDDEN)
-        return redact.redacted_text(text)
+        return self._secrets.hide(text)
 
     def ask_beside(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a request to another endpoint of the server; a refused key is explained."""

@@ -10,7 +10,6 @@ import pytest
 from lm_eval.errors import LmEvalWarning
 from lm_eval.text import secrets
 from lm_eval.text.secrets import (
-    environment_secrets,
     is_secret_name,
     masked_values,
     redacted,
@@ -118,16 +117,6 @@ def test_nested_arguments():
 )
 def test_text(text, clean):
     assert redacted_text(text) == clean
-
-
-def test_environment_secrets(monkeypatch):
-    monkeypatch.setenv("MY_API_KEY", "a-long-secret-value")
-    monkeypatch.setenv("OTHER_KEY", "short")
-    monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent/socket")
-    found = environment_secrets()
-    assert "a-long-secret-value" in found
-    assert "short" not in found
-    assert "/tmp/agent/socket" not in found
 
 
 # Digests of what is hidden

@@ -10,7 +10,7 @@ from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.text.encode import to_json
-from lm_eval.text.secrets import hiding, secrets_in
+from lm_eval.text.run_secrets import hiding
 
 CANARY = "canary-1234567890"
 HOST = "http://host.example/v1/completions"
@@ -38,7 +38,7 @@ def in_identity(**model_args: Any) -> str:
 
 def in_error(said: str, **model_args: Any) -> str:
     """An error that repeats ``said``, as whoever runs the model sees it."""
-    with pytest.raises(LmEvalError) as caught, hiding(secrets_in(model_args)):
+    with pytest.raises(LmEvalError) as caught, hiding(model_args):
         raise UsageError(f"The model did not like {said}.")
     return str(caught.value)
 
