@@ -142,6 +142,28 @@ def shorten(text: Any, limit: int = 80) -> str:
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
+def template_parts(source: str) -> list[tuple[str, str]] | None:
+    """The pieces of a template in order: ``("text", …)`` and ``("expression", …)``.
+
+    None where it holds more than that: statements, comments, or braces that trim what is around them.
+    """
+    pieces: list[tuple[str, str]] = []
+    inside: list[str] | None = None
+    for _, kind, text in _environment(False).lex(source):
+        if kind == "variable_begin" and text == "{{":
+            inside = []
+        elif kind == "variable_end" and text == "}}" and inside is not None:
+            pieces.append(("expression", "".join(inside).strip()))
+            inside = None
+        elif inside is not None:
+            inside.append(text)
+        elif kind == "data":
+            pieces.append(("text", text))
+        else:
+            return None
+    return pieces
+
+
 def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
     """The expression of a template that is ``{{ expression }}`` and nothing else."""
     if len(tree.body) == 1 and isinstance(tree.body[0], nodes.Output):

@@ -181,6 +181,15 @@ class PromptFormat:
             replace(answer, value=places[answer.value]) if places and answer.is_answer else answer
         )
 
+    def can_read(self, gold: str, item: Item) -> bool:
+        """Whether a reply could be read as this text: one line, and not the end of a worked answer."""
+        if "####" in gold:
+            return False
+        if "\n" not in gold.strip():
+            return True
+        reply = self.target_format.format(label="", answer=gold)
+        return str(self.read(reply, item, is_prefilled=False).value).strip() == gold.strip()
+
     # Identity
 
     @cached_property

@@ -7,12 +7,14 @@ and the format in use (``prompt_format``), after which ``doc_to_*`` hold what th
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import ConfigError, FormatError, did_you_mean, listing
+from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, did_you_mean, listing
 from lm_eval.formats.compile import (
     compile_formats,
     find_format,
@@ -34,6 +36,7 @@ from lm_eval.formats.templates import (
 from lm_eval.registry import TEMPLATES
 from lm_eval.tasks.checks import check_values
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
+from lm_eval.tasks.wrappers import unwrapped
 
 DECIDED_BY_FORMAT = (
     "output_type",
@@ -97,6 +100,8 @@ class TaskConfig:
     """Whether a default format that does not fit is an error at once. Not a key of the YAML."""
 
     raw: RawFields = field(init=False, repr=False)
+    wrapped: RawFields | None = field(init=False, repr=False, default=None)
+    """``raw`` as the task's file has it, where a format was given other fields."""
     own_formats: dict[str, PromptFormat] = field(init=False, repr=False)
     prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
     format_problem: FormatError | None = field(init=False, repr=False, default=None)
@@ -209,6 +214,8 @@ class TaskConfig:
         changed = copy.copy(self)
         changed.template_config = None
         changed.raw = self._raw_now(with_templates=False)
+        if self.formats is None and self.template is None:
+            changed._unwrap()
         for key, value in self._written.items():  # what an earlier format had overwritten
             setattr(changed, key, value)
         if is_template:
@@ -218,6 +225,21 @@ class TaskConfig:
         else:
             changed.apply_format(find_format(name, self.own_formats, task=str(self.task)))
         return changed
+
+    def _unwrap(self) -> None:
+        """Take the words off that the harness's file puts around the question, and say so."""
+        self.wrapped, self.raw = self.raw, unwrapped(self.raw)
+        if self.raw is not self.wrapped:
+            fields = f"doc_to_text: {self.raw.text!r}"
+            if self.raw.choice != self.wrapped.choice:
+                fields += f", doc_to_choice: {self.raw.choice!r}"
+            warnings.warn(
+                f"Task {self.task!r}: doc_to_text is a prompt of its own "
+                f"({shorten(str(self.wrapped.text), 60)}). Formats bring such words themselves, so "
+                f"they were taken off, and the task is asked with {fields}.",
+                LmEvalWarning,
+                stacklevel=5,
+            )
 
     def as_assigned(self) -> TaskConfig:
         """This config, or a copy that uses the ``doc_to_*`` assigned to it since it was made.
@@ -237,6 +259,15 @@ class TaskConfig:
         if self.has_format_map:
             return list(self.own_formats)
         return [name for name in format_names() if not self._missing_fields(get_format(name))]
+
+    def unfillable_formats(self) -> dict[str, str]:
+        """Format → the fields that it needs and this task does not have."""
+        missing = {name: self._missing_fields(get_format(name)) for name in format_names()}
+        return {
+            name: f"the task has no {' and no '.join(keys)}"
+            for name, keys in missing.items()
+            if keys
+        }
 
     def load_helpers(self) -> None:
         """Import every helper module the task names: some register filters as they load."""

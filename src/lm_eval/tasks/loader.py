@@ -22,6 +22,7 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.definitions import Definition, Definitions, LooseGroup, PythonTask
+from lm_eval.tasks.every_format import every_format
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
@@ -289,7 +290,7 @@ def build(
     if isinstance(found, PythonTask):
         return [found.build(format_name, parity=parity)]
     if format_name == "*":
-        return _every_format(found, parity=parity)
+        return [*every_format(found, parity=parity)]
     return [ConfigurableTask(found, format_name=format_name, parity=parity)]
 
 
@@ -314,30 +315,6 @@ def _groups(
         )
         for name in free or (None,)
     ]
-
-
-def _every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask | Group]:
-    """``task@*``: the task's own formats, or every built-in that its fields can fill."""
-    built: list[ConfigurableTask | Group] = []
-    for name in config.format_choices():
-        task = ConfigurableTask(config, format_name=name, parity=parity)
-        if config.has_format_map or _fits(task):
-            built.append(task)
-    if not built:
-        raise UsageError(
-            f"Task {config.task!r} has no format that its fields can fill. It needs doc_to_text, "
-            "doc_to_target and, for choices, doc_to_choice."
-        )
-    return built
-
-
-def _fits(task: ConfigurableTask) -> bool:
-    """Whether the format can be filled from the task's first doc (a ranking needs an order)."""
-    try:
-        task.ask(0)
-    except LmEvalError:
-        return False
-    return True
 
 
 def gathered(items: Iterable[ConfigurableTask | Group]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
-from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
+from lm_eval.errors import FieldError, GoldError, LmEvalError, did_you_mean, listing
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import GoldColumn, Row
 from lm_eval.formats.items import (
@@ -101,7 +101,7 @@ class FormatPrompts:
     def item(self, doc: Doc) -> Item:
         """The doc's question, choices and gold."""
         choices = None if self._choice is None else self._choice.given(doc)
-        return build_item(
+        item = build_item(
             doc,
             self._text.given(doc),
             choices,
@@ -110,6 +110,26 @@ class FormatPrompts:
             labels=() if self._labels is None else self._labels_of(doc),
             column=self._column,
             choice_name="choices" if self._choice is None else self._choice.jinja_name,
+        )
+        if self.format.answers == "text":
+            self._check_readable(item)
+        return item
+
+    def _check_readable(self, item: Item) -> None:
+        """Refuse a gold that no reply could be read as."""
+        if any(self.format.can_read(gold, item) for gold in item.gold):
+            return
+        gold, name = str(item.gold[0]), self._target.jinja_name
+        rest = "splitlines()[-1]" if "####" not in gold else "split('####')[-1].strip()"
+        remedy = (
+            "Ask the task under a format that shows labels, such as mcqa."
+            if item.choices
+            else f'If its end is the answer, write `doc_to_target: "{{{{ {name}.{rest} }}}}"`.'
+        )
+        raise GoldError(
+            f"the gold {shorten(gold, 60)} can never be read from a reply: format "
+            f"{self.format.name!r} reads an answer on one line. {remedy}",
+            skip_reason="a gold answer that no reply can be read as",
         )
 
     def _labels_of(self, doc: Doc) -> tuple[str, ...]:
@@ -201,7 +221,7 @@ class _Named:
         """How Jinja reaches the value."""
         if self.compiled.kind == "word":
             return str(self.compiled.spec)
-        return self.compiled.expression or "choices"
+        return self.compiled.expression or self.name.removeprefix("doc_to_")
 
     def given(self, doc: Doc) -> Any:
         """The value, which must not be None: a doc that lacks the field is told so by name."""

@@ -39,10 +39,10 @@ def test_raw_fields_are_fine() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        SHOWN,
-        "{{question}}\n(A) {{choices[0]}} (B) {{choices[1]}} (C) {{choices[2]}}",
-        "{{question}}\n1) {{choices[0]}}\n2) {{choices[1]}}\n3) {{choices[2]}}",
-        "{{question}} [a] {{choices[0]}} [b] {{choices[1]}} [c] {{choices[2]}}",
+        f"Think. {SHOWN}",
+        "{{question}} (A) {{choices[0]}} (B) {{choices[1]}} (C) {{choices[2] ~ ''}}",
+        "{{question}}{% for choice in choices %}\n{{ loop.index }}) {{ choice }}{% endfor %}",
+        "{{question}} [b] {{choices[0]}} [c] {{choices[1]}} [d] {{choices[2]}}",
     ],
 )
 @pytest.mark.parametrize("name", ["mcqa", "cloze", "generate", "cot"])
@@ -77,7 +77,7 @@ def test_numbers_that_are_answers() -> None:
     check(doc_to_choice=["yes", "no", "maybe"])
 
 
-@pytest.mark.parametrize("text", ["Question: {{question}}", "{{question}}\nAnswer:"])
+@pytest.mark.parametrize("text", ["Consider: {{question}}", "{{question}}\nBe brief."])
 def test_literal_text_draws_a_warning_with_the_prompt(text: str) -> None:
     with pytest.warns(LmEvalWarning, match="carries text of its own") as caught:
         check(doc_to_text=text)
