@@ -215,7 +215,7 @@ class Claims(Sentences):
     def verdict_on(self, mention: Mention) -> bool | None:
         """True for "C is correct", False for "C is wrong", None if nothing is said."""
         match = self.words.verdict.match(self.low, mention.end)
-        if match is None:
+        if match is None or match["would"]:  # "D would be correct for balloons"
             return None
         word = match["right"] or match["wrong"]
         at = match.start("right") if match["right"] else match.start("wrong")
@@ -256,10 +256,10 @@ class Claims(Sentences):
     def _is_joined(self, mention: Mention, joint: re.Match[str], other: Mention) -> bool:
         """True if ``other`` is named beside ``mention``, and not to say something else of it."""
         text, end = self.text, other.span[1]
-        if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
-            return bool(_LINE_ENDS.match(text, end))
         if self.verdict_on(other) is False or self.correction_at(mention.end) is not None:
             return False
+        if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
+            return bool(_LINE_ENDS.match(text, end))
         is_word = text[other.span[0] : end] in ("A", "a", "I", "i")
         return (joint["strong"] is not None and not is_word) or bool(_ENDS_SECOND.match(text, end))
 

@@ -343,8 +343,13 @@ class Evidence:
 
 def at_start(claims: Claims, start: int = 0) -> Reading:
     """The label with which a reply starts."""
-    label = claims.options.label_at(claims.text, claims.low, start)
-    return claims.judged(label, is_start=True, is_bare=True) if label else NO_ANSWER
+    text = claims.text
+    label = claims.options.label_at(text, claims.low, start)
+    reading = claims.judged(label, is_start=True, is_bare=True) if label else NO_ANSWER
+    is_asked = (
+        label is not None and text[label.end : label.end + 1] == "?" and reading.span == label.span
+    )
+    return NO_ANSWER if is_asked and label and not is_blank(text[label.end + 1 :]) else reading
 
 
 # ------------------------------------------------------------------------------------ mentions
@@ -390,10 +395,9 @@ def _only_mention(claims: Claims) -> Reading:
         return AMBIGUOUS
     if not spans:
         spans = _only_label(claims)
+    breaks_off = text.rstrip()[-1:] in tuple(",:(-–—")  # in the middle of a clause
     for place, at in spans.items():
-        if not any(_is_doubtful(claims, span) for span in at[:_CUES_READ]) and not _breaks_off(
-            text
-        ):
+        if not any(_is_doubtful(claims, span) for span in at[:_CUES_READ]) and not breaks_off:
             return replace(Reading(place, span=at[-1]), is_claim=False)
     return NO_ANSWER
 
@@ -422,8 +426,9 @@ def _only_label(claims: Claims) -> dict[int, list[Span]]:
         if is_word and not claims.ends(end):
             continue
         starts = claims.words.label_before.search(low, max(0, start - 30), start) is not None
-        follows = claims.ends(end) or (not is_word and _VERB.match(text, end) is not None)
-        follows = follows and claims.verdict_on(Mention(place, (start, end), end)) is not False
+        is_wrong = claims.verdict_on(Mention(place, (start, end), end)) is False
+        goes_on = claims.ends(end) or (not is_word and _VERB.match(text, end))
+        follows = goes_on and not is_wrong
         spans.setdefault(place, []).append((start, end) if starts and follows else (0, 0))
     is_meant = len(spans) == 1 and all((0, 0) not in at for at in spans.values())
     return spans if is_meant else {}
@@ -441,8 +446,3 @@ def _is_doubtful(claims: Claims, span: Span) -> bool:
     if claims.search(words.supposed, start, end) or claims.search(words.condition, start, span[0]):
         return True
     return claims.text[end - 1 : end] == "?"
-
-
-def _breaks_off(text: str) -> bool:
-    """True if the text ends in the middle of a clause."""
-    return text.rstrip()[-1:] in (",", ":", "(", "-", "–", "—")

@@ -250,7 +250,8 @@ class Vocabulary:
         """What is said of the choice before it: ``right`` or ``wrong``, with ``not`` and ``also``."""
         between = (
             rf"(?:(?:(?P<not>{self.one_of('not')})|(?P<also>{self.one_of('also')})"
-            rf"|{self.one_of('copula', 'adverb', 'would')})[ \t,*_]{{0,4}}){{0,7}}"
+            rf"|(?P<would>{self.one_of('would')})|{self.one_of('copula', 'adverb')})"
+            r"[ \t,*_]{0,4}){0,7}"
         )
         return re.compile(
             rf"(?:[ \t:,;)\]*_\"'|=→>–—({{\[-]{{0,8}}{between}"

@@ -25,10 +25,7 @@ class Sentences:
         self.text = text
         self.low = lowered(text)
         self.words = vocabulary_of(self.low)
-
-    @cached_property
-    def keys(self) -> frozenset[str]:
-        return keys_of(self.low)
+        self.keys = keys_of(self.low)
 
     def search(self, wording: Wording, start: int, end: int) -> re.Match[str] | None:
         """The first ``wording`` between two positions."""
@@ -72,7 +69,7 @@ class Sentences:
         begin, stop = self.sentence(start)
         if self.search(words.contrast, begin, start):
             begin = self._last(words.contrast.pattern, begin, start)
-        if self.search(words.supposed, begin, start):
+        if self.search(words.supposed, begin, end):
             return "supposed"
         is_would = self.search(words.would, start, end + 1) is not None
         if self.search(words.condition, begin, start):
