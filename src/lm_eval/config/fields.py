@@ -10,22 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import GeneratorType
 from typing import Any, Literal, NoReturn
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, UndefinedError, nodes
 from jinja2.exceptions import SecurityError
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from lm_eval.config.budget import BudgetError, bounded
+from lm_eval.config.sandbox import COMPILE_ERRORS, JOINED, Sandbox, joined
 from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
 
 Doc = Mapping[str, Any]
 Kind = Literal["callable", "literal", "word", "text", "expression", "template"]
 
 BARE_WORD = re.compile(r"[^\W\d][\w.-]*")
-MAX_REPEATED_ITEMS = 10_000_000
 
 
 def process_field(doc: Doc, spec: Any, default: Any = None) -> Any:
@@ -54,7 +53,7 @@ def compile_template(source: str) -> Callable[[Doc], str]:
     environment = _environment(True)
     try:
         return _renderer(environment, source, environment.parse(source))
-    except TemplateSyntaxError as error:
+    except COMPILE_ERRORS as error:
         raise _syntax_problem(source, error) from None
 
 
@@ -110,19 +109,22 @@ def _compile_string(source: str, prints_none: bool) -> Field:
     try:
         tree = environment.parse(source)
         expression = _only_expression(tree)
-        if not prints_none:
-            _check_concatenated(tree)
         if expression is None:
             return Field(source, "template", _renderer(environment, source, tree))
         return Field(source, "expression", _evaluator(environment, source, expression))
-    except TemplateSyntaxError as error:
+    except COMPILE_ERRORS as error:
         raise _syntax_problem(source, error) from None
 
 
 _NAME_WITH_BLANKS = re.compile(r"\{\{\s*(\w+(?: \w+)+)\s*\}\}")
 
 
-def _syntax_problem(source: str, error: TemplateSyntaxError) -> FieldError:
+def _syntax_problem(source: str, error: Exception) -> FieldError:
+    if not isinstance(error, TemplateSyntaxError):
+        return FieldError(
+            f"{shorten(source)} is too long or too deeply nested to be compiled. Use a shorter "
+            "template, or `!function`."
+        )
     named = _NAME_WITH_BLANKS.fullmatch(source)
     advice = f"Write a column whose name has blanks without braces: `{named[1]}`." if named else ""
     return FieldError(
@@ -173,46 +175,38 @@ def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
     return None
 
 
-def _check_concatenated(tree: nodes.Template) -> None:
-    """Make ``a ~ b`` refuse None as ``{{ a }}`` does: it prints its parts too."""
-    for concat in tree.find_all(nodes.Concat):
-        concat.nodes = [
-            nodes.Filter(part, "_printed", [], [], None, None, lineno=concat.lineno)
-            for part in concat.nodes
-        ]
-
-
-def _template(environment: _Environment, tree: nodes.Template) -> Template:
+def _template(environment: Sandbox, tree: nodes.Template) -> Template:
     template = environment.from_string(tree)
     # Jinja copies them for each doc, and from its ChainMap that takes longer than the rest.
     template.globals = dict(template.globals)
     return template
 
 
-def _renderer(environment: _Environment, source: str, tree: nodes.Template) -> Callable[[Doc], str]:
+def _renderer(environment: Sandbox, source: str, tree: nodes.Template) -> Callable[[Doc], str]:
     template = _template(environment, tree)
 
     def render(doc: Doc) -> str:
         try:
-            return template.render(doc)
+            return bounded(template.render, doc)
         except Exception as error:
             _explain(error, source, doc)
 
     return render
 
 
-def _evaluator(
-    environment: _Environment, source: str, expression: nodes.Expr
-) -> Callable[[Doc], Any]:
+def _evaluator(environment: Sandbox, source: str, expression: nodes.Expr) -> Callable[[Doc], Any]:
     assignment = nodes.Assign(nodes.Name("result", "store", lineno=1), expression, lineno=1)
     template = _template(environment, nodes.Template([assignment], lineno=1))
 
+    def result(doc: Doc) -> Any:
+        context = template.new_context(dict(doc))
+        for _ in template.root_render_func(context):  # runs the assignment, prints nothing
+            pass
+        return _settle(context.vars["result"])
+
     def evaluate(doc: Doc) -> Any:
         try:
-            context = template.new_context(dict(doc))
-            for _ in template.root_render_func(context):  # runs the assignment, prints nothing
-                pass
-            return _settle(context.vars["result"])
+            return bounded(result, doc)
         except Exception as error:
             _explain(error, source, doc)
 
@@ -247,6 +241,8 @@ def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
             f"{shorten(source)} was refused: {str(error).rstrip('.')}. Templates run in a sandbox "
             "and can only read the doc's fields; use `!function` for anything more."
         )
+    elif isinstance(error, BudgetError):
+        problem = f"{shorten(source)} was stopped: {error}. Use a simpler one, or `!function`."
     elif isinstance(error, UndefinedError):
         problem = f"{shorten(source)} cannot be rendered: {_undefined(str(error), doc)}"
     else:
@@ -278,46 +274,15 @@ def _call(function: Callable[[Doc], Any], doc: Doc) -> Any:
         raise FieldError(f"{name}(doc) failed: {type(error).__name__}: {error}.") from error
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """The sandbox, with a bound on what one template can make the machine compute."""
-
-    intercepted_binops = frozenset({"*", "**"})
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" and isinstance(right, int) and abs(right) > 1000:
-            raise SecurityError("a power above 1000 is not computed in templates")
-        if operator == "*" and _repeated(left, right) > MAX_REPEATED_ITEMS:
-            limit = f"{MAX_REPEATED_ITEMS:,}"
-            raise SecurityError(f"a repetition above {limit} items is not computed in templates")
-        return super().call_binop(context, operator, left, right)
-
-    def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
-        is_padding = getattr(obj, "__name__", "") in _PADDING
-        if is_padding and any(isinstance(n, int) and n > MAX_REPEATED_ITEMS for n in args):
-            raise SecurityError(f"a text is not padded beyond {MAX_REPEATED_ITEMS:,} characters")
-        return super().call(context, obj, *args, **kwargs)
-
-
-_PADDING = ("center", "expandtabs", "ljust", "rjust", "zfill")
-
-
-def _repeated(left: Any, right: Any) -> int:
-    """How many items ``left * right`` would hold, where one of them is a sequence."""
-    for value, times in ((left, right), (right, left)):
-        if isinstance(value, str | list | tuple | bytes) and isinstance(times, int):
-            return len(value) * times
-    return 0
-
-
 @lru_cache(maxsize=2)
-def _environment(prints_none: bool) -> _Environment:
-    environment = _Environment(
+def _environment(prints_none: bool) -> Sandbox:
+    environment = Sandbox(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         finalize=None if prints_none else _printed,
     )
     environment.filters["regex_replace"] = _regex_replace
-    environment.filters["_printed"] = _printed
+    environment.filters[JOINED] = joined if prints_none else _joined_printed
     return environment
 
 
@@ -328,12 +293,17 @@ def _printed(value: Any) -> Any:
     return value
 
 
+def _joined_printed(parts: list[Any]) -> str:
+    """``a ~ b`` prints its parts, so it refuses None as well."""
+    return joined([_printed(part) for part in parts])
+
+
 class _NonePrintedError(Exception):
     """A template was about to print None."""
 
 
 def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    return re.sub(pattern, replacement, text, count=count)
+    return bounded(partial(re.sub, pattern, replacement, text, count=count))
 
 
 def fields_read(spec: Any) -> set[str]:
