@@ -22,6 +22,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+from lm_eval.errors import ConfigError
+
 T = TypeVar("T")
 
 MAX_CPU_S = 10.0
@@ -91,6 +93,17 @@ def bounded(call: Callable[..., T], *args: Any) -> T:
         return call(*args)
     finally:
         watch.stop()
+
+
+def bounded_match(match: Callable[[str], T], text: str, *, pattern: str, owner: str) -> T:
+    """What a user's pattern finds in a text; a pattern that takes too long is a ``ConfigError``."""
+    try:
+        return bounded(match, text)
+    except BudgetError as error:
+        raise ConfigError(
+            f"{owner}: the pattern {pattern[:80]!r} was stopped on a text of {len(text):,} characters: "
+            f"{error}. Write it without a repetition inside a repetition, such as `(a+)+`."
+        ) from None
 
 
 def _peak_bytes() -> int:

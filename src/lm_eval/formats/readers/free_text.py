@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
+from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError
 from lm_eval.formats.readers.language import vocabulary_of
 from lm_eval.formats.readers.marks import piece
@@ -207,10 +208,14 @@ def regex(
 ) -> Reading:
     """Read what ``pattern`` captures: ``group`` (the first if there is one, else all) of a match.
 
-    How long a search takes is up to the pattern; the other readers are linear in the reply.
+    How long a search takes is up to the pattern, within a bound; the other readers are linear in the
+    reply.
     """
     compiled, number = _compiled(pattern, group)
-    matches = [match for match in compiled.finditer(text) if match[number] is not None]
+    spans = bounded_match(
+        lambda reply: list(compiled.finditer(reply)), text, pattern=pattern, owner="Reader 'regex'"
+    )
+    matches = [match for match in spans if match[number] is not None]
     if not matches:
         return NO_ANSWER
     match = matches[-1 if which == "last" else 0]
@@ -229,7 +234,7 @@ def _compiled(pattern: str, group: int | str | None) -> tuple[re.Pattern[str], i
             f"Reader 'regex': pattern {pattern!r} is not a regular expression: {error.msg} at "
             f"position {error.pos}. Correct it there; in YAML, single quotes keep backslashes."
         ) from None
-    except (OverflowError, RecursionError) as error:
+    except (OverflowError, RecursionError, RuntimeError) as error:
         raise ConfigError(f"Reader 'regex': pattern {pattern!r} cannot be used: {error}.") from None
     return compiled, _group_number(compiled, group)
 

@@ -10,8 +10,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
+from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError, FieldError, listing
 from lm_eval.harness.filters.pipeline import Filter, Responses, each, each_text
 
@@ -51,7 +53,8 @@ class RegexFilter(Filter):
 
     def _match(self, regex: re.Pattern[str], response: Any) -> Any:
         """The selected match; ``()`` where all of its groups are empty, None without a match."""
-        matches = regex.findall(response if isinstance(response, str) else "")
+        text = response if isinstance(response, str) else ""
+        matches = bounded_match(regex.findall, text, pattern=regex.pattern, owner="Filter")
         try:
             match = matches[self.group_select]
         except IndexError:
@@ -136,7 +139,8 @@ class MultiChoiceRegexFilter(RegexFilter):
         if not isinstance(text, str):
             return ""
         for pattern in self.regexes_to_ignore or ():
-            text = re.sub(pattern, "", text)
+            replace = partial(re.sub, pattern, "")
+            text = bounded_match(replace, text, pattern=pattern, owner="Filter")
         if self.ignore_case:
             text = text.lower()
         if self.ignore_punctuation:

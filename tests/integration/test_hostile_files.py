@@ -1,0 +1,97 @@
+"""Task and data files that would keep the machine busy, or fill it: one message each."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval.config import budget
+from tests.support.command_line import Outcome, Workplace
+
+PATTERN = r"(([a-z ])+)+!"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+    monkeypatch.setattr(budget, "MAX_CPU_S", 0.3)
+    gc.disable()  # an error in a callback of the collector would be lost
+    yield Workplace(tmp_path)
+    gc.enable()
+
+
+def refused(done: Outcome, *parts: str) -> None:
+    """One message with these parts, and nothing else."""
+    assert done.code == 1, done.out + done.err
+    assert "Traceback" not in done.err
+    said = " ".join(done.err.split())
+    for part in parts:
+        assert part in said, said
+    assert said.count("error:") == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "owner"),
+    [
+        (
+            {"formats": {"f": {"type": "cot", "scorer": {"reader": "regex", "pattern": PATTERN}}}},
+            "Reader 'regex'",
+        ),
+        (
+            {
+                "formats": ...,
+                "output_type": "generate_until",
+                "filter_list": [
+                    {"name": "f", "filter": [{"function": "regex", "regex_pattern": PATTERN}]}
+                ],
+            },
+            "Filter",
+        ),
+    ],
+)
+def test_a_pattern_that_never_ends_is_stopped(
+    place: Workplace, keys: dict[str, Any], owner: str
+) -> None:
+    place.task(**keys)
+    done = place.run("--tasks", "t.yaml", "--model_args", f"reply={'a' * 60}")
+    refused(done, f"{owner}: the pattern", "was stopped on a text of 60 characters")
+
+
+@pytest.mark.parametrize("command", ["validate", "preview", "run"])
+def test_a_template_that_never_ends_is_stopped(place: Workplace, command: str) -> None:
+    loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    place.task(doc_to_text="{{ question }}" + loops)
+    names = {"validate": ("--tasks", "t.yaml"), "preview": ("t.yaml",)}
+    if command == "run":
+        done = place.run("--tasks", "t.yaml")
+    else:
+        done = place.cli(command, *names[command])
+    assert done.code == 1
+    assert "was stopped: it takes more than 0.3 s" in " ".join((done.out + done.err).split())
+    assert "Traceback" not in done.err
+
+
+def test_a_pattern_of_thousands_of_groups_is_one_message_or_works(place: Workplace) -> None:
+    pattern = "(" * 5000 + "a" + ")" * 5000
+    place.task(formats={"f": {"type": "cot", "scorer": {"reader": "regex", "pattern": pattern}}})
+    done = place.run("--tasks", "t.yaml", "--model_args", "reply=a")
+    assert done.code in (0, 1)
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/proc/self/maps", "pipe"])
+def test_what_is_not_a_plain_file_is_not_read(place: Workplace, path: str) -> None:
+    if path == "pipe":
+        os.mkfifo(place.folder / "pipe.jsonl")
+        path = str(place.folder / "pipe.jsonl")
+    place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": path}})
+    refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
+
+
+def test_a_pattern_for_files_that_walks_the_whole_disk_is_refused(place: Workplace) -> None:
+    place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": "/**/*.jsonl"}})
+    refused(place.run("--tasks", "t.yaml"), "/**/*.jsonl")
