@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import gzip
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,10 +68,9 @@ def test_a_template_that_never_ends_is_stopped(place: Workplace, command: str) -
     loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     place.task(doc_to_text="{{ question }}" + loops)
     names = {"validate": ("--tasks", "t.yaml"), "preview": ("t.yaml",)}
-    if command == "run":
-        done = place.run("--tasks", "t.yaml")
-    else:
-        done = place.cli(command, *names[command])
+    done = (
+        place.run("--tasks", "t.yaml") if command == "run" else place.cli(command, *names[command])
+    )
     assert done.code == 1
     assert "was stopped: it takes more than 0.3 s" in " ".join((done.out + done.err).split())
     assert "Traceback" not in done.err
@@ -95,3 +96,51 @@ def test_what_is_not_a_plain_file_is_not_read(place: Workplace, path: str) -> No
 def test_a_pattern_for_files_that_walks_the_whole_disk_is_refused(place: Workplace) -> None:
     place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": "/**/*.jsonl"}})
     refused(place.run("--tasks", "t.yaml"), "/**/*.jsonl")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/maps"])
+def test_a_device_is_not_a_data_set(place: Workplace, path: str) -> None:
+    place.task(dataset_path=path, dataset_kwargs=...)
+    refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
+
+
+# Small files that unpack to large ones
+
+
+@pytest.fixture
+def _one_mb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LM_EVAL_MAX_DATA_MB", "1")
+
+
+def rows_of(place: Workplace, name: str) -> Outcome:
+    place.task(
+        dataset_path="parquet" if "parquet" in name else "json",
+        dataset_kwargs={"data_files": {"test": name}},
+    )
+    return place.run("--tasks", "t.yaml")
+
+
+@pytest.mark.usefixtures("_one_mb")
+def test_a_gzip_bomb_is_refused(place: Workplace) -> None:
+    row = json.dumps({"question": "x" * 3_000_000, "choices": ["a", "b"], "answer": 0})
+    place.write("bomb.jsonl.gz", gzip.compress(row.encode()))
+    refused(
+        rows_of(place, "bomb.jsonl.gz"), "holds more than 1 MB, unpacked", "LM_EVAL_MAX_DATA_MB"
+    )
+
+
+@pytest.mark.usefixtures("_one_mb")
+def test_a_line_without_an_end_is_refused(place: Workplace) -> None:
+    place.write("long.jsonl", '{"question": "' + "x" * 2_000_000)
+    refused(rows_of(place, "long.jsonl"), "holds more than 1 MB")
+
+
+@pytest.mark.usefixtures("_one_mb")
+def test_a_parquet_bomb_is_refused(place: Workplace) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"question": ["x" * 10_000] * 5000, "choices": [["a", "b"]] * 5000})
+    parquet.write_table(table, place.folder / "bomb.parquet")
+    assert (place.folder / "bomb.parquet").stat().st_size < 200_000
+    refused(rows_of(place, "bomb.parquet"), "holds more than 1 MB")

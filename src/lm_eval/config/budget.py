@@ -1,4 +1,4 @@
-"""How much time and memory one template or one regular expression may take.
+"""How much time and memory one template or regular expression may take, and how large a data file is.
 
 They come with task files, and work on text that strangers wrote: a few characters can keep a machine
 busy for ever. ``bounded`` stops such a call once its thread has used ``MAX_CPU_S`` of CPU time or the
@@ -9,11 +9,13 @@ elsewhere a call is not bounded.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -22,12 +24,14 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from lm_eval.errors import ConfigError
+from lm_eval.errors import ConfigError, DataError
 
 T = TypeVar("T")
 
 MAX_CPU_S = 10.0
 MAX_GROWTH_BYTES = 2**30
+MAX_DATA_MB = 1024
+MAX_DATA_VARIABLE = "LM_EVAL_MAX_DATA_MB"
 _TICK_S = 0.02
 _AGAIN_S = 1.0
 
@@ -104,6 +108,21 @@ def bounded_match(match: Callable[[str], T], text: str, *, pattern: str, owner: 
             f"{owner}: the pattern {pattern[:80]!r} was stopped on a text of {len(text):,} characters: "
             f"{error}. Write it without a repetition inside a repetition, such as `(a+)+`."
         ) from None
+
+
+def max_data_bytes() -> int:
+    """How much one data file may hold, once it is unpacked."""
+    mb = os.environ.get(MAX_DATA_VARIABLE, "")
+    return (int(mb) if mb.isdecimal() else MAX_DATA_MB) * 2**20
+
+
+def check_data_size(size: int, path: Path) -> None:
+    """Refuse a data file that is larger than that; a few bytes can unpack to more than a disk holds."""
+    if size > max_data_bytes():
+        raise DataError(
+            f"{path} holds more than {max_data_bytes() // 2**20:,} MB, unpacked. Split the file, or set "
+            f"{MAX_DATA_VARIABLE} to the MB that one data file may hold."
+        )
 
 
 def _peak_bytes() -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
+from lm_eval.config.budget import check_data_size, max_data_bytes
 from lm_eval.config.yaml_loader import excerpt
 from lm_eval.data.csv_rows import read_csv_text
 from lm_eval.data.table import Table
@@ -32,6 +33,10 @@ SUFFIXES = {
     ".txt": "text",
 }
 """File name endings → type; ``.gz`` may follow each."""
+
+
+_ROWS_AT_ONCE = 1024
+"""Of a Parquet file: a few bytes can say that a long text is repeated in every row."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +97,17 @@ def _read_parquet(path: Path, *, columns: list[str] | None = None) -> Table:
             install="pip install 'lm-eval-formats[parquet]'",
         ) from None
     try:
-        data = parquet.ParquetFile(path).read(columns=columns)
-        names = data.column_names
+        file = parquet.ParquetFile(path)
+        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
         if len(set(names)) < len(names):
             raise DataError(f"{path} has two columns of one name: {listing(names)}.")
-        return Table.owning(data.to_pylist(), names)
+        rows: list[Any] = []
+        size = 0
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=columns):
+            size += batch.nbytes
+            check_data_size(size, path)
+            rows += batch.to_pylist()
+        return Table.owning(rows, names)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}. Is it complete?") from None
 
@@ -130,8 +141,11 @@ def _text(path: Path, encoding: str) -> str:
 
 def _bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix.lower() == ".gz" else data
+        open_file: Any = gzip.open if path.suffix.lower() == ".gz" else open
+        with open_file(path, "rb") as file:
+            data: bytes = file.read(max_data_bytes() + 1)
+        check_data_size(len(data), path)
+        return data
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{path} is not a complete gzip file: {error}.") from None
     except OSError as error:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lm_eval.config.budget import BudgetError, bounded
 from lm_eval.data.files import file_type
 from lm_eval.errors import DataError, did_you_mean, listing
 
@@ -24,7 +26,10 @@ class Places:
         """The file or folder of that name, or None."""
         if "\0" in written:
             return None
-        return next((path for path in self._candidates(written) if path.exists()), None)
+        path = next((path for path in self._candidates(written) if path.exists()), None)
+        if path is not None and not path.is_dir():
+            _check_plain(path)
+        return path
 
     def looks_like_path(self, written: str, suffixes: Collection[str]) -> bool:
         """Whether a file or folder is meant, rather than a name on the hub."""
@@ -79,11 +84,29 @@ class Places:
             )
         if path is None and glob.has_magic(item):
             for pattern in self._candidates(item):
-                names = sorted(glob.glob(str(pattern), recursive=True))
+                names = _matching(str(pattern))
                 files = [Path(name) for name in names if os.path.isfile(name)]
                 if files:
                     return files
         raise DataError(self.missing(item, why=f" (data_files, split {split!r})"))
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse devices, pipes and the system's own pages, which may have no end."""
+    if not path.is_file() or path.resolve().is_relative_to("/proc"):
+        raise DataError(
+            f"{str(path)!r} is not a plain file but a device, a pipe or a page of the system. Copy what "
+            "it holds into a file."
+        )
+
+
+def _matching(pattern: str) -> list[str]:
+    try:
+        return sorted(bounded(partial(glob.glob, pattern, recursive=True)))
+    except (BudgetError, RecursionError):
+        raise DataError(
+            f"{pattern!r} (data_files) searches too many folders. Name the folder that holds the files."
+        ) from None
 
 
 def _shown(names: list[str]) -> str:
