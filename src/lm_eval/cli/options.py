@@ -114,6 +114,6 @@ def _no_template_name(text: str) -> bool:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     raise argparse.ArgumentTypeError(
-        f"a template cannot be chosen by name ({text!r}). Give the flag alone to use the "
-        "model's own template"
+        f"a template cannot be chosen by name ({text!r}). Give true or false, or the flag alone to use "
+        "the model's own template"
     )

@@ -33,6 +33,7 @@ MAX_GROWTH_BYTES = 2**30
 MAX_DATA_MB = 1024
 MAX_DATA_VARIABLE = "LM_EVAL_MAX_DATA_MB"
 _TICK_S = 0.02
+_TICKS_IDLE = 10
 _AGAIN_S = 1.0
 
 
@@ -41,42 +42,59 @@ class BudgetError(Exception):
 
 
 class _Watch:
-    """The call that is being timed; there is one at a time, since there is one main thread."""
+    """The call that is being timed; there is one at a time, since there is one main thread.
+
+    Starting and stopping must cost next to nothing, so the timer goes on ticking for a while after a
+    call, and a call's time counts from the first tick that finds it.
+    """
 
     def __init__(self) -> None:
         self.is_on = False
-        self.is_installed: bool | None = None
-        self._started_s = 0.0
-        self._peak = 0
+        self._is_usable: bool | None = None
+        self._is_ticking = False
+        self._number = 0
+        self._ticks_idle = 0
+        self._since: tuple[int, float, int] = (0, 0.0, 0)
+        """The call that the last tick found, and this thread's CPU time and the peak memory then."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether ticks can arrive here; not where somebody else has a use for that signal."""
+        if self._is_usable is None:
+            has_timer = hasattr(signal, "setitimer") and hasattr(signal, "SIGPROF")
+            self._is_usable = has_timer and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
+            if self._is_usable:
+                signal.signal(signal.SIGPROF, self._tick)
+                signal.siginterrupt(signal.SIGPROF, False)
+        return self._is_usable
 
     def start(self) -> None:
         self.is_on = True
-        self._started_s = time.thread_time()
-        self._peak = _peak_bytes()
-        signal.setitimer(signal.ITIMER_PROF, _TICK_S, _TICK_S)
+        self._number += 1
+        if not self._is_ticking:
+            self._is_ticking = True
+            signal.setitimer(signal.ITIMER_PROF, _TICK_S, _TICK_S)
 
     def stop(self) -> None:
-        signal.setitimer(signal.ITIMER_PROF, 0)
         self.is_on = False
 
-    def install(self) -> bool:
-        """Whether ticks arrive here; not where somebody else has a use for that signal."""
-        if self.is_installed is None:
-            has_timer = hasattr(signal, "setitimer") and hasattr(signal, "SIGPROF")
-            is_free = has_timer and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
-            if is_free:
-                signal.signal(signal.SIGPROF, self._tick)
-            self.is_installed = is_free
-        return self.is_installed
-
-    def _tick(self, _number: int, _frame: FrameType | None) -> None:
+    def _tick(self, _signal: int, _frame: FrameType | None) -> None:
         if not self.is_on:
+            self._ticks_idle += 1
+            if self._ticks_idle > _TICKS_IDLE:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                self._is_ticking = False
             return
-        used_s = time.thread_time() - self._started_s
-        if used_s > MAX_CPU_S:
-            self._started_s += _AGAIN_S  # again, should something have swallowed the error
+        self._ticks_idle = 0
+        now_s, peak = time.thread_time(), _peak_bytes()
+        number, since_s, peak_then = self._since
+        if number != self._number:
+            self._since = (self._number, now_s, peak)
+        elif now_s - since_s > MAX_CPU_S:
+            self._since = (number, since_s + _AGAIN_S, peak)  # should something swallow the error
             raise BudgetError(f"it takes more than {MAX_CPU_S:g} s")
-        if _peak_bytes() - self._peak > MAX_GROWTH_BYTES:
+        elif peak - peak_then > MAX_GROWTH_BYTES:
+            self._since = (number, since_s, peak)
             raise BudgetError(f"it takes more than {MAX_GROWTH_BYTES // 2**20:,} MB of memory")
 
 
@@ -89,7 +107,7 @@ def bounded(call: Callable[..., T], *args: Any) -> T:
     if (
         watch.is_on  # part of a call that is bounded already
         or threading.current_thread() is not threading.main_thread()
-        or not watch.install()
+        or not watch.is_usable
     ):
         return call(*args)
     watch.start()
