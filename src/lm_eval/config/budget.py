@@ -9,6 +9,7 @@ elsewhere a call is not bounded.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -66,6 +67,9 @@ class _Watch:
             if self._is_usable:
                 signal.signal(signal.SIGPROF, self._tick)
                 signal.siginterrupt(signal.SIGPROF, False)
+                atexit.register(
+                    signal.setitimer, signal.ITIMER_PROF, 0
+                )  # a tick after the end kills
         return self._is_usable
 
     def start(self) -> None:
