@@ -1,7 +1,8 @@
 """``simple_evaluate`` and ``evaluate``: a whole run as one Python call, with EleutherAI's signatures.
 
 In: task names or task objects, a backend's name or a model object. Out: the results as a dict, in the
-shape of a results file, with the samples in it. What has no meaning here is refused by name.
+shape of a results file, with the samples in it. Requests are rebuilt each time and tasks are always
+checked, so arguments about caches of requests and ``check_integrity`` make no difference.
 """
 
 from __future__ import annotations
@@ -27,14 +28,6 @@ from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import task_hash
 
-REFUSED = {
-    "cache_requests": "requests are built anew each time, as that takes less than reading them",
-    "rewrite_requests_cache": "requests are not cached",
-    "delete_requests_cache": "requests are not cached",
-    "check_integrity": "every run checks its tasks before the model is asked anything",
-}
-"""Argument → what to know instead."""
-
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
     *("higher_is_better", "n-samples", "formats", "shows_choices", "fingerprints"),
@@ -52,13 +45,13 @@ def simple_evaluate(
     max_batch_size: int | None = None,
     device: str | None = None,
     use_cache: str | None = None,
-    cache_requests: bool = False,
-    rewrite_requests_cache: bool = False,
-    delete_requests_cache: bool = False,
+    cache_requests: bool = False,  # noqa: ARG001 (makes no difference here)
+    rewrite_requests_cache: bool = False,  # noqa: ARG001 (makes no difference here)
+    delete_requests_cache: bool = False,  # noqa: ARG001 (makes no difference here)
     limit: float | None = None,
     samples: Mapping[str, Sequence[int]] | None = None,
     bootstrap_iters: int = 100_000,
-    check_integrity: bool = False,
+    check_integrity: bool = False,  # noqa: ARG001 (makes no difference here)
     write_out: bool = False,
     log_samples: bool = True,
     evaluation_tracker: Any = None,
@@ -89,12 +82,6 @@ def simple_evaluate(
     of their choices too, as ``--permute`` does. ``max_skipped`` says how many docs of a task may be
     left out because they cannot be asked: a number, or a share such as ``"1%"``.
     """
-    _refuse(
-        cache_requests=cache_requests,
-        rewrite_requests_cache=rewrite_requests_cache,
-        delete_requests_cache=delete_requests_cache,
-        check_integrity=check_integrity,
-    )
     if not tasks:
         raise UsageError('No tasks. Name some: simple_evaluate(…, tasks=["demo_mcq@mcqa"]).')
     if verbosity is not None:
@@ -155,8 +142,8 @@ def evaluate(
     task_dict: Mapping[Any, Any],
     limit: float | None = None,
     samples: Mapping[str, Sequence[int]] | None = None,
-    cache_requests: bool = False,
-    rewrite_requests_cache: bool = False,
+    cache_requests: bool = False,  # noqa: ARG001 (makes no difference here)
+    rewrite_requests_cache: bool = False,  # noqa: ARG001 (makes no difference here)
     bootstrap_iters: int | None = 100_000,
     write_out: bool = False,
     log_samples: bool = True,
@@ -171,7 +158,6 @@ def evaluate(
     Few-shot examples, generation arguments and seeds are those of the tasks: see
     ``ConfigurableTask.set_config`` and ``set_fewshot_seed``.
     """
-    _refuse(cache_requests=cache_requests, rewrite_requests_cache=rewrite_requests_cache)
     if verbosity is not None:
         set_verbosity(verbosity)
     model = _checked_model(lm, {})
@@ -234,12 +220,6 @@ def _put_in_order(samples: list[dict[str, Any]]) -> None:
     """Filter by filter, by the docs: answers come in any order."""
     filters = list(dict.fromkeys(sample["filter"] for sample in samples))
     samples.sort(key=lambda sample: (filters.index(sample["filter"]), sample["doc_id"]))
-
-
-def _refuse(**given: Any) -> None:
-    for name, value in given.items():
-        if value:
-            raise UsageError(f"{name} has no meaning here: {REFUSED[name]}. Leave it out.")
 
 
 def _tell(tracker: Any, run: Run) -> None:

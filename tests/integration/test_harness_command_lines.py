@@ -137,6 +137,20 @@ def test_a_backend_that_is_not_here(folder: Path, backend: str, advice: str) -> 
     assert done.err.count("\n") == 1
 
 
+def test_gguf_as_a_client_of_a_server(folder: Path) -> None:
+    done = lm_eval(
+        folder,
+        "--model",
+        "gguf",
+        "--model_args",
+        "base_url=http://localhost:1",
+        "--tasks",
+        "even_a.yaml",
+    )
+    assert done.code == 1
+    assert "use --model local-completions with its base_url" in done.err
+
+
 # What a terminal would obey
 
 NASTY = "bad\x1b[31m\u202ename\x07"

@@ -277,7 +277,6 @@ def test_unsafe_code_has_to_be_confirmed(place: Workplace) -> None:
         (["--max_failed", "few"], ["--max_failed few", "such as 1%"]),
         (["--max_failed", "120%"], ["--max_failed 120%", "such as 1%"]),
         (["--max_failed=-1"], ["--max_failed -1", "such as 1%"]),
-        (["--cache_requests"], ["--cache_requests", "rebuilt each time"]),
         (["--apply_chat_template", "rag"], ["'rag'", "flag alone"]),
         (["--verbosity", "LOUD"], ["LOUD", "debug"]),
         (["--metadata", "x"], ["--metadata", "'='"]),
@@ -291,13 +290,22 @@ def test_an_option_file_of_the_harness(place: Workplace) -> None:
     place.task()
     place.write("run.yaml", "tasks: t.yaml\nlimit: 2\nuse_cache: null\nwandb_args: {}\n")
     assert place.run("--config", "run.yaml").code == 0
-    place.write("bad.yaml", "tasks: t.yaml\ncache_requests: true\n")
-    refused(place.run("--config", "bad.yaml"), "bad.yaml", "cache_requests", "rebuilt each time")
+    place.write("bad.yaml", "tasks: t.yaml\ntrackio_args: project=x\n")
+    refused(place.run("--config", "bad.yaml"), "bad.yaml", "trackio_args", "Log to Trackio")
 
 
 def test_flags_that_are_taken(place: Workplace) -> None:
     path = place.task(**RAW)
-    flags = ("--show_config", "--check_integrity", "--verbosity", "ERROR", "--limit", "2")
+    flags = (
+        "--cache_requests",
+        "true",
+        "--show_config",
+        "--check_integrity",
+        "--verbosity",
+        "ERROR",
+        "--limit",
+        "2",
+    )
     outcome = place.run("--tasks", path, *flags, "--metadata", '{"a": [1, 2]}')
     assert outcome.code == 0
     assert '"doc_to_text": "question"' in outcome.out

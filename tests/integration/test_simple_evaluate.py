@@ -150,8 +150,6 @@ def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"cache_requests": True}, "cache_requests has no meaning"),
-        ({"check_integrity": True}, "check_integrity has no meaning"),
         ({"evaluation_tracker": object()}, "evaluation_tracker is a object"),
         ({"apply_chat_template": "name"}, "models here have one template"),
         ({"tasks": []}, "No tasks"),

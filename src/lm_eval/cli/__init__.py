@@ -135,8 +135,6 @@ REFUSED = {
     "--wandb_config_args": "Log to Weights & Biases from the files that --output_path writes.",
     "--trackio_args": "Log to Trackio from the files that --output_path writes.",
     "--hf_hub_log_args": "Upload the folder that --output_path writes: `hf upload REPO FOLDER`.",
-    "--cache_requests": "Requests are rebuilt each time, which is faster than reading them from a "
-    "cache.",
 }
 """Flags of EleutherAI's harness that are not supported, and what to do instead."""
 
@@ -160,6 +158,8 @@ _RUN = {
     "--write_out -w": "print the first prompt of each task",
 }
 _HARNESS = {
+    "--cache_requests [true|refresh|delete|false]": "accepted; requests are rebuilt each time, which "
+    "is faster than reading them from a cache",
     "--check_integrity": "accepted; every run checks its tasks before the model is loaded",
     "--show_config": "print the full config of each task",
 }

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.finder import attributes_of
-from lm_eval.errors import MissingExtraError, ModelError
+from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.models.base import Capabilities, GenerationOptions
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
@@ -96,6 +97,15 @@ class GgufLM(LocalLM):
         if self._engine is None:
             raise ModelError("This model was closed. Make a new GgufLM to go on.")
         return self._engine
+
+    @classmethod
+    def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
+        """As every backend, with advice for those who know ``gguf`` as a client of a server."""
+        if "base_url" in model_args:
+            raise UsageError(
+                f"Model {name!r} runs a file itself and takes no base_url. {ADVICE['ggml']}"
+            )
+        super().check_args(model_args, name=name)
 
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:

@@ -165,8 +165,8 @@ class HarnessMethods:
         samples: Sequence[int] | None = None,
         rank: int = 0,
         world_size: int = 1,
-        cache_requests: bool = False,
-        rewrite_requests_cache: bool = False,
+        cache_requests: bool = False,  # noqa: ARG002 (requests are built anew, which is faster)
+        rewrite_requests_cache: bool = False,  # noqa: ARG002
         system_instruction: str | None = None,
         apply_chat_template: bool = False,
         fewshot_as_multiturn: bool = False,
@@ -176,7 +176,6 @@ class HarnessMethods:
         """Fill ``instances``, with docs ``rank``, ``rank + world_size``, … of those chosen."""
         from lm_eval.harness.instances import ChatSettings, build_instances
 
-        _refuse_caches(cache_requests or rewrite_requests_cache)
         chat = ChatSettings(
             system_instruction=system_instruction,
             apply_chat_template=apply_chat_template,
@@ -248,11 +247,3 @@ class HarnessMethods:
 
     def download(self, *args: Any, **kwargs: Any) -> None:
         """Fetch data; nothing to do, as splits are read when they are asked for."""
-
-
-def _refuse_caches(wanted: bool) -> None:
-    if wanted:
-        raise UsageError(
-            "cache_requests and rewrite_requests_cache: requests are built anew each time, as that "
-            "takes less than reading them would. Leave them out."
-        )
