@@ -34,7 +34,10 @@ class Wording:
         return self.joined_ascii if low.isascii() else self.joined
 
     def search(self, low: str, keys: frozenset[str], start: int, end: int) -> re.Match[str] | None:
-        return self.pattern.search(low, start, end) if self.is_in(low, keys) else None
+        part = low[start:end]
+        if self.keys.isdisjoint(keys) and not any(stem in part for stem in self._joined(part)):
+            return None
+        return self.pattern.search(low, start, end)
 
     def all_in(self, low: str, keys: frozenset[str], start: int = 0) -> list[re.Match[str]]:
         """The matches from ``start`` on, in order of their ends; of very many the last ones."""
