@@ -365,13 +365,14 @@ def test_attributes_set_afterwards(folder: Path, base: HFLM) -> None:
     lm._max_length = 8
     assert numbers(lm, ROLLED) == values(HFLM(folder, max_length=8), ROLLED)
     lm._max_length = None
-    other = tiny_models.make_model("llama", 405)
+    other = tiny_models.make_model("llama", 405, window=64)
     with torch.no_grad():
         other.lm_head.weight *= 2
     lm._model = other
     wanted = HFLM(other, tokenizer=base.tokenizer)
     assert numbers(lm, scored()) == values(wanted, scored()) != values(base, scored())
     assert answers(lm, asked()) == answers(wanted, asked())
+    assert lm.max_length == wanted.max_length == 64
 
 
 def test_a_method_of_the_object_or_patched_into_our_class(

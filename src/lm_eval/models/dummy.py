@@ -12,7 +12,7 @@ from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.formats.assemble import Context
-from lm_eval.models.base import Capabilities, GenerationOptions, StreamingLM
+from lm_eval.models.base import Capabilities, ExtensibleLM, GenerationOptions
 from lm_eval.models.sampling import check_generation, cut_at_stop
 from lm_eval.requests import (
     Answer,
@@ -34,7 +34,7 @@ _SAMPLING_OPTIONS = (
 _WORDS = ("Paris", "water", "yes", "no", "the heart", "energy", "Tuesday", "because")
 
 
-class DummyLM(StreamingLM):
+class DummyLM(ExtensibleLM):
     """Answers from a hash of ``seed`` and the request; ``reply`` is a fixed text to generate."""
 
     capabilities = Capabilities(chat_template=True)
@@ -49,7 +49,7 @@ class DummyLM(StreamingLM):
         self._context: Context | None = None
         self._start = self._hash("")
 
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
         for place, request in enumerate(requests):
             yield place, self._answer(request)
 

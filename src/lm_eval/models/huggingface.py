@@ -98,6 +98,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
     chat_template_args: Mapping[str, Any] = {}
     _tokens: tuple[Any, Tokens] | None = None
     _endings: Endings
+    _read_length: int | None = None
 
     def __init__(
         self,
@@ -201,10 +202,17 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
 
     @property
     def _own_length(self) -> int:
-        return read_window(None, self.config, self.tokenizer, taken=virtual_tokens(self.model))
+        if self._read_length is None:  # asked for with every request
+            taken = virtual_tokens(self.model)
+            self._read_length = read_window(None, self.config, self.tokenizer, taken=taken)
+        return self._read_length
 
     def _check_window(self) -> None:
-        """Refuse a window for which the model has no positions, whoever set it."""
+        """Refuse a window for which the model has no positions, whoever set it.
+
+        The model's own window is read anew: another model may be in place by now.
+        """
+        self._read_length = None
         if self.config is not None:
             taken = virtual_tokens(self.model)
             read_window(self.max_length, self.config, self.tokenizer, taken=taken)

@@ -7,8 +7,9 @@ classes were created with.
 
 from __future__ import annotations
 
+import dis
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from inspect import getattr_static
 from pathlib import PurePath
@@ -70,10 +71,7 @@ def redefinition(model: object) -> dict[str, Any]:
         if cls in _SHIPPED and _SHIPPED[cls].get(name) is not value and _is_code(value)
     ]
     ours = {
-        name
-        for cls in type(model).__mro__
-        if is_ours(cls)
-        for name in (*vars(cls), *vars(cls).get("__annotations__", {}))
+        name for cls in type(model).__mro__ if is_ours(cls) for name in (*vars(cls), *_set_by(cls))
     }
     attributes = {
         name: value
@@ -94,6 +92,14 @@ def redefinition(model: object) -> dict[str, Any]:
         "code": digest.hexdigest(),
         "attributes": {name: stable(value) for name, value in sorted(attributes.items())},
     }
+
+
+def _set_by(cls: type) -> Iterator[str]:
+    """The attributes that the methods of a class set."""
+    for method in vars(cls).values():
+        code = getattr(getattr(method, "__func__", method), "__code__", None)
+        if code is not None:
+            yield from (i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR")
 
 
 def stable(value: Any) -> Any:
@@ -140,7 +146,7 @@ def _add_code(digest: Any, name: str, value: Any, seen: set[int]) -> None:
     cells = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
     for place, content in enumerate(cells):
         _add_code(digest, f"{name}[{place}]", content, seen)
-    for used in value.__code__.co_names:
+    for used in _names_in(value.__code__):
         other = value.__globals__.get(used)
         is_near = getattr(other, "__module__", None) == value.__module__
         if not callable(other) or (isinstance(other, FunctionType) and is_near):
@@ -152,6 +158,14 @@ def _is_filled(cell: Any) -> bool:
         return cell.cell_contents is not None
     except ValueError:
         return False
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """The names that a function uses, those inside its comprehensions and functions included."""
+    yield from code.co_names
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _names_in(value)
 
 
 def _code_text(code: CodeType) -> str:

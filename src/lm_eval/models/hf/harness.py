@@ -90,7 +90,9 @@ class HarnessMethods(TemplateLM, ABC):
 
     @property
     def config(self) -> Any:
-        return self._config if self._config is not None else getattr(self.model, "config", None)
+        """The configuration of the model that is asked; before there is one, what was read first."""
+        config = getattr(self.model, "config", None)
+        return self._config if config is None else config
 
     @property
     def device(self) -> Any:
