@@ -242,6 +242,33 @@ def test_no_more_is_read_than_the_limit(transport: Callable[..., Transport], kin
         assert len(server.requests) == 4  # it may be this one reply
 
 
+def test_large_replies_wait_for_one_another(transport: Callable[..., Transport]) -> None:
+    """Thirty-two floods at a time hold no more than two bodies and a little of each other."""
+    most = 8 * 2**20
+    with FaultyServer(double, faults=lambda seen: Fault("flood") if seen.place else None) as server:
+        engine = transport(num_concurrent=32, max_retries=0, max_response_bytes=most, timeout_s=60)
+        with memory() as used:
+            answers = ask_all(engine, server.url, 33)
+        assert sum(isinstance(answer, RequestError) for answer in answers.values()) == 32
+        assert used[0] < 2 * 2 * most + 33 * 2**21
+
+
+def test_too_few_descriptors_are_one_message(transport: Callable[..., Transport]) -> None:
+    resource = pytest.importorskip("resource")
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with FaultyServer(double) as server:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        try:
+            with pytest.raises(
+                UsageError, match=r"300 connections .* 256, .* num_concurrent to at"
+            ):
+                ask(transport(num_concurrent=300), server.url)
+            assert server.requests == []
+            assert ask(transport(num_concurrent="auto"), server.url).value == 42
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def test_a_redirect_never_takes_the_key_along(transport: Callable[..., Transport]) -> None:
     with FaultyServer(double) as other:
         leads_away = Fault("redirect", location=f"{other.url}/v1/x")

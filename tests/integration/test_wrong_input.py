@@ -79,6 +79,12 @@ def test_yaml_that_cannot_be_read(place: Workplace, content: str | bytes, words:
     assert_refused(place, place.run("--tasks", path), "bad.yaml", *words)
 
 
+def test_more_repeats_than_anyone_can_ask_for(place: Workplace) -> None:
+    place.rows()
+    path = place.task(repeats=1_000_000_000)
+    assert_refused(place, place.run("--tasks", path), "'t'", "repeats is 1,000,000,000", "At most")
+
+
 def test_a_circle_of_includes_shows_the_chain(place: Workplace) -> None:
     path = place.write("a.yaml", "include: b.yaml\ntask: a\n")
     place.write("b.yaml", "include: a.yaml\n")

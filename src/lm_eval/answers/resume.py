@@ -66,17 +66,6 @@ class RunStore:
         """Whether the store belongs to this run alone."""
         return self.kept is not None and not self.kept.is_shared
 
-    def earlier(self, name: str) -> list[str]:
-        """What earlier processes of this run noted under a name; ``note`` adds to it."""
-        if self.kept is None or not self.is_own:
-            return []
-        return [text for text in self.kept.store.notes().get(name, "").split("\n") if text]
-
-    def note(self, name: str, text: str) -> None:
-        """Leave a line for later processes of this run."""
-        if self.kept is not None and self.is_own:
-            self.kept.store.note(name, "\n".join([*self.earlier(name), text]))
-
     def finish(self, *, is_complete: bool) -> None:
         """The run has its files. If no answer is missing, its own store is no longer needed."""
         if self.kept is not None and self.is_own and is_complete:

@@ -122,19 +122,6 @@ class AnswerStore:
         )
         return {task: Usage(*counts) for task, *counts in rows}
 
-    def note(self, name: str, value: str) -> None:
-        """Keep a short text under a name."""
-        text = self._secrets.to_json(value)
-        self._write([("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))])
-
-    def notes(self) -> dict[str, str]:
-        """Every short text, by its name."""
-        notes = {}
-        for name, value in self._rows("SELECT name, value FROM notes"):
-            with suppress(ValueError, TypeError):  # bytes that the disk changed
-                notes[name] = json.loads(value)
-        return notes
-
     # -- the end -----------------------------------------------------------------------------
 
     def close(self) -> None:

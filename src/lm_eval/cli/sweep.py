@@ -37,7 +37,13 @@ from lm_eval.run.plan import Run
 from lm_eval.run.prepare import askable, check_samples
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.files import cache_folder, safe_model_name, safe_task_name, write_whole
+from lm_eval.text.files import (
+    cache_folder,
+    remove_abandoned,
+    safe_model_name,
+    safe_task_name,
+    write_whole,
+)
 from lm_eval.text.run_secrets import hiding, known_secrets
 from lm_eval.text.terminal import console, print_line
 
@@ -420,6 +426,8 @@ def write_summary(sweep: Sweep) -> Sweep:
     path = sweep_path(Path(results))
     try:
         write_whole(path, known_secrets().to_json(sweep.to_dict(), indent=2) + "\n")
+        for folder in (path.parent, path.parent.parent):  # results, and lists of formats
+            remove_abandoned(folder)
     except OSError as error:
         raise OutputError(f"The summary cannot be written to {path}: {error.strerror}.") from None
     return replace(sweep, files={**sweep.files, "summary": str(path)})

@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,16 @@ from typing import IO, Any
 from lm_eval.errors import OutputError
 from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import sample_hashes
-from lm_eval.text.files import PARTIAL, rename, safe_model_name, sync, unique_name, write_whole
+from lm_eval.text.files import (
+    PARTIAL,
+    hold,
+    remove_abandoned,
+    rename,
+    safe_model_name,
+    sync,
+    unique_name,
+    write_whole,
+)
 from lm_eval.text.run_secrets import known_secrets
 from lm_eval.text.terminal import visible
 
@@ -42,7 +51,7 @@ class ResultWriter:
     The constructor creates the folder and proves that it can be written to, so call it before any
     model work. Samples are appended to ``….jsonl.partial`` as they come; ``finish`` puts them in
     the order of their docs, gives all files their final names, and returns where the results are.
-    A run that dies leaves its ``.partial`` files, every line of them whole.
+    A run that dies leaves its ``.partial`` files, every line of them whole, until another one ends.
     """
 
     def __init__(
@@ -99,6 +108,7 @@ class ResultWriter:
             if items is not None:
                 write_whole(self._items_path, self._secrets.to_json(items) + "\n")
             write_whole(self.results_path, text)
+        remove_abandoned(self.folder)
         return self.results_path
 
     def finish_samples(self, name: str) -> None:
@@ -109,13 +119,6 @@ class ResultWriter:
     @property
     def _items_path(self) -> Path:
         return self.folder / f"items_{self.time}.json"
-
-    def remove_partial(self, times: Iterable[str]) -> None:
-        """Remove what earlier attempts at this run, by their times, left half-written."""
-        for time in times:
-            if time != self.time:
-                for path in self.folder.glob(f"samples_*_{time}.jsonl*{PARTIAL}"):
-                    path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close open files. What ``finish`` did not reach stays under its ``.partial`` name."""
@@ -136,6 +139,7 @@ class _SamplesFile:
         self.path = path
         self._partial = path.with_name(path.name + PARTIAL)
         self._file: IO[bytes] = self._partial.open("wb")
+        hold(self._file)
         # One sample is a few numbers and three digests here, not objects.
         self._doc_ids = array("q")
         self._ends = array("q", [0])
@@ -193,6 +197,7 @@ class _SamplesFile:
                 target.write(source.read(self._ends[at + 1] - self._ends[at]))
         os.replace(sorted_path, self._partial)
         self._file = self._partial.open("ab")
+        hold(self._file)
 
 
 def _packed(hashes: str) -> bytes | None:

@@ -28,8 +28,6 @@ from lm_eval.run.scorers import SampleSink
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.run_secrets import known_secrets
 
-PARTIAL_FILES = "partial files"
-
 
 @contextmanager
 def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWriter | None]:
@@ -68,10 +66,7 @@ def run_store(
         return RunStore(None, total)
     folder = None if writer is None else writer.folder
     key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
-    store = RunStore(opened_run_store(folder, key, identity), total)
-    if writer is not None:
-        store.note(PARTIAL_FILES, writer.time)
-    return store
+    return RunStore(opened_run_store(folder, key, identity), total)
 
 
 def run_key(
@@ -178,5 +173,4 @@ def write_results(outcome: Outcome, store: RunStore, writer: ResultWriter | None
     if writer is not None:
         outcome.task_hashes = writer.task_hashes()
         outcome.path = writer.finish(outcome.as_dict(), outcome.items.to_dict())
-        writer.remove_partial(store.earlier(PARTIAL_FILES))
     store.finish(is_complete=not any(result.missing for result in outcome.results))

@@ -26,6 +26,9 @@ FEWSHOT_KEYS = (
 """Keys of ``fewshot_config``; ``fewshot_indices`` has no effect, here and in the harness."""
 
 
+MOST_REPEATS = 100_000
+
+
 def check_values(config: TaskConfig) -> None:
     """Refuse values that no doc could make right."""
     where = f"Task {config.task!r}"
@@ -34,6 +37,12 @@ def check_values(config: TaskConfig) -> None:
     _check_cluster(config.cluster, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
+    if config.repeats > MOST_REPEATS:
+        raise ConfigError(
+            f"{where}: repeats is {config.repeats:,}, and each doc is asked that many times. At most "
+            f"{MOST_REPEATS:,} are possible.",
+            key="repeats",
+        )
     for name in TEXTS:
         value = getattr(config, name)
         if not isinstance(value, str) and not callable(value) and not _may_be_unset(name, value):

@@ -14,7 +14,8 @@ from lm_eval.errors import OutputError
 from lm_eval.text.encode import text_hash
 
 PARTIAL = ".partial"
-"""How the name of a file ends that is still being written."""
+"""How the name of a file ends that is still being written; whoever writes it holds a lock on it."""
+_ABANDONED = re.compile(r"\.\d+\.partial|samples_.*\.jsonl(?:\.sorted)?\.partial")
 
 
 def cache_folder() -> Path:
@@ -58,6 +59,7 @@ def replacing(path: Path) -> Iterator[IO[str]]:
     partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
     try:
         with _opened(partial) as file:
+            hold(file)
             yield file
             sync(file)
         rename(partial, path)
@@ -83,6 +85,32 @@ def write_output(path: str | Path, text: str) -> None:
     """Write ``text`` to the file that ``--output_path`` names."""
     with output_file(path) as file:
         file.write(text)
+
+
+def hold(file: IO[Any]) -> None:
+    """Show other processes, as far as the system can, that this file is being written."""
+    _lock(file)
+
+
+def _lock(file: IO[Any]) -> bool:
+    """Whether nobody else holds the file; it is then held here until it is closed."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the half-written files that processes left in a folder when they were killed."""
+    with suppress(OSError):
+        for path in folder.glob(f"*{PARTIAL}"):
+            if _ABANDONED.search(path.name):
+                with suppress(OSError), path.open("rb+") as file:
+                    if _lock(file):
+                        path.unlink()
 
 
 def sync(file: IO[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import lm_eval
 from lm_eval.text.encode import plain
-from lm_eval.text.files import unique_name, write_output, write_whole
+from lm_eval.text.files import remove_abandoned, unique_name, write_output, write_whole
 from lm_eval.text.run_secrets import known_secrets
 from lm_eval.text.secrets import redacted
 from nugget_eval.data.files import write_records, write_rows
@@ -41,6 +41,7 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
     content = secrets.cleaned(summary_dict(done, runs))
     summary = json.dumps(content, indent=2, ensure_ascii=False, default=str)
     write_whole(folder / SUMMARY, f"{_clean(summary)}\n")
+    remove_abandoned(folder)
     return [*written, folder / REPLIES, folder / SUMMARY]
 
 

@@ -7,6 +7,8 @@ body is read than the limit allows.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +28,11 @@ CONNECT_S = 5.0
 """How long a connection may take, name look-up and TLS included, while nothing has answered yet."""
 
 _LATER_CONNECT_S = 15.0
+_LARGE = 2**20
+"""Bytes from which on a body counts as large; at most two such bodies are read at a time."""
+_LARGE_AT_ONCE = 2
+_OTHER_FILES = 32
+"""Descriptors left for files: stores, results, data."""
 _CHECK_ADDRESS = "Check the address, and that the server runs."
 
 
@@ -67,6 +74,7 @@ class Pool:
     def __init__(self, options: TransportOptions, *, connections: int, redact: Redact) -> None:
         self._aiohttp = _import_aiohttp()
         self._connections = connections
+        self._is_auto = options.num_concurrent == "auto"
         self._timeout_s = options.timeout_s
         self._ssl = _tls(options.verify_certificate, options.ca_cert_path)
         self._limit = options.max_response_bytes
@@ -111,27 +119,43 @@ class Pool:
         return HttpReply(status, raw, content)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
-        """The body, or None when it is larger than the limit."""
+        """The body, or None when it is larger than the limit.
+
+        Large bodies wait for one another, so that all replies together stay within a bound.
+        """
         length = response.content_length
         if length is not None and length > self._limit:
             response.close()
             return None
-        if length is not None and "Content-Encoding" not in response.headers:
+        if length is not None and length <= _LARGE and "Content-Encoding" not in response.headers:
             return await response.read()
-        # Without a length, or packed: nobody knows how much will come.
+        # Large, or without a length, or packed: nobody knows how much will come.
         chunks, size = [], 0
         async for chunk in response.content.iter_any():
             chunks.append(chunk)
             size += len(chunk)
-            if size > self._limit:
+            if size > _LARGE:
+                break
+        else:
+            return b"".join(chunks)
+        async with self._large:
+            return await self._read_on(response, b"".join(chunks))
+
+    async def _read_on(self, response: aiohttp.ClientResponse, begun: bytes) -> bytes | None:
+        body = bytearray(begun)
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > self._limit:
                 response.close()
                 return None
-        return b"".join(chunks)
+        return bytes(body)
 
     def _open(self) -> aiohttp.ClientSession:
         http = self._aiohttp
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)  # of the loop that runs now
+        connections = within_descriptors(self._connections, is_limit=self._is_auto)
         session = http.ClientSession(
-            connector=http.TCPConnector(limit=self._connections, ssl=self._ssl),
+            connector=http.TCPConnector(limit=connections, ssl=self._ssl),
             cookie_jar=http.DummyCookieJar(),
             timeout=http.ClientTimeout(
                 total=self._timeout_s, sock_connect=min(_LATER_CONNECT_S, self._timeout_s)
@@ -158,6 +182,8 @@ class Pool:
         never_connected = self._aiohttp.ConnectionTimeoutError
         if isinstance(error, asyncio.TimeoutError) and not isinstance(error, never_connected):
             return _LATE.about(where, f"{self._timeout_s:g}")
+        if _errno(error) in (errno.EMFILE, errno.ENFILE):
+            return _NO_DESCRIPTORS.about(where, str(self._connections))
         why = shorten(self._redact(_reason(error))) or type(error).__name__
         for name, failure in _FAILURES.items():
             if isinstance(error, getattr(self._aiohttp, name)):
@@ -176,6 +202,34 @@ def _reason(error: Exception) -> str:
     """The cause itself, without what aiohttp writes around it."""
     inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
     return str(inner or error)
+
+
+def _errno(error: Exception) -> int | None:
+    inner = getattr(error, "os_error", None) or error
+    return getattr(inner, "errno", None)
+
+
+def within_descriptors(connections: int, *, is_limit: bool) -> int:
+    """As many connections as this process may have open files for; an error if that is fewer than
+    were asked for, unless these are only a limit.
+    """
+    try:
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        in_use = len(os.listdir("/dev/fd"))
+    except (ImportError, OSError):
+        return connections
+    room = max(1, most - in_use - _OTHER_FILES)
+    if most == resource.RLIM_INFINITY or connections <= room:
+        return connections
+    if is_limit:
+        return room
+    raise UsageError(
+        f"{connections:,} connections at a time need more open files than this process may have: "
+        f"{most:,}, of which {in_use:,} are in use. Raise the limit (`ulimit -n "
+        f"{connections + in_use + 10 * _OTHER_FILES}`), or lower num_concurrent to at most {room:,}."
+    )
 
 
 def _unreachable(why: str) -> Failure:
@@ -202,6 +256,10 @@ _NO_ADDRESS = _final(
     "{where!r} is not the address of a server: {why}", "Write it as http://host:port/path."
 )
 _UNSENDABLE = _final("The request to {where} cannot be sent: {why}")
+_NO_DESCRIPTORS = _final(
+    "No connection to {where}: this process has too few file descriptors for {why} connections",
+    "Raise the limit (ulimit -n), or lower num_concurrent.",
+)
 _LATE = Failure("{where} did not finish its answer within {why} s", "A longer time-out may help.")
 _HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
 _NO_HTTP = Failure("{where} sent what is not HTTP: {why}", _CHECK_ADDRESS)

@@ -153,8 +153,6 @@ def test_secrets_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ):
         assert store.put(b"k", answer) is answer  # as it came, for the scores
         assert store.get(b"k") is None  # it would be asked for again
-    store.note("n", "in-arguments")
-    assert store.notes() == {"n": "***"}
     store.close()
     data = (tmp_path / "s.db").read_bytes()
     assert b"the-environment" not in data
@@ -315,7 +313,6 @@ def test_a_run_is_never_stopped_by_damage_to_its_own_store(
             return
         if is_open:
             path.write_bytes(damaged)
-        assert store.notes() is not None
         assert len(store) >= 0
         kept = [store.get(key(number)) for number in range(COUNT)]
         assert all(one is None or one == answer(number) for number, one in enumerate(kept))

@@ -154,3 +154,16 @@ def test_a_disk_that_fills_up_leaves_nothing_under_the_final_name(tmp_path, monk
         writer.finish({})
     writer.close()
     assert names(tmp_path) == [f"samples_demo_{TIME}.jsonl.partial"]
+
+
+def test_what_killed_runs_left_is_removed_at_the_end_of_another(tmp_path):
+    pytest.importorskip("fcntl")
+    for name in ("samples_t_2020.jsonl", "samples_t_2020.jsonl.sorted", "results_2020.json.123"):
+        (tmp_path / "m" / f"{name}.partial").parent.mkdir(exist_ok=True)
+        (tmp_path / "m" / f"{name}.partial").write_text("half")
+    (tmp_path / "m" / "mine.partial").write_text("not written by a run")
+    with ResultWriter(tmp_path, "m") as other, ResultWriter(tmp_path, "m") as writer:
+        other.add_sample("t", sample(0))  # another process, still at work
+        writer.finish({})
+        left = sorted(path.name for path in (tmp_path / "m").glob("*.partial"))
+        assert left == ["mine.partial", f"{other.samples_path('t').name}.partial"]
