@@ -123,7 +123,9 @@ def simple_evaluate(
     manager = task_manager
     if manager is None:
         manager = evaluator.task_manager(arguments, parity=parity, metadata=metadata)
-    elif metadata or (parity and not manager.parity):
+    elif not (metadata or {}).items() <= manager.metadata.items() or (
+        parity and not manager.parity
+    ):
         raise UsageError(
             "metadata and parity=True belong to the TaskManager where one is given: "
             "TaskManager(metadata=…, parity=True)."

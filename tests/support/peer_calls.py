@@ -439,6 +439,78 @@ def _evaluated(folder: str) -> list[Any]:
     return [*found, {key: about[key] for key in ("group", "task", "aggregate_metric_list")}]
 
 
+def task_classes() -> list[Any]:
+    """A task that is a class with everything of its own: config, docs, requests and scores."""
+    from statistics import fmean
+
+    from lm_eval import simple_evaluate
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.model import LM
+    from lm_eval.api.task import Task, TaskConfig
+
+    class Lengths(LM):
+        def loglikelihood(self, requests: Any) -> list[Any]:
+            return [(-len(r.args[1]) - len(r.args[0]) / 8, True) for r in requests]
+
+        def loglikelihood_rolling(self, requests: Any) -> list[Any]:
+            raise NotImplementedError
+
+        def generate_until(self, requests: Any) -> list[Any]:
+            raise NotImplementedError
+
+    class Continuations(Task):
+        OUTPUT_TYPE = "loglikelihood"
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._config = TaskConfig(
+                task="continuations", output_type="loglikelihood", num_fewshot=0, repeats=1
+            )
+
+        def download(self, *_: Any, **__: Any) -> None:
+            self.dataset = {"test": [{"a": "A", "b": " B"}, {"a": "CC", "b": " DDD"}]}
+
+        def has_training_docs(self) -> bool:
+            return False
+
+        def has_validation_docs(self) -> bool:
+            return False
+
+        def has_test_docs(self) -> bool:
+            return True
+
+        def test_docs(self) -> Any:
+            return self.dataset["test"]
+
+        def doc_to_text(self, doc: Any) -> Any:
+            return doc["a"]
+
+        def doc_to_target(self, doc: Any) -> Any:
+            return doc["b"]
+
+        def construct_requests(self, doc: Any, ctx: Any, **kwargs: Any) -> Any:
+            arguments = (ctx, self.doc_to_target(doc))
+            return Instance("loglikelihood", doc, arguments, 0, metadata=kwargs["metadata"])
+
+        def process_results(self, doc: Any, results: Any) -> dict[str, Any]:
+            [(log_prob, is_greedy)] = results
+            return {"log_prob": log_prob, "greedy": float(is_greedy)}
+
+        def aggregation(self) -> dict[str, Any]:
+            return {"log_prob": fmean, "greedy": fmean}
+
+        def higher_is_better(self) -> dict[str, Any]:
+            return {"log_prob": True, "greedy": True}
+
+    whole = simple_evaluate(model=Lengths(), tasks=[Continuations()], bootstrap_iters=0)
+    assert whole is not None
+    scores = whole["results"]["continuations"]
+    return [
+        [scores[f"{metric},none"] for metric in ("log_prob", "greedy")],
+        [sample["arguments"] for sample in whole["samples"]["continuations"]],
+    ]
+
+
 def _error(call: Any, *args: Any, **kwargs: Any) -> str:
     """The exception that a program can catch."""
     try:
@@ -452,7 +524,7 @@ CALLS = {
     call.__name__: call
     for call in (
         *(tables, windows, truncations, gen_kwargs, texts, batches, lengths, samplers, registries),
-        *(configs, groups, evaluations),
+        *(configs, groups, evaluations, task_classes),
     )
 }
 

@@ -89,9 +89,7 @@ class EvaluatorConfig:
                 raise TypeError(
                     f"EvaluatorConfig has no option {name!r}.{did_you_mean(name, valid)}"
                 )
-        made = cls(**options)
-        made._configure()
-        return made
+        return cls(**options)._configure()
 
     @staticmethod
     def load_yaml_config(config_path: str | Path) -> dict[str, Any]:
@@ -107,12 +105,17 @@ class EvaluatorConfig:
             raise TypeError(f"{path} holds a {type(value).__name__}; expected options by name.")
         return value
 
-    def _configure(self) -> None:
-        """Read values that were written as text, and refuse options that contradict each other."""
+    def _parse_dict_args(self) -> EvaluatorConfig:
+        """Read mappings that were written as text."""
         for name in DICT_KEYS:
             value = getattr(self, name)
             if isinstance(value, str):
                 setattr(self, name, simple_parse_args_string(value))
+        return self
+
+    def _configure(self) -> EvaluatorConfig:
+        """Read values that were written as text, and refuse options that contradict each other."""
+        self._parse_dict_args()
         self.log_samples = self.log_samples or self.predict_only
         if self.log_samples and not self.output_path:
             raise ValueError("log_samples and predict_only write files: give output_path too.")
@@ -128,6 +131,7 @@ class EvaluatorConfig:
         self.metadata = {**self.model_args, **(self.metadata or {})}
         if self.trust_remote_code:
             self.model_args["trust_remote_code"] = True
+        return self
 
     def process_tasks(self, metadata: Mapping[str, Any] | None = None) -> TaskManager:
         """What loads the tasks; ``tasks`` becomes the list of their names, patterns resolved."""

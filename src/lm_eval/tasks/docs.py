@@ -35,6 +35,10 @@ class TaskDocs(HarnessMethods):
     def task_name(self) -> str:
         return str(self.config.task)
 
+    @task_name.setter
+    def task_name(self, name: str) -> None:
+        self.config.task = name
+
     @property
     def name(self) -> str:
         """``task@format`` where a format was asked for with ``@``, else the task's name."""
@@ -49,6 +53,13 @@ class TaskDocs(HarnessMethods):
 
     def _forget(self) -> None:
         """Let go of what was made from the docs."""
+
+    def replace_splits(self, splits: Mapping[str, Any]) -> None:
+        """Ask docs that code brings, as ``custom_dataset`` would."""
+        with self._located():
+            self.splits = _splits_of(splits, "dataset")
+        self.splits.on_change = self._forget
+        self._forget()
 
     def _read_splits(self) -> Splits:
         config = self.config

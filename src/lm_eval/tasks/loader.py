@@ -61,11 +61,13 @@ class TaskManager:
         if verbosity is not None:
             set_verbosity(str(verbosity))
         self.parity = parity
+        self.include_path = include_path
+        self.metadata = dict(metadata or {})
         roots = task_roots(include_path, include_defaults=include_defaults)
         if run_code:
             _make_importable(roots[1:] if include_defaults else roots)
         self._definitions = Definitions(
-            roots, run_code=run_code, parity=parity, metadata=dict(metadata or {})
+            roots, run_code=run_code, parity=parity, metadata=self.metadata
         )
 
     @property

@@ -45,6 +45,10 @@ class HarnessMethods:
         """Split name → rows. ``task.dataset["test"] = rows`` asks other docs."""
         return self._task.splits
 
+    @dataset.setter
+    def dataset(self, splits: Mapping[str, Any]) -> None:
+        self._task.replace_splits(splits)
+
     def has_training_docs(self) -> bool:
         return self._task.config.training_split is not None
 
@@ -224,6 +228,10 @@ class HarnessMethods:
     @property
     def _config(self) -> TaskConfig:
         return self._task.config
+
+    @_config.setter
+    def _config(self, config: TaskConfig) -> None:
+        self._task.replace_config(config)
 
     @property
     def _instances(self) -> list[Any]:

@@ -289,6 +289,11 @@ class ConfigurableTask(TaskDocs):
         self.config = self.config.as_assigned()
         self._forget(keeps_data=not key.startswith(("dataset_", "custom_dataset", "metadata")))
 
+    def replace_config(self, config: TaskConfig) -> None:
+        """Take another config, as subclasses do that make their own."""
+        self.config = config.as_assigned()
+        self._forget()
+
     def _forget(self, *, keeps_data: bool = True) -> None:
         """Let go of everything that was made from the config and the docs."""
         for name in _MADE_FROM_CONFIG:

@@ -26,6 +26,24 @@ def test_a_yaml_file_to_results(tmp_path: Path) -> None:
     assert results["n-samples"]["demo_mcq@mcqa"]["effective"] == 2
 
 
+def test_a_program_that_fills_the_options_itself() -> None:
+    config = EvaluatorConfig(model="dummy", model_args="seed=3", tasks=["demo_mcq"], limit=1)
+    config = config._parse_dict_args()._configure()
+    manager = config.process_tasks(config.metadata)
+    results = simple_evaluate(
+        model=config.model,
+        model_args=config.model_args,
+        tasks=config.tasks,
+        limit=config.limit,
+        cache_requests=config.cache_requests.get("cache_requests", False),
+        check_integrity=config.check_integrity,
+        gen_kwargs=config.gen_kwargs,
+        task_manager=manager,
+        metadata=config.metadata,
+    )
+    assert results["config"]["model_args"]["seed"] == 3
+
+
 def test_what_is_typed_counts_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("tasks: [a]\nlimit: 2\nbatch_size: 4\n")
