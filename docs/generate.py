@@ -173,7 +173,8 @@ FIELD_TEXT = {
     "fewshot_delimiter": "Between few-shot examples.",
     "scorer": "The [reader](readers.md) of a format that generates text: a name, a mapping with "
     "`reader`, or a list tried in order.",
-    "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model.",
+    "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model. "
+    "A task's own values count instead; its stop strings are added to these.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
     "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "

@@ -251,7 +251,7 @@ def test_the_shape_of_a_scored_sample(place: Workplace) -> None:
         float(logprob)
         assert is_greedy in ("True", "False")
     assert sample["filter"] == "none"
-    assert sample["metrics"] == ["acc"]
+    assert sample["metrics"] == ["acc", "acc_norm"]
     assert all(len(sample[f"{part}_hash"]) == 64 for part in ("doc", "prompt", "target"))
 
 

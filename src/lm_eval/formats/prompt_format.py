@@ -198,6 +198,13 @@ class PromptFormat:
         content = {k: v for k, v in self.as_data().items() if k not in ("name", "summary")}
         if self.normalization is None:  # nothing is changed then, and older fingerprints compare
             del content["normalization"]
+        if (
+            self.shows_labels
+        ):  # which formats with labels report since, with no prompt or reading changed
+            content["metrics"] = [
+                *self.metrics[:1],
+                *(name for name in self.metrics[1:] if name not in ("acc_norm", "exact_match")),
+            ]
         text = json.dumps(content, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,10 @@ class TextOutcome:
     gold: tuple[Any, ...]
     answers: AnswerKind
     choices: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    """What the choices are called; empty where their texts are the answers."""
+    lead: str = ""
+    """What the model was to write before its answer: ``gen_prefix``, where it did not continue it."""
 
 
 Outcome = ChoiceOutcome | TextOutcome
@@ -185,12 +190,27 @@ def count_bytes(text: str) -> int:
 
 
 def _exact_text(outcome: TextOutcome) -> float:
+    """Whether a text read is the target, character by character, or a reply is nothing but a label.
+
+    Case, punctuation and white space of a label do not count: ``(b).`` is ``B``.
+    """
     if not outcome.reading.is_answer:
         return 0.0
     value = outcome.reading.value
     if outcome.answers == "text":
         return float(any(str(value) == str(gold) for gold in outcome.gold))
-    return float(is_right(outcome))
+    if outcome.answers == "order":
+        return float(is_right(outcome))
+    names = outcome.labels or outcome.choices
+    reply = _bare(outcome.reply.strip().removeprefix(outcome.lead.strip()))
+    return float(any(_bare(names[gold]) == reply for gold in outcome.gold))
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.translate(_NO_PUNCTUATION).casefold().split())
+
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def _greedy_gold(outcome: ChoiceOutcome) -> float:
@@ -260,7 +280,10 @@ for _metric in (
         _acc_by(ChoiceOutcome.picked_calibrated),
     ),
     Metric(
-        "exact_match", "the answer is the target, character by character", _greedy_gold, _exact_text
+        "exact_match",
+        "the text read is the target, character by character; the reply is only the label",
+        _greedy_gold,
+        _exact_text,
     ),
     Metric(
         "f1_macro",

@@ -107,7 +107,15 @@ def outcome_of(
     reading = fmt.read(
         reply, asked.item, is_prefilled=is_prefilled, finish=getattr(answers[0], "finish", None)
     )
-    return TextOutcome(reply, reading, asked.gold, fmt.answers, asked.choices)
+    return TextOutcome(
+        reply,
+        reading,
+        asked.gold,
+        fmt.answers,
+        asked.choices,
+        labels=fmt.labels(asked.item),
+        lead="" if is_prefilled else asked.turn.gen_prefix or "",
+    )
 
 
 def score_doc(

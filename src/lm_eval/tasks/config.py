@@ -158,6 +158,11 @@ class TaskConfig:
         return config
 
     @property
+    def own_stops(self) -> list[Any]:
+        """The stop strings that the task itself names; a format's come before them."""
+        return _stops(self._written["generation_kwargs"] or {})
+
+    @property
     def uses_template(self) -> bool:
         return self.template is not None
 
@@ -200,10 +205,11 @@ class TaskConfig:
         self.fewshot_delimiter = fmt.fewshot_delimiter
         self.gen_prefix = fmt.gen_prefix
         if fmt.reads_text:
-            # Stop strings belong to the format's layout; how much and how to sample, to the task.
-            stops = {k: v for k, v in fmt.generation_kwargs.items() if k == "until"}
             written = self.generation_kwargs or {}
-            self.generation_kwargs = {**fmt.generation_kwargs, **written, **stops}
+            self.generation_kwargs = {**fmt.generation_kwargs, **written}
+            stops = dict.fromkeys([*_stops(fmt.generation_kwargs), *_stops(written)])
+            if stops:
+                self.generation_kwargs["until"] = list(stops)
 
     def with_format(self, name: str) -> TaskConfig:
         """A copy of this task under ``task@name``: its own format of that name, or a registered one.
@@ -357,6 +363,11 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
         None if choice is None else _field(choice_jinja, prompts.scored),
         None if raw.target is None else _field(target_jinja, prompts.target),
     )
+
+
+def _stops(generation_kwargs: Mapping[str, Any]) -> list[Any]:
+    until = generation_kwargs.get("until")
+    return list(until) if isinstance(until, list | tuple) else [] if until is None else [until]
 
 
 def _field(source: str | None, call: Any) -> Any:

@@ -20,6 +20,7 @@ from lm_eval.errors import (
     UnsupportedError,
 )
 from lm_eval.formats.items import Item, counted_labels
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import check_sampler
 from lm_eval.tasks.prompts import FormatPrompts
@@ -33,7 +34,8 @@ def check_fitness(
 ) -> None:
     """Raise ``FormatError`` where the fields are not raw.
 
-    Warn about literal text in the question, and about scores that the task would have made itself.
+    Warn about literal text in the question, about scores that the task would have made itself, and
+    about stop strings of the task that cut off what the format asks for.
     """
     items = list(_first_items(prompts, docs))
     if not items:
@@ -59,6 +61,15 @@ def check_fitness(
             LmEvalWarning,
             stacklevel=4,
         )
+    cutting = _stops_that_cut(fmt, config)
+    if cutting:
+        warnings.warn(
+            f"Task {config.task!r}: {', '.join(map(repr, cutting))} of its generation_kwargs.until ends "
+            f"a reply before the answer that format {fmt.name!r} asks for at its end. Take it out of "
+            """the task, or give all stop strings with --gen_kwargs '{"until": [...]}'.""",
+            LmEvalWarning,
+            stacklevel=4,
+        )
     literal = compile_field(config.raw.text).literal_text.strip()
     if re.search(r"[^\W\d_]", literal):
         warnings.warn(
@@ -68,6 +79,15 @@ def check_fitness(
             LmEvalWarning,
             stacklevel=4,
         )
+
+
+def _stops_that_cut(fmt: PromptFormat, config: TaskConfig) -> list[str]:
+    """The task's stop strings that end lines or sentences, where an answer comes after reasons."""
+    phrase = dict(fmt.scorer.options).get("phrase") if fmt.scorer else None
+    asked_last = (fmt.answer_prompt or "").rstrip()
+    if phrase is None or fmt.gen_prefix is not None or asked_last.endswith(phrase):
+        return []
+    return [stop for stop in config.own_stops if not re.search(r"[^\W_]|<", str(stop))]
 
 
 def _first_items(prompts: FormatPrompts, docs: Sequence[Mapping[str, Any]]) -> Iterator[Item]:

@@ -149,7 +149,15 @@ class UnderFormat:
 
     def _verdict(self, asked: StoredQuestion, text: str, reading: Reading, stored: Any) -> Verdict:
         """With the stored score where there is one, as other code may have made it."""
-        outcome = TextOutcome(text, reading, asked.gold, asked.answers, asked.choices)
+        outcome = TextOutcome(
+            text,
+            reading,
+            asked.gold,
+            asked.answers,
+            asked.choices,
+            labels=asked.labels,
+            lead="" if self._is_prefilled else asked.prefix or "",
+        )
         score = self._metric.value(outcome) if stored is None else stored
         return Verdict(
             float(score),
