@@ -55,8 +55,8 @@ def build_item(
     """
     choices = written_choices(choices)
     texts = () if choices is None and answers == "text" else choice_texts(choices, choice_name)
-    resolver = _Resolver(texts, labels or data_labels(choices), column)
-    return Item(doc, question_text(question), texts, resolver.gold(target, answers))
+    gold = _gold(target, texts, labels or data_labels(choices), column, answers)
+    return Item(doc, question_text(question), texts, gold)
 
 
 def question_text(value: Any) -> str:
@@ -148,47 +148,41 @@ def data_labels(choices: Any) -> tuple[str, ...]:
     return tuple(map(str, choices)) if isinstance(choices, Mapping) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolver:
-    """The choices of one doc, and how its target is understood."""
+def _gold(
+    target: Any,
+    choices: tuple[str, ...],
+    labels: Sequence[str],
+    column: GoldColumn,
+    answers: AnswerKind,
+) -> tuple[Any, ...]:
+    """Every acceptable answer."""
+    if target is None:
+        raise no_gold(target)
+    accepted = target if isinstance(target, list | tuple) else (target,)
+    if not accepted:
+        raise no_gold(target)
+    if not choices:
+        return tuple([_gold_text(answer) for answer in accepted])
+    places = tuple([resolve_gold(answer, choices, labels, column) for answer in accepted])
+    if answers == "order":
+        return (_checked_order(places, target, choices),)
+    return places if answers == "choice" else tuple([choices[place] for place in places])
 
-    choices: tuple[str, ...]
-    labels: Sequence[str]
-    column: GoldColumn
 
-    def gold(self, target: Any, answers: AnswerKind) -> tuple[Any, ...]:
-        """Every acceptable answer."""
-        if target is None:
-            raise no_gold(target)
-        if answers == "order":
-            return (self._order(target),)
-        accepted = target if isinstance(target, list | tuple) else (target,)
-        if not accepted:
-            raise no_gold(target)
-        if not self.choices:
-            return tuple([self._text(answer) for answer in accepted])
-        places = tuple([self._place(answer) for answer in accepted])
-        return places if answers == "choice" else tuple(self.choices[place] for place in places)
+def _gold_text(answer: Any) -> str:
+    if is_missing(answer):
+        raise no_gold(answer)
+    return str(answer)
 
-    def _place(self, target: Any) -> int:
-        return resolve_gold(target, self.choices, labels=self.labels, column=self.column)
 
-    def _text(self, answer: Any) -> str:
-        if is_missing(answer):
-            raise no_gold(answer)
-        return str(answer)
-
-    def _order(self, target: Any) -> tuple[int, ...]:
-        is_list = isinstance(target, list | tuple)
-        places = tuple([self._place(answer) for answer in target]) if is_list else ()
-        if sorted(places) != list(range(len(self.choices))):
-            raise GoldError(
-                f"target {shorten(target)} is not an order of the {len(self.choices)} choices. A "
-                "ranking needs a list that names every choice once, best first (indices, texts or "
-                "letters).",
-                skip_reason=NO_MATCH,
-            )
-        return places
+def _checked_order(places: tuple[int, ...], target: Any, choices: Sequence[str]) -> tuple[int, ...]:
+    if len(places) != len(choices) or sorted(places) != list(range(len(choices))):
+        raise GoldError(
+            f"target {shorten(target)} is not an order of the {len(choices)} choices. A ranking "
+            "needs a list that names every choice once, best first (indices, texts or letters).",
+            skip_reason=NO_MATCH,
+        )
+    return places
 
 
 LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]

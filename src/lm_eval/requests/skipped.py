@@ -102,4 +102,4 @@ def _named(doc_ids: Sequence[int]) -> str:
 def _others(doc_ids: Sequence[int]) -> str:
     if len(doc_ids) == 1:
         return ""
-    return f" The same holds for {len(doc_ids) - 1:,} more docs: {_named(doc_ids[1:])}."
+    return f" The same holds for {len(doc_ids) - 1:,} more: {_named(doc_ids[1:])}."

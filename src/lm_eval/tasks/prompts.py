@@ -88,6 +88,7 @@ class FormatPrompts:
         self._text = _named(raw.text, "doc_to_text")
         self._choice = None if raw.choice is None else _choice_field(raw.choice)
         self._labels = None if self._choice is None else _labels_beside(self._choice)
+        self._choice_name = "choices" if self._choice is None else self._choice.jinja_name
         self._target = _named(raw.target, "doc_to_target")
         self._docs = docs
         is_column = self._target.compiled.kind in ("word", "text")
@@ -109,7 +110,7 @@ class FormatPrompts:
             answers=self.format.answers,
             labels=() if self._labels is None else self._labels_of(doc),
             column=self._column,
-            choice_name="choices" if self._choice is None else self._choice.jinja_name,
+            choice_name=self._choice_name,
         )
         if self.format.answers == "text":
             self._check_readable(item)

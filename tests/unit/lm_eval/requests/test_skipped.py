@@ -120,7 +120,7 @@ def test_ambiguity_is_never_skipped_and_told_for_all_docs_at_once() -> None:
         400, d5={"choices": ["B", "A"], "answer": "A"}, d9={"choices": ["B", "A"], "answer": "A"}
     )
     with pytest.raises(
-        AmbiguousGoldError, match=r"doc 5: .*The same holds for 1 more docs: doc 9"
+        AmbiguousGoldError, match=r"doc 5: .*The same holds for 1 more: doc 9"
     ) as caught:
         prepare(task(docs), RunOptions(max_skipped="100%"))
     assert list(caught.value.docs.values()) == [[5, 9]]
