@@ -415,6 +415,13 @@ def test_a_model_that_is_not_of_transformers(folder: Path, base: HFLM) -> None:
     lm._max_length = 64
     lengths = [len(base._encode_pair(QUESTION, ending)[1]) for ending in ENDINGS]
     assert numbers(lm, scored()) == pytest.approx([-6.003887 * n for n in lengths], abs=1e-3)
+    lm._model = lambda ids: torch.zeros((*ids.shape, 405))
+    assert numbers(lm, scored()) == pytest.approx([-6.003887 * n for n in lengths], abs=1e-3)
+    with pytest.warns(LmEvalWarning, match="_model of HFLM answered"):
+        results = lm_eval.simple_evaluate(model=lm, tasks=["demo_mcq@cloze"], limit=2)
+    assert results["config"]["model_digest"].startswith("unknown:")
+    with pytest.raises(LmEvalError, match="cannot generate"):
+        answers(lm, asked())
 
 
 def test_a_subclass_with_an_init_of_its_own(folder: Path, base: HFLM) -> None:

@@ -40,7 +40,7 @@ from lm_eval.models.hf.options import (
 from lm_eval.models.hf.sources import is_object
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens
 from lm_eval.models.local import LocalLM
-from lm_eval.models.overrides import overridden
+from lm_eval.models.overrides import is_ours, overridden
 from lm_eval.models.sampling import request_sampler
 from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
@@ -213,9 +213,8 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         The model's own window is read anew: another model may be in place by now.
         """
         self._read_length = None
-        if self.config is not None:
-            taken = virtual_tokens(self.model)
-            read_window(self.max_length, self.config, self.tokenizer, taken=taken)
+        taken = virtual_tokens(self.model)
+        read_window(self.max_length, self.config, self.tokenizer, taken=taken)
 
     @property
     def reads_apart(self) -> bool:  # type: ignore[override]  # follows from the model
@@ -273,6 +272,8 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """The tokenizer alone: weights may take long to load, and are not needed to encode."""
+        if not is_ours(cls):  # a subclass may have its own way with tokens
+            return cls.from_args(model_args, name=name)
         cls.check_args(model_args, name=name)
         wanted = inspect.signature(HFVocabulary.__init__).parameters
         chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))

@@ -135,7 +135,7 @@ class HFFacts(HarnessMethods, ABC):
             **({} if is_ours(type(self)) else {"subclass": class_path(type(self))}),
             "revision": self.loaded and self.loaded.source.revision,
             "tokenizer_name": self.tokenizer_name,
-            "n_params": sum(weight.numel() for weight in self.model.parameters()),
+            "n_params": sum(weight.numel() for weight in getattr(self.model, "parameters", list)()),
             "device": str(self.device),
             "batch_rows": engine and engine.scoring.rows,
             "batch_tokens": engine and engine.scoring.tokens,

@@ -332,7 +332,7 @@ def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     """The tokens that end a text or a turn, by the model and by its tokenizer."""
     ends: set[Any] = set()
     config = getattr(model, "generation_config", None)
-    for holder in (config, model.config, tokenizer):
+    for holder in (config, getattr(model, "config", None), tokenizer):
         value = getattr(holder, "eos_token_id", None)
         ends.update(value if isinstance(value, list | tuple) else [value])
     return frozenset(int(token) for token in ends - {None})

@@ -181,6 +181,11 @@ class HarnessMethods(TemplateLM, ABC):
         """Token ids, prompts included; rows end at EOS or behind a stop string."""
         import torch
 
+        if not hasattr(self.model, "generate"):
+            raise ModelError(
+                f"{type(self.model).__name__} in _model of {type(self).__name__} cannot generate: it "
+                "has no generate(). Override _model_generate."
+            )
         if not generation_kwargs.get("do_sample"):
             generation_kwargs = {**generation_kwargs, "do_sample": False}
             generation_kwargs.pop("temperature", None)

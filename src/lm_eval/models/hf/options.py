@@ -234,7 +234,7 @@ def read_device_map(device_map: Any) -> Any:
 
 def window_of(config: Any, tokenizer: Any) -> int:
     """How many tokens the model reads at most, by its configuration, else 2048."""
-    positions = _positions(config)
+    positions = None if config is None else _positions(config)
     if positions is not None:
         return positions
     limit = getattr(tokenizer, "model_max_length", None)
@@ -256,8 +256,8 @@ def read_window(length: int | None, config: Any, tokenizer: Any, *, taken: int =
     ``taken`` positions go to tokens that come before every text.
     """
     longest = window_of(config, tokenizer) - taken
-    if length is None:
-        return longest
+    if length is None or config is None:
+        return length or longest
     text = config.get_text_config(decoder=True)
     extends = any(getattr(text, name, None) for name in _POSITIONS_BY_RULE)
     is_known = type(text).__module__.startswith(

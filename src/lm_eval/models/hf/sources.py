@@ -340,8 +340,8 @@ def weights_digest(model: Any) -> str:
     """Identifies a model as it is now: its modules and all their weights."""
     import torch
 
-    if any(_is_patched(module) for module in model.modules()):
-        return f"unknown:{uuid.uuid4().hex}"  # what a hook does cannot be said
+    if not hasattr(model, "modules") or any(map(_is_patched, model.modules())):
+        return f"unknown:{uuid.uuid4().hex}"  # what a hook or a function does cannot be said
     parts = f"{getattr(model, 'config', '')!r}{model!r}"
     digest = hashlib.sha256(parts.encode())
     for name, weight in (*model.named_parameters(), *model.named_buffers()):
