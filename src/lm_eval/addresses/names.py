@@ -242,11 +242,10 @@ NAMES: dict[str, dict[str, Home]] = {
     ),
     "lm_eval.loggers.trackio_logger": _SERVICES,
     "lm_eval.loggers.utils": {
-        **_at(_HELPERS, "get_git_commit_hash add_env_info"),
+        **_at(_HELPERS, "get_git_commit_hash add_env_info add_tokenizer_info"),
         **_instead(
             "The results hold the commit of the current folder as git_hash.", "get_commit_from_path"
         ),
-        **_instead("The results hold what is known of the tokenizer.", "add_tokenizer_info"),
         **_instead(LOGGING_ADVICE, "remove_none_pattern"),
     },
     "lm_eval.loggers.wandb_logger": _SERVICES | _instead(LOGGING_ADVICE, "get_wandb_printer"),

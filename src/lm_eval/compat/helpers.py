@@ -263,3 +263,15 @@ def add_env_info(storage: dict[str, Any]) -> None:
     from lm_eval.reports.results_file import environment
 
     storage.update(environment())
+
+
+def add_tokenizer_info(storage: dict[str, Any], lm: Any) -> None:
+    """Put into a dict the special tokens of a model's tokenizer, and its window, if it has one."""
+    tokenizer = getattr(lm, "tokenizer", None)
+    if not tokenizer:
+        return
+    for name in ("pad_token", "eos_token", "bos_token"):
+        text, number = (getattr(tokenizer, key, None) for key in (name, f"{name}_id"))
+        storage[f"tokenizer_{name}"] = [text, str(number)]
+    for name in ("eot_token_id", "max_length"):
+        storage[name] = getattr(lm, name, None)

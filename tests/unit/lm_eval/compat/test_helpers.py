@@ -14,6 +14,7 @@ import pytest
 from lm_eval.compat.helpers import (
     CacheHook,
     EnhancedJSONEncoder,
+    add_tokenizer_info,
     get_sample_size,
     get_task_name_from_config,
     get_task_name_from_object,
@@ -96,6 +97,21 @@ def test_a_cache_of_the_programs_own_gets_answers() -> None:
     store: dict[str, object] = {}
     CacheHook(SimpleNamespace(dbdict=store)).add_partial("generate_until", ("a", {}), "text")
     assert store == {hash_args("generate_until", ("a", {})): "text"}
+
+
+def test_facts_about_a_tokenizer() -> None:
+    tokenizer = SimpleNamespace(pad_token="p", pad_token_id=0, eos_token="e", eos_token_id=1)
+    facts: dict[str, object] = {}
+    add_tokenizer_info(facts, SimpleNamespace(tokenizer=tokenizer, max_length=8, eot_token_id=1))
+    assert facts == {
+        "tokenizer_pad_token": ["p", "0"],
+        "tokenizer_eos_token": ["e", "1"],
+        "tokenizer_bos_token": [None, "None"],
+        "eot_token_id": 1,
+        "max_length": 8,
+    }
+    add_tokenizer_info(facts := {}, SimpleNamespace())
+    assert facts == {}
 
 
 def test_small_ones() -> None:
