@@ -567,6 +567,24 @@ def test_an_error_of_the_callers_own_code_is_raised(transport: Callable[..., Tra
         assert ask(engine, server.url).value == 42
 
 
+def test_a_slow_consumer_does_not_use_up_the_time_of_requests(
+    transport: Callable[..., Transport],
+) -> None:
+    """Requests that are answered while scores are computed are not late."""
+    with FaultyServer(double, latency_s=(0, 0.4)) as server:
+        engine = transport(num_concurrent=8, max_retries=0, timeout_s=3)
+
+        async def work(n: int) -> Any:
+            return (await send(engine, server.url, n)).value
+
+        slow = 1
+        for n, answer in engine.window(range(17), work):
+            assert answer == 2 * n
+            if n and slow:
+                slow -= 1
+                time.sleep(3.5)
+
+
 def test_an_empty_window(transport: Callable[..., Transport]) -> None:
     async def work(n: int) -> int:
         return n

@@ -262,6 +262,15 @@ def _close(sessions: list[Any], stepper: Stepper) -> None:
 # The event loop
 
 
+class _PausedLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock rests between steps: no time-out runs while the caller is at work."""
+
+    away_s = 0.0
+
+    def time(self) -> float:
+        return super().time() - self.away_s
+
+
 class Stepper:
     """An event loop, made on first use, that plain code moves on piece by piece.
 
@@ -271,15 +280,16 @@ class Stepper:
     """
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: _PausedLoop | None = None
         self._helper: ThreadPoolExecutor | None = None
-        self._left_at = 0.0
+        self._left_at = time.monotonic()
         self._is_interrupted = False
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = _PausedLoop()
+            self._left_at = time.monotonic()
         return self._loop
 
     @property
@@ -295,6 +305,8 @@ class Stepper:
         """Run the loop until ``stop``. Ctrl-C leaves the loop whole and is raised afterwards."""
         if self.is_running:
             raise RuntimeError("this loop is at work: await the coroutine instead of running it")
+        if self._loop is not None:
+            self._loop.away_s += time.monotonic() - self._left_at
         try:
             if _is_inside_a_loop():
                 self._step_in_helper()
