@@ -42,7 +42,7 @@ class BudgetError(Exception):
     """A call that took more than its share; the message says of what."""
 
 
-class _Watch:
+class _BudgetWatch:
     """The call that is being timed; there is one at a time, since there is one main thread.
 
     Starting and stopping must cost next to nothing, so the timer goes on ticking for a while after a
@@ -102,7 +102,7 @@ class _Watch:
             raise BudgetError(f"it takes more than {MAX_GROWTH_BYTES // 2**20:,} MB of memory")
 
 
-_WATCH = _Watch()
+_WATCH = _BudgetWatch()
 
 
 def bounded(call: Callable[..., T], *args: Any) -> T:
