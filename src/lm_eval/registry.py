@@ -182,6 +182,7 @@ class HarnessMetric:
     aggregation: str | None = None
     higher_is_better: bool | None = None
     output_types: tuple[str, ...] = ()
+    is_built_in: bool = False
 
 
 def _import(target: str) -> Any:
@@ -339,6 +340,21 @@ def _harness_metrics() -> Registry[HarnessMetric]:
     return HARNESS_METRICS
 
 
+def function_metric(name: str) -> HarnessMetric | None:
+    """The metric of that name that is a function; None if there is none.
+
+    An installed package may list the function under the entry points ``lm_eval.metrics``. Without
+    ``register_metric`` around it, it is for scored choices and generated text, and the mean counts.
+    """
+    known = _harness_metrics()
+    if name not in known:
+        listed: Any = METRICS.get(name, None)
+        if callable(listed) and name not in known:  # its decorator may have registered it by now
+            both = ("multiple_choice", "generate_until")
+            known.register(name, HarnessMetric(name, listed, "mean", True, both))
+    return known.get(name, None)
+
+
 def _harness_metric(name: str) -> HarnessMetric:
     return _harness_metrics().get(name)
 
@@ -399,7 +415,9 @@ def register_metric(
 ) -> Callable[[Any], Any]:
     """A decorator that binds a function of ``(references, predictions, **options)``, or of one list.
 
-    ``aggregation`` names the one used where a task's ``metric_list`` gives none.
+    Plain tasks and formats call it alike. ``output_type`` says what it can be made from:
+    ``generate_until`` (the default), ``multiple_choice``, or both. ``aggregation`` names the one used
+    where a task's ``metric_list`` gives none.
     """
     if aggregation is not None:
         AGGREGATIONS.get(aggregation)
@@ -407,6 +425,12 @@ def register_metric(
 
     def bind(function: Any) -> Any:
         facts = HarnessMetric(metric, function, aggregation, higher_is_better, types)
+        of_formats = METRICS.registered().get(metric)
+        if of_formats is not None and not isinstance(of_formats, str) and not callable(of_formats):
+            raise ConfigError(
+                f"Metric {metric!r} is registered twice: as a metric of formats and in "
+                f"{_place_of(function)}. Rename the function's."
+            )
         HARNESS_METRICS.register(metric, facts, place=_place_of(function))
         return function
 

@@ -15,17 +15,9 @@ from lm_eval.errors import LmEvalWarning
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 from lm_eval.tasks import TaskManager
+from tests.support.choice_task import CHOICE_TASK as TASK
 
 REPLIES = [" B", " (b).\n", " B. Rome", "Rome", " A", ""]
-TASK = """\
-task: capitals
-dataset_path: json
-dataset_kwargs: {data_files: {test: rows.jsonl}}
-test_split: test
-doc_to_text: question
-doc_to_choice: choices
-doc_to_target: answer
-"""
 GROUP = """\
 group: europe
 task:

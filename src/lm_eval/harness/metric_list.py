@@ -11,13 +11,12 @@ import re
 import string
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import (
-    CodeNotRunError,
     ConfigError,
     LmEvalWarning,
     MissingExtraError,
@@ -25,7 +24,8 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.harness.aggregation import CORPUS_SCORES, mean, sacrebleu_metric
-from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS, HarnessMetric
+from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS, HarnessMetric, function_metric
+from lm_eval.scoring.functions import METRIC_KEYS, metric_name
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_DIGITS = str.maketrans("", "", string.digits)
@@ -122,7 +122,6 @@ def _wrap(value: Any, depth: int) -> Any:
     return value
 
 
-KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 OF_PAIRS = ("f1", "matthews_corrcoef", "bleu", "chrf", "chrf++", "ter", "bypass")
 """Aggregations that take the (gold, response) pairs which a metric without a function keeps."""
 
@@ -151,6 +150,12 @@ class MetricSpec:
         source = self.source.resolve() if isinstance(self.source, FunctionRef) else self.source
         function: Callable[..., Any] = source
         return function
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a function of a task's or a package's own."""
+        known = HARNESS_METRICS.get(self.name, None)
+        return self.source is not None and not (known and known.is_built_in)
 
     def load(self) -> None:
         """Import the library that computes it, if one does; a missing one is an error."""
@@ -223,12 +228,12 @@ def _spec(entry: Any, output_type: str, where: str, is_free: bool) -> MetricSpec
     metric = entry["metric"]
     if not isinstance(metric, str) and not callable(metric):
         raise ConfigError(f"{where}`metric` is a name or a !function, not {metric!r}.")
-    name = metric if isinstance(metric, str) else _name(metric)
+    name = metric_name(entry)
     where = f"{where}metric {name!r}"
-    known = HARNESS_METRICS.get(name) if name in HARNESS_METRICS else None
+    known = function_metric(name)
     higher = entry.get("higher_is_better", known.higher_is_better if known else None)
     aggregation = _aggregation(entry, known.aggregation if known else None, where)
-    options = {key: value for key, value in entry.items() if key not in KEYS}
+    options = {key: value for key, value in entry.items() if key not in METRIC_KEYS}
     if is_free:
         return MetricSpec(name, aggregation, higher)
     if isinstance(metric, str):
@@ -238,14 +243,6 @@ def _spec(entry: Any, output_type: str, where: str, is_free: bool) -> MetricSpec
     else:
         source = metric
     return MetricSpec(name, aggregation, higher, options, source)
-
-
-def _name(function: Any) -> str:
-    try:
-        target = resolved(function)
-    except CodeNotRunError:
-        target = function
-    return str(getattr(target, "__name__", None) or getattr(function, "attribute", None) or target)
 
 
 def _aggregation(entry: Mapping[str, Any], default: str | None, where: str) -> Any:
@@ -269,7 +266,12 @@ def _check_fit(
         return
     known = HARNESS_METRICS.get(name) if name in HARNESS_METRICS else None
     if output_type != TEXT:
-        if known is None or not known.output_types or output_type not in known.output_types:
+        is_function = known is not None and not known.is_built_in
+        if (
+            known is None
+            or output_type not in known.output_types
+            or (is_function and output_type != CHOICE)
+        ):
             raise _misfit(name, output_type, where)
         return
     # A pair of texts has no mean; an aggregation of pairs, or a function, can use it.
@@ -300,7 +302,7 @@ def _check_options(source: Any, options: Mapping[str, Any], output_type: str, wh
     for key in options:
         if key in valid:
             continue
-        hint = did_you_mean(str(key), [*KEYS, *valid])
+        hint = did_you_mean(str(key), [*METRIC_KEYS, *valid])
         if reads_options:
             raise ConfigError(f"{where} has no option {key!r}.{hint} Options: {listing(valid)}.")
         if hint and isinstance(source, type(keep)):
@@ -411,4 +413,5 @@ BUILT_IN = (
     HarnessMetric("bypass", bypass, "bypass", True, (CHOICE, LL, ROLLING, TEXT)),
 )
 for _metric in BUILT_IN:
+    _metric = replace(_metric, is_built_in=True)
     HARNESS_METRICS.register(_metric.name, _metric, place=f"{__name__}, metric {_metric.name}")

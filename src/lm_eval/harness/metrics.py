@@ -15,6 +15,7 @@ from typing import Any
 from lm_eval.errors import GoldError, LmEvalWarning
 from lm_eval.harness.metric_list import MetricSpec
 from lm_eval.registry import METRICS
+from lm_eval.scoring.functions import TextMetric, call_metric
 from lm_eval.scoring.metrics import ChoiceOutcome, count_bytes
 
 NO_GOLD = -100
@@ -75,6 +76,27 @@ def _choice_value(name: str, outcome: ChoiceOutcome, right: Any) -> Any:
         return right, outcome.logprobs
     value = METRICS.get(name).value(outcome)
     return int(value) if name == "exact_match" else value  # so it is in the harness's samples files
+
+
+def score_picked(
+    lls: Sequence[float], choices: Sequence[str], gold: Any, metrics: Sequence[MetricSpec]
+) -> dict[str, Any]:
+    """One doc's scores by metrics that are functions: the texts of the gold and of the picked choice."""
+    own = [spec for spec in metrics if spec.is_own]
+    if not own:
+        return {}
+    places = gold_places(gold, choices)
+    golds = [
+        choices[place] if place in range(-len(choices), len(choices)) else ""
+        for place in (places if isinstance(places, list) else [places])
+    ]
+    picked = choices[ChoiceOutcome(tuple(lls), (), tuple(choices), ()).picked()]
+    return {
+        spec.name: TextMetric(
+            spec.name, spec.function, spec.higher_is_better is not False, spec.options
+        )(golds, picked)
+        for spec in own
+    }
 
 
 def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, where: str = "") -> Any:
@@ -176,7 +198,7 @@ def score_generation(
                 # A slip of the harness that scores depend on: later metrics see a list.
                 response = [response] * len(gold)
         else:
-            score = _call(spec, gold, response)
+            score = call_metric(spec.function, gold, response, spec.options)
         if isinstance(score, Mapping):
             values.update(score)
             for key in score:
@@ -217,24 +239,12 @@ def _chosen(gold: Any, choices: Sequence[Any]) -> Any:
     )
 
 
-def _call(spec: MetricSpec, gold: Any, response: Any) -> Any:
-    """Two ways to call a metric: by references and predictions, or with one pair to be kept."""
-    function = spec.function
-    try:
-        return function(references=[gold], predictions=[response], **spec.options)
-    except TypeError as error:
-        try:
-            return function([gold, response])
-        except TypeError:
-            raise error from None
-
-
 def _any_target(spec: MetricSpec, golds: Sequence[Any], response: Any) -> float:
     if spec.name == "exact_match":
         scores = spec.function(
             references=golds, predictions=[response] * len(golds), **spec.options
         )
         return 1.0 if scores[spec.name] > 0.0 else 0.0
-    values = (_call(spec, gold, response) for gold in golds)
+    values = (call_metric(spec.function, gold, response, spec.options) for gold in golds)
     scores = [value[spec.name] if isinstance(value, Mapping) else value for value in values]
     return 1.0 if any(scores) else 0.0

@@ -23,6 +23,7 @@ from lm_eval.harness.metrics import (
     score_generation,
     score_loglikelihood,
     score_multiple_choice,
+    score_picked,
     score_rolling,
 )
 from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
@@ -302,8 +303,9 @@ class HarnessScorer:
     def _choice_values(self, doc: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         asked = doc.asked
         count = len(asked.continuations)
-        return score_multiple_choice(
-            [ll for ll, _ in left[:count]],
+        lls = [ll for ll, _ in left[:count]]
+        values = score_multiple_choice(
+            lls,
             [greedy for _, greedy in left[:count]],
             asked.choices,
             _gold(doc),
@@ -312,6 +314,7 @@ class HarnessScorer:
             metrics=self.metrics.names,
             strict=not self.task.parity,
         )
+        return {**values, **score_picked(lls, asked.choices, _gold(doc), self.metrics.specs)}
 
     def _loglikelihood_values(self, _: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         logprob, is_greedy = left[0]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from lm_eval.errors import ConfigError, ModelError, did_you_mean, listing
+from lm_eval.errors import ModelError
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import Reading
 from lm_eval.formats.readers.number import numbers_in
@@ -42,6 +42,8 @@ class ChoiceOutcome:
     texts: tuple[str, ...]
     """What was scored, without the delimiter before it."""
     gold: tuple[int, ...]
+    choices: tuple[str, ...] = ()
+    """The choices' own texts; empty where they are what was scored."""
     tokens: tuple[int | None, ...] = ()
     """How many tokens each log-likelihood is the sum of; None where the backend does not say."""
     alone: tuple[float, ...] = ()
@@ -134,30 +136,6 @@ class Metric:
 
     def fits(self, *, reads_text: bool) -> bool:
         return (self.of_text if reads_text else self.of_choice) is not None
-
-
-def register_metric(metric: Metric) -> Metric:
-    """Make a metric known under its name."""
-    METRICS.register(metric.name, metric, place=f"metric {metric.name}")
-    return metric
-
-
-def get_metric(name: str, *, reads_text: bool, where: str) -> Metric:
-    """The metric of that name, checked to fit what the task gives."""
-    if name not in METRICS:
-        raise ConfigError(
-            f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} "
-            f"Metrics: {listing(sorted(METRICS), 40)}."
-        )
-    metric: Metric = METRICS.get(name)
-    if not metric.fits(reads_text=reads_text):
-        kind = "generated text" if reads_text else "scored choices"
-        fitting = sorted(n for n in METRICS if METRICS.get(n).fits(reads_text=reads_text))
-        raise ConfigError(
-            f"{where}: metric {name!r} cannot be computed from {kind}. Those that can: "
-            f"{listing(fitting, 40)}."
-        )
-    return metric
 
 
 # Values
@@ -294,7 +272,7 @@ for _metric in (
     ),
     Metric("kendall_tau", "order agreement, over orders read", of_text=_tau),
 ):
-    register_metric(_metric)
+    METRICS.register(_metric.name, _metric, place=f"metric {_metric.name}")
 
 
 # Whether two texts are the same answer

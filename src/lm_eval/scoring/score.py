@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import (
+    CodeNotRunError,
     ConfigError,
+    HelperError,
     LmEvalError,
     LmEvalWarning,
     ModelError,
@@ -27,7 +30,13 @@ from lm_eval.formats.prompt_format import PromptFormat, leading
 from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
-from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome, get_metric
+from lm_eval.scoring.functions import (
+    find_metric,
+    get_metric,
+    is_unknown_metric,
+    metric_name,
+)
+from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
 from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
 from lm_eval.scoring.results import Clusters, ReadingSummary, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
@@ -62,21 +71,27 @@ class ScoredDoc:
 def task_metrics(task: ConfigurableTask) -> list[Metric]:
     """The metrics of a task: its format's, then those of its own list that fit; the first is shown."""
     fmt = _format_of(task)
-    reads_text = fmt.reads_text
     where = f"Task {task.name!r}"
+    facts = {"reads_text": fmt.reads_text, "compares_texts": fmt.answers == "text"}
     listed = _listed_metrics(task, where)
-    names = leading(fmt.metrics, task.normalization)
-    metrics = [get_metric(n, reads_text=reads_text, where=where) for n in names]
-    if reads_text:
-        metrics += repeat_metrics(listed, max(task.config.repeats, 1), where=where)
+    if any(is_unknown_metric(name) and not is_repeat_metric(name) for name in listed):
+        with suppress(HelperError, CodeNotRunError):  # then they stay unknown, which is said below
+            task.config.load_helpers()
+    metrics = [
+        get_metric(listed.get(name, {"metric": name}), **facts, where=where)
+        for name in leading(fmt.metrics, task.normalization)
+    ]
+    if fmt.reads_text:
+        metrics += repeat_metrics(list(listed), max(task.config.repeats, 1), where=where)
     known = {metric.name for metric in metrics}
-    for name in listed:
-        if is_repeat_metric(name):
+    for name, entry in listed.items():
+        if is_repeat_metric(name) or name in known:
             continue
-        if name not in METRICS:
+        metric = find_metric(entry, **facts)
+        if metric is None:
             _warn_unknown(name, where)
-        elif name not in known and METRICS.get(name).fits(reads_text=reads_text):
-            metrics.append(METRICS.get(name))
+        elif metric.fits(reads_text=fmt.reads_text):
+            metrics.append(metric)
     return metrics
 
 
@@ -98,6 +113,7 @@ def outcome_of(
             tuple(bool(is_greedy) for _, is_greedy in pairs),
             asked.continuations,
             asked.gold,
+            asked.choices,
             tokens=tuple(getattr(pair, "tokens", None) for pair in pairs),
             alone=alone,
             content_free=tuple(rows),
@@ -136,8 +152,8 @@ def score_doc(
             metric.name: value_of(metric, replies) if replies else metric.value(outcome)
             for metric in metrics
         }
-    except ModelError as error:
-        raise ModelError(f"Task {task.name!r}: {error}") from None
+    except (ModelError, ConfigError) as error:
+        raise type(error)(f"Task {task.name!r}, doc {doc.doc_id}: {error}") from None
     return ScoredDoc(
         doc, answers, outcome, values, replies=tuple(replies) if len(replies) > 1 else ()
     )
@@ -307,16 +323,19 @@ def _written_out(value: Any) -> Any:
     return [_written_out(item) for item in value] if isinstance(value, list) else value
 
 
-def _listed_metrics(task: ConfigurableTask, where: str) -> list[str]:
+def _listed_metrics(task: ConfigurableTask, where: str) -> dict[str, Mapping[str, Any]]:
+    """The entries of the task's ``metric_list``, by the names of their scores."""
     entries = task.config.metric_list or []
     if not isinstance(entries, list | tuple) or not all(
-        isinstance(entry, Mapping) and isinstance(entry.get("metric"), str) for entry in entries
+        isinstance(entry, Mapping)
+        and (isinstance(entry.get("metric"), str) or callable(entry.get("metric")))
+        for entry in entries
     ):
         raise ConfigError(
-            f"{where}: metric_list is {shorten(entries)}; every entry of it needs a `metric` name, "
-            "such as `metric_list: [{metric: acc}]`."
+            f"{where}: metric_list is {shorten(entries)}; every entry of it needs a `metric`, a name or "
+            "a !function, such as `metric_list: [{metric: acc}]`."
         )
-    return [entry["metric"] for entry in entries]
+    return {metric_name(entry): entry for entry in entries}
 
 
 def _warn_unknown(name: str, where: str) -> None:

@@ -24,6 +24,8 @@ SMALL_N = 30
 DEFAULT_ITERS = 1000
 DEFAULT_SEED = 1234
 CONFIDENCE = 0.95
+_FEWEST_ITERS = 100
+_MOST_DRAWN = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,22 @@ def cells_estimate(
     rng = random.Random(seed)
     draws = (statistic(_resample(cells, n, rng)) for _ in range(iters))
     return _from_draws(value, draws, n)
+
+
+def statistic_estimate(
+    values: Sequence[T], statistic: Callable[[Sequence[T]], float], seed: int = DEFAULT_SEED
+) -> Estimate:
+    """Any statistic of per-item values, with a bootstrap interval.
+
+    Of many items there are fewer resamples, down to 100, so that the work stays bounded.
+    """
+    n = len(_some(values))
+    value = _check(statistic(values), "the statistic")
+    if n == 1:
+        return bare(value, n)
+    iters = max(_FEWEST_ITERS, min(DEFAULT_ITERS, _MOST_DRAWN // n))
+    rng = random.Random(seed)
+    return _from_draws(value, (statistic(rng.choices(values, k=n)) for _ in range(iters)), n)
 
 
 def macro_f1_estimate(

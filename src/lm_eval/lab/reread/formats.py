@@ -202,9 +202,9 @@ def _item_metric(run: StoredRun, name: str) -> Metric:
         metric, _ = primary_metric(run.results, name, str(run.path))
     except ComparisonError:  # answers alone were saved, with --predict_only
         metric = FALLBACK_METRIC
-    found: Metric = METRICS.get(metric if metric in METRICS else FALLBACK_METRIC)
     fallback: Metric = METRICS.get(FALLBACK_METRIC)
-    if found.of_text is None:
+    found = METRICS.get(metric, fallback)
+    if not isinstance(found, Metric) or found.of_text is None:
         return fallback
     tried = [
         found.value(TextOutcome("", reading, (0,), "choice", ("",)))
