@@ -89,13 +89,28 @@ def written_sample(sample: Mapping[str, Any]) -> dict[str, Any]:
     return written
 
 
+class _ShownKwargs:
+    """Generation arguments without secrets; those of one doc are mostly those of the next."""
+
+    def __init__(self) -> None:
+        self._last: tuple[dict[str, Any], Any] = ({}, {})
+
+    def of(self, kwargs: dict[str, Any]) -> Any:
+        if kwargs != self._last[0]:
+            self._last = (dict(kwargs), redacted(kwargs))
+        return self._last[1]
+
+
+_SHOWN_KWARGS = _ShownKwargs()
+
+
 def _written_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by name, responses as strings."""
     if "arguments" not in asked:
         return {}
     arguments = {
         f"gen_args_{index}": {
-            f"arg_{place}": redacted(value) if isinstance(value, dict) else value
+            f"arg_{place}": _SHOWN_KWARGS.of(value) if isinstance(value, dict) else value
             for place, value in enumerate(values)
         }
         for index, values in enumerate(asked["arguments"])
