@@ -3,7 +3,7 @@
 A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and ``read`` applies
 it to a reply. Readers never guess: what cannot be read says why.
 
-Read in this order: reading, text, wording, language, sentences, options, claims, marks, evidence,
+Read in this order: reading, text, wording, language, options, sentences, claims, marks, evidence,
 choice, free_text, number, ranking, thinking, reply.
 """
 

@@ -13,7 +13,7 @@ from itertools import islice
 from lm_eval.formats.readers.language import EMOJI
 from lm_eval.formats.readers.options import AnswerOptions, Mention, Span, closed, opened
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.sentences import REACH, Sentences
+from lm_eval.formats.readers.sentences import ENDS_SECOND, REACH, Sentences, is_blank
 
 # The reply says that no choice is right: an answer of its own, which names no choice.
 NONE_OF_THEM = Reading.unread("unreadable")
@@ -29,7 +29,6 @@ _NEW_SENTENCE = re.compile(
     r"\s+(?:The|It|This|That|Because|Since|In|Explanation|Reason(?:ing)?|Rationale|Justification|Note|Here"
     r"|We|Let|Therefore|Thus|As|For|Answer|Final)\b|\s+[A-Z][a-z]+:"
 )
-_ENDS_SECOND = re.compile(r"\s*\Z|[ \t]*[\r\n.,;:!?…)\]}\"'*_]|\s+\(|\s*[–—]")
 _BRACKET = re.compile(r"\s*[(\[]")
 _SAME_LINE = re.compile(r"[ \t]*[.,;|/]?[ \t]+[*_(\[]{0,3}")
 _LINE_START = re.compile(r"\s*[-*•_(\[ \t]{0,8}")
@@ -212,26 +211,6 @@ class Claims(Sentences):
 
     # ------------------------------------------------------------------------ what contradicts
 
-    def verdict_on(self, mention: Mention) -> bool | None:
-        """True for "C is correct", False for "C is wrong", None if nothing is said."""
-        match = self.words.verdict.match(self.low, mention.end)
-        if match is None or match["would"]:  # "D would be correct for balloons"
-            return None
-        word = match["right"] or match["wrong"]
-        at = match.start("right") if match["right"] else match.start("wrong")
-        if word[0] < "\u0590" and not self._is_linked(mention, at):
-            return None  # "A correct answer" is not about A
-        is_right = match["right"] is not None
-        return is_right if match["not"] is None else not is_right if is_right else None
-
-    def _is_linked(self, mention: Mention, at: int) -> bool:
-        """True if something ties the verdict at ``at`` to the choice, as "ist C richtig" does."""
-        if self.words.link.search(self.low, mention.span[1], at):
-            return True
-        start = mention.span[0]
-        is_turned = self.words.copula_before.search(self.low, max(0, start - 24), start)
-        return is_turned is not None and not self.text.startswith("?", self.sentence_end(at))
-
     def _other_follows(self, mention: Mention) -> bool:
         """True for ``A or B``, ``A, B``, ``A/B`` and ``Paris (B)``, where Paris is not B."""
         joint = self.words.joint.match(self.low, mention.end)
@@ -261,7 +240,7 @@ class Claims(Sentences):
         if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
             return bool(_LINE_ENDS.match(text, end))
         is_word = text[other.span[0] : end] in ("A", "a", "I", "i")
-        return (joint["strong"] is not None and not is_word) or bool(_ENDS_SECOND.match(text, end))
+        return (joint["strong"] is not None and not is_word) or bool(ENDS_SECOND.match(text, end))
 
     def _other_text_at(self, mention: Mention, pos: int) -> bool:
         other = self._text_at(pos)
@@ -343,7 +322,7 @@ class Claims(Sentences):
     def _is_second(self, label: Mention) -> bool:
         end = label.end
         return bool(
-            _ENDS_SECOND.match(self.text, end)
+            ENDS_SECOND.match(self.text, end)
             or self.verdict_on(label)
             or self._is_wrapped(label)
             or self.words.reason.match(self.low, end)
@@ -432,8 +411,3 @@ class Claims(Sentences):
 def _covers(text: Mention, label: Mention) -> bool:
     """True if a choice's text begins with what looks like a label."""
     return text.span[0] <= label.span[0] and text.span[1] > label.span[1]
-
-
-def is_blank(text: str) -> bool:
-    """True if ``text`` holds nothing but white space and closing punctuation."""
-    return not text.strip(" \t\r\n\f\v.,;:!…*_`\"'$)]}>\ufe0f\u20e3✅✓✔☑👍🎯")

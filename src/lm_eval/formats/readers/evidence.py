@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
-from lm_eval.formats.readers.claims import NONE_OF_THEM, Claims, is_blank
+from lm_eval.formats.readers.claims import NONE_OF_THEM, Claims
 from lm_eval.formats.readers.marks import bold, boxes, calls, fields, piece, whole
 from lm_eval.formats.readers.options import Mention, Span, closed, opened
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.sentences import REACH
+from lm_eval.formats.readers.sentences import REACH, is_blank
 from lm_eval.formats.readers.text import blanked, last_cue
 
 _CUES_READ = 60  # from the end; a reply that announces more has not made up its mind
@@ -198,13 +198,17 @@ class Evidence:
         wrongs: dict[int, Span] = {}
         if not words.verdict_word.is_in(low, claims.keys):
             return rights, wrongs
+        said = True if start else None  # what came before was a claim
         group: list[Mention] = []  # "A and C are correct" is about both
         for mention in self._mentions(start):
             joint = words.joint.fullmatch(low, group[-1].end, mention.span[0]) if group else None
             group = [*group[-9:], mention] if joint and joint["strong"] else [mention]
             verdict = self._verdict_on(mention)
+            if verdict is None and said is not None and claims.says_the_same(mention):
+                verdict = said
             if verdict is None:
                 continue
+            said = verdict
             if verdict and claims.standing(mention.span[0], mention.end) in (
                 "supposed",
                 "conditional",
@@ -222,16 +226,7 @@ class Evidence:
         if sign is not None and self._signs_lead:
             return sign
         verdict = self.claims.verdict_on(mention)
-        return self._last_verdict(mention) if verdict is None else verdict
-
-    def _last_verdict(self, mention: Mention) -> bool | None:
-        """The verdict that ends the sentence which begins with the choice."""
-        claims = self.claims
-        start, end = mention.span[0], claims.sentence_end(mention.end)
-        if claims.text[claims.sentence(start)[0] : start].strip(" \t\n*_(-"):
-            return None
-        tail = claims.words.verdict_tail.search(claims.low, mention.end, end)
-        return None if tail is None else tail["wrong"] is None
+        return self.claims.last_verdict(mention) if verdict is None else verdict
 
     @cached_property
     def _signs_lead(self) -> bool:
@@ -270,8 +265,18 @@ class Evidence:
             last = self._second_thought(min(span[1] for span in rights.values()))
             return last if last is not None else AMBIGUOUS
         for place, span in rights.items():
+            if self._adds_to_another(place, span):
+                return AMBIGUOUS
             return self._final(Reading(place, span=span), set())
         return NO_ANSWER
+
+    def _adds_to_another(self, place: int, span: Span) -> bool:
+        """True if "C is also correct" follows a weaker word for another choice: "I would say A"."""
+        claims = self.claims
+        if not claims.search(claims.words.also, span[1], claims.sentence_end(span[1])):
+            return False
+        said = self._said_to_be()
+        return said.is_answer and said.value != place
 
     # ------------------------------------------------------------------------------- the rest
 
@@ -336,7 +341,7 @@ class Evidence:
         start = claims.sentence(match.start())[0]
         lead = claims.text[start : match.start()]
         is_apart = lead.rstrip(" *_(\"'`")[-1:] in (",", ":", "–", "—", "-", ">")
-        if not is_apart or options.label.search(lead) or _is_doubtful(claims, match.span()):
+        if not is_apart or options.label.search(lead) or claims.is_doubtful(match.span()):
             return NO_ANSWER
         return Reading(place, span=match.span())
 
@@ -397,7 +402,7 @@ def _only_mention(claims: Claims) -> Reading:
         spans = _only_label(claims)
     breaks_off = text.rstrip()[-1:] in tuple(",:(-–—")  # in the middle of a clause
     for place, at in spans.items():
-        if not any(_is_doubtful(claims, span) for span in at[:_CUES_READ]) and not breaks_off:
+        if not any(claims.is_doubtful(span) for span in at[:_CUES_READ]) and not breaks_off:
             return replace(Reading(place, span=at[-1]), is_claim=False)
     return NO_ANSWER
 
@@ -435,14 +440,3 @@ def _only_label(claims: Claims) -> dict[int, list[Span]]:
 
 
 _VERB = re.compile(r"\s[a-z]")
-
-
-def _is_doubtful(claims: Claims, span: Span) -> bool:
-    """True if a word of the same sentence denies, supposes or conditions what ``span`` names."""
-    start, end = claims.sentence(span[0])
-    words = claims.words
-    if claims.is_denied(start, span[0]) or claims.is_denied(span[1], end):
-        return True
-    if claims.search(words.supposed, start, end) or claims.search(words.condition, start, span[0]):
-        return True
-    return claims.text[end - 1 : end] == "?"

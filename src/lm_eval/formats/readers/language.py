@@ -257,9 +257,36 @@ class Vocabulary:
             rf"(?:[ \t:,;)\]*_\"'|=→>–—({{\[-]{{0,8}}{between}"
             r"|[.)*_ \t]{0,6}(?P<stop>\.)[*_ \t]{0,4}(?!(?:yes|no)\b))"
             rf"(?:(?P<wrong>{self.one_of('wrong')})|(?P<right>{self.one_of('correct')}))"
+            rf"(?:\s{{1,3}}(?:{self.one_of('answer', 'option')}\s{{1,3}})?"
+            rf"(?P<too>{self.one_of('also')}))?"
             r"(?!\s+(?:that|about|only\s+(?:if|when)|if|when|in\s+(?:saying|that))\b)"
             r"(?(stop)(?=[*_ \t]{0,3}(?:[.,;:!–—(\n]|\Z)))"
         )
+
+    @cached_property
+    def also(self) -> Wording:
+        return self.wording("also")
+
+    @cached_property
+    def too(self) -> re.Pattern[str]:
+        """What repeats the last verdict for the choice before it: "C is too", "C l'est aussi"."""
+        also, is_so = self.one_of("also"), self.one_of("is_so")
+        return re.compile(
+            rf"[\s,)*_]{{0,5}}(?:(?:{is_so}[\s,]{{0,3}})?{also}|{also}\s{{0,3}}{is_so})"
+            r"[*_)]{0,3}\s{0,3}(?:[.,;!\n]|\Z)"
+        )
+
+    @cached_property
+    def so_is(self) -> re.Pattern[str]:
+        """The same right before it: "and so is C"."""
+        return re.compile(
+            rf"{self.one_of('so_is')}\s{{1,3}}(?:{self.one_of('adverb')}\s{{1,3}}){{0,2}}[*_(\"']{{0,3}}\Z"
+        )
+
+    @cached_property
+    def noun(self) -> re.Pattern[str]:
+        """What a verdict may end with: "a correct ANSWER"."""
+        return re.compile(self.one_of("answer", "option"))
 
     @cached_property
     def verdict_tail(self) -> re.Pattern[str]:
@@ -283,7 +310,7 @@ class Vocabulary:
 
     @cached_property
     def verdict_word(self) -> Wording:
-        return self.wording("correct")
+        return self.wording("correct", "also", "so_is")
 
     @cached_property
     def joint(self) -> re.Pattern[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lm_eval.formats.readers.claims import Claims, is_blank
+from lm_eval.formats.readers.claims import Claims
 from lm_eval.formats.readers.language import vocabulary_of
 from lm_eval.formats.readers.options import AnswerOptions, Span, opened
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
+from lm_eval.formats.readers.sentences import is_blank
 from lm_eval.formats.readers.text import blanked, key_of, lowered
 
 _BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){0,2000})\}"

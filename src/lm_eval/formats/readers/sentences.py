@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from lm_eval.formats.readers.language import vocabulary_of
+from lm_eval.formats.readers.options import Mention, Span
 from lm_eval.formats.readers.text import lowered
 from lm_eval.formats.readers.wording import Wording, keys_of
 
@@ -15,6 +16,8 @@ Standing = Literal["firm", "conditional", "supposed", "denied"]
 REACH = 300  # characters back or on, beyond which words are not about each other
 # The period of a label that starts a line ends no sentence.
 _STOP = re.compile(r"(?<!\A\w)(?<!\n\w)(?<!\(\w)[.!?](?=[\s\"')\]*_]|\Z|[^\x00-\u05ff])|[;\n!?]")
+# What may follow a second choice that a sentence names.
+ENDS_SECOND = re.compile(r"\s*\Z|[ \t]*[\r\n.,;:!?…)\]}\"'*_]|\s+\(|\s*[–—]")
 _CLAUSE = re.compile(r"[,;:()–—]|\s-\s|\s(?:but|so|and|then)\s")
 
 
@@ -92,3 +95,66 @@ class Sentences:
         for match in pattern.finditer(self.low, start, end):
             start = match.end()
         return start
+
+    # ------------------------------------------------------------------------------ verdicts
+
+    def verdict_on(self, mention: Mention) -> bool | None:
+        """True for "C is correct", False for "C is wrong", None if nothing is said."""
+        match = self.words.verdict.match(self.low, mention.end)
+        if match is None or (match["would"] and not self._is_second_claim(match)):
+            return None  # "D would be correct for balloons"
+        word = match["right"] or match["wrong"]
+        at = match.start("right") if match["right"] else match.start("wrong")
+        if word[0] < "\u0590" and not self._is_linked(mention, at):
+            return None  # "A correct answer" is not about A
+        is_right = match["right"] is not None
+        return is_right if match["not"] is None else not is_right if is_right else None
+
+    def _is_second_claim(self, verdict: re.Match[str]) -> bool:
+        """True for "D would be correct as well": no other case is meant, and nothing follows."""
+        rest = self.low[verdict.end() : self.sentence_end(verdict.end())]
+        return bool(verdict["also"] or verdict["too"]) and is_blank(
+            self.words.noun.sub("", rest, count=1)
+        )
+
+    def says_the_same(self, mention: Mention) -> bool:
+        """True for "C is too" and "so is C": what was said of another choice holds for this one."""
+        start = mention.span[0]
+        return bool(
+            self.words.too.match(self.low, mention.end)
+            or (
+                self.words.so_is.search(self.low, max(0, start - 40), start)
+                and ENDS_SECOND.match(self.text, mention.end)
+            )
+        )
+
+    def _is_linked(self, mention: Mention, at: int) -> bool:
+        """True if something ties the verdict at ``at`` to the choice, as "ist C richtig" does."""
+        if self.words.link.search(self.low, mention.span[1], at):
+            return True
+        start = mention.span[0]
+        is_turned = self.words.copula_before.search(self.low, max(0, start - 24), start)
+        return is_turned is not None and not self.text.startswith("?", self.sentence_end(at))
+
+    def last_verdict(self, mention: Mention) -> bool | None:
+        """The verdict that ends the sentence which begins with the choice."""
+        start, end = mention.span[0], self.sentence_end(mention.end)
+        if self.text[self.sentence(start)[0] : start].strip(" \t\n*_(-"):
+            return None
+        tail = self.words.verdict_tail.search(self.low, mention.end, end)
+        return None if tail is None else tail["wrong"] is None
+
+    def is_doubtful(self, span: Span) -> bool:
+        """True if a word of the same sentence denies, supposes or conditions what ``span`` names."""
+        start, end = self.sentence(span[0])
+        words = self.words
+        if self.is_denied(start, span[0]) or self.is_denied(span[1], end):
+            return True
+        if self.search(words.supposed, start, end) or self.search(words.condition, start, span[0]):
+            return True
+        return self.text[end - 1 : end] == "?"
+
+
+def is_blank(text: str) -> bool:
+    """True if ``text`` holds nothing but white space and closing punctuation."""
+    return not text.strip(" \t\r\n\f\v.,;:!…*_`\"'$)]}>\ufe0f\u20e3✅✓✔☑👍🎯")
