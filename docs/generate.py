@@ -165,7 +165,8 @@ FIELD_TEXT = {
     "cut_choices": "With a label list that is too short: drop the choices beyond it, with a "
     "warning, instead of refusing the doc.",
     "section_separator": "Before the choices, `answer_instruction` and `answer_prompt`.",
-    "answer_instruction": "Its own line before `answer_prompt`, such as “Think step by step.”",
+    "answer_instruction": "Its own line before `answer_prompt`, such as “Think step by step.”, with or "
+    "without a newline at its end.",
     "answer_prompt": "Asks for the answer; the last line of the user's text.",
     "gen_prefix": "The start of the answer, prefilled for the model.",
     "target_format": "What a few-shot answer says, from `{label}` and `{answer}`.",

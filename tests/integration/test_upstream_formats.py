@@ -15,6 +15,7 @@ from lm_eval.errors import LmEvalWarning
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 from lm_eval.tasks import TaskManager
+from lm_eval.tasks.config import TaskConfig
 from tests.support.choice_task import CHOICE_TASK as TASK
 
 REPLIES = [" B", " (b).\n", " B. Rome", "Rome", " A", ""]
@@ -120,3 +121,62 @@ def test_a_member_of_a_group_is_selected(capsys: pytest.CaptureFixture[str]) -> 
     assert list(results) == ["europe::rivers@mcqa"]
     assert main(["preview", "europe::river@mcqa", "--include_path", "."]) != 0
     assert "'europe' has no member 'river'. Did you mean 'rivers'?" in capsys.readouterr().err
+
+
+# Prompts of release 0.5.0.dev1, made by its own code
+
+QUESTION = "Question: Capital of Italy?\nA. Paris\nB. Rome\n"
+
+
+@pytest.mark.parametrize(
+    ("fmt", "prompt", "target"),
+    [
+        ("mcqa", f"{QUESTION}Answer:", 1),
+        ("cloze", "Question: Capital of Italy?\nAnswer:", 1),
+        (
+            "generate",
+            "Given the following question and 2 candidate answers (A and B), choose the best answer.\n"
+            f'{QUESTION}Your response should end with "The best answer is [answer_letter]" where the '
+            "[answer_letter] is one of A or B.",
+            "B",
+        ),
+        (
+            {"type": "cot", "target_format": "{answer}"},
+            "Given the following problem, reason step by step to find the final answer.\n"
+            'Problem: Capital of Italy?\nYour response should end with "The final answer is [answer]" '
+            "where [answer] is the response to the problem.",
+            "Rome",
+        ),
+        (
+            {"type": "mcqa", "answer_instruction": "Think step by step.\n"},
+            f"{QUESTION}Think step by step.\nAnswer:",
+            1,
+        ),
+        ({"type": "mcqa", "answer_prompt": "Think.Answer:"}, f"{QUESTION}Think.Answer:", 1),
+        (
+            {"type": "mcqa", "section_separator": "\n\n", "choice_delimiter": " | "},
+            "Question: Capital of Italy?\n\nA. Paris | B. Rome\n\nAnswer:",
+            1,
+        ),
+    ],
+)
+def test_prompts_and_targets_are_those_of_the_preview(
+    fmt: Any, prompt: str, target: int | str
+) -> None:
+    fields = {"doc_to_text": "question", "doc_to_choice": "choices", "doc_to_target": "answer"}
+    config: Any = TaskConfig(task="capitals", formats=fmt, **fields)
+    doc = {"question": "Capital of Italy?", "choices": ["Paris", "Rome"], "answer": 1}
+    assert config.doc_to_text(doc) == prompt
+    assert config.doc_to_target(doc) == target
+
+
+def test_an_answer_instruction_without_a_newline_is_a_line_of_its_own() -> None:
+    config: Any = TaskConfig(
+        task="capitals",
+        formats={"type": "mcqa", "answer_instruction": "Think step by step."},
+        doc_to_text="question",
+        doc_to_choice="choices",
+        doc_to_target="answer",
+    )
+    doc = {"question": "Capital of Italy?", "choices": ["Paris", "Rome"], "answer": 1}
+    assert config.doc_to_text(doc) == f"{QUESTION}Think step by step.\nAnswer:"

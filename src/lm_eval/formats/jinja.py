@@ -92,9 +92,11 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any) -> str | None:
     body = [_literal(fmt.instruction), _literal(fmt.question_prefix), _question(fmt, asked)]
     if fmt.shows_labels:
         body.append(_choice_block(fmt, shown.expression))
+    separator = fmt.section_separator
     for text in (fmt.answer_instruction, fmt.answer_prompt):
         if text is not None:
-            body.append(_plain_text(fmt.section_separator) + _literal(text))
+            body.append(_plain_text(separator) + _literal(text))
+            separator = fmt.answer_separator
     return _sealed(asked.before + shown.before + variables + "".join(body))
 
 

@@ -91,6 +91,11 @@ class PromptFormat:
         """Whether the choices' own texts are scored, which differ in length, and not labels."""
         return not self.reads_text and self.choice_labels in (None, "choices")
 
+    @property
+    def answer_separator(self) -> str:
+        """What follows ``answer_instruction``; nothing where that ends its line itself."""
+        return "" if (self.answer_instruction or "").endswith("\n") else self.section_separator
+
     # Asking
 
     def labels(self, item: Item) -> tuple[str, ...]:
@@ -219,9 +224,11 @@ class PromptFormat:
         text += self._said("question_prefix", item, labels) + self._question(item)
         if self.shows_labels:
             text += self._choice_block(item, labels)
+        separator = self.section_separator
         for name in ("answer_instruction", "answer_prompt"):
             if getattr(self, name) is not None:
-                text += self.section_separator + self._said(name, item, labels)
+                text += separator + self._said(name, item, labels)
+                separator = self.answer_separator
         return text
 
     def _question(self, item: Item) -> str:
