@@ -57,7 +57,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "doc_to_text already shows the choices": ("choice_expression",),
     "is a Python class": ("class_plain", "class_task"),
     "is not a column of the doc": ("literal_text",),
-    "matches none of the": ("gold_negative", "gold_outside", "winogrande", "winogrande_jinja"),
+    "matches none of the": ("gold_negative", "winogrande", "winogrande_jinja"),
+    "`target_type: one_based` for the choice's number": ("gold_outside",),
 }
 """What the error says → the tasks that are refused. In winogrande the question is the choice."""
 

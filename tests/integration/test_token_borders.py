@@ -227,7 +227,8 @@ def test_smollm2_reads_letters_as_tokens_of_their_own(place: Workplace) -> None:
 def test_smollm2_merges_a_colon_with_the_quote_behind_it(place: Workplace) -> None:
     labels = ['"A"', '"B"', '"C"', '"D"']
     place.task(formats={"type": "mcqa", "choice_labels": labels, "target_delimiter": ""})
-    (said,) = warnings_of(place, "--limit", "2", model="gguf")
+    plain = ("--apply_chat_template", "false")
+    (said,) = warnings_of(place, "--limit", "2", *plain, model="gguf")
     assert said.startswith("t: in 2 of 2 docs a choice is not tokens of its own after the prompt")
     assert "begins inside ':\"', which covers the border" in said
     assert 'With `target_delimiter: " "` they are tokens of their own.' in said
@@ -238,7 +239,8 @@ def test_smollm2_splits_ten_into_one_and_zero(place: Workplace) -> None:
     row = {"question": "Which?", "choices": [f"c{n}" for n in range(10)], "answer": 9}
     place.write("docs.jsonl", json.dumps(row) + "\n")
     place.task(formats={"type": "mcqa", "choice_labels": "numbers", "normalization": "token"})
-    (said,) = warnings_of(place, "--log_samples", model="gguf")
+    plain = ("--apply_chat_template", "false")
+    (said,) = warnings_of(place, "--log_samples", *plain, model="gguf")
     assert "' 10' begins with all tokens of ' 1'" in said
     (sample,) = place.samples("t")
     assert sample["tokens"] == [2] * 9 + [3]

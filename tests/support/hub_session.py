@@ -22,11 +22,11 @@ def answers(name: str, **arguments: Any) -> dict[str, Any]:
     """What a model scores, and what identifies it; or the message of the error."""
     from lm_eval.errors import LmEvalError
     from lm_eval.formats.assemble import Prompt
-    from lm_eval.models.huggingface import HFLM
+    from lm_eval.models.loading import load_model
     from lm_eval.requests import LoglikelihoodRequest
 
     try:
-        lm = HFLM(name, device="cpu", **arguments)
+        lm: Any = load_model("hf", {"pretrained": name, "device": "cpu", **arguments})
     except LmEvalError as error:
         return {"error": str(error)}
     request = LoglikelihoodRequest("t", 0, 0, Prompt(("Which animal",)), " barks?")

@@ -160,10 +160,10 @@ def dtype_name(dtype: Any) -> str:
 
 def read_softmax_dtype(dtype: Any) -> Any:
     """The precision of log-probs where it is not the usual one, which is float32."""
-    import torch
-
     if dtype is None:
         return None
+    import torch
+
     precision = read_dtype(dtype)
     return None if precision in ("auto", torch.float32) else precision
 
