@@ -385,7 +385,7 @@ def test_each_order_is_written_down(place: Workplace) -> None:
     ]
     assert second["arguments"]["gen_args_3"]["arg_1"] == " D"
     assert len(second["resps"]) == 4
-    assert sample["metrics"] == ["acc", "acc_debiased", "acc_over_orders"]
+    assert sample["metrics"] == ["acc", "acc_norm", "acc_debiased", "acc_over_orders"]
 
 
 def test_a_prompt_without_choices_has_no_order(place: Workplace) -> None:
