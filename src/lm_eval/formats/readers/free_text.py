@@ -17,7 +17,7 @@ from lm_eval.formats.readers.marks import piece
 from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.sentences import Sentences
-from lm_eval.formats.readers.text import fold, last_cue, lowered, phrase_pattern
+from lm_eval.formats.readers.text import PLACEHOLDER, fold, last_cue, lowered, phrase_pattern
 
 _LINE = re.compile(
     r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*|</\w{1,12}>[\s:]*)?([^\n]*)"
@@ -67,8 +67,9 @@ def after_last(text: str, *, phrase: str) -> Reading:
     cue = phrase_pattern(phrase)
     folded, cue_span = announced(fold(text), phrase)
     if cue_span is None:
-        return _boxed(text, folded, phrase)
-    span = _displayed(folded, cue_span[1])
+        apart = set_apart(folded, phrase)
+        return _answer(text, *apart) if apart else NO_ANSWER
+    span = displayed(folded, cue_span[1])
     if span is None:
         line = _LINE.match(folded, cue_span[1])
         if line is None:
@@ -86,6 +87,9 @@ def _answer(text: str, start: int, end: int) -> Reading:
     if start >= end:
         return NO_ANSWER
     value = text[start:end]
+    if not value.isascii():
+        value = vocabulary_of(value).verb_last.sub("", value)
+        end = start + len(value)
     return Reading(html.unescape(value) if "&" in value else value, "after_last", (start, end))
 
 
@@ -96,19 +100,54 @@ def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
     "The answer is" for "The final answer is". What follows the model's turn is left out.
     """
     low = lowered(folded)
-    words = vocabulary_of(low)
-    turn = words.turn.search(low, len(low) - len(low.lstrip())) if "\n" in low else None
+    if "\n" not in low:
+        return _announced(folded, phrase)
+    words, begins = vocabulary_of(low), len(low) - len(low.lstrip())
+    turn = words.turn.search(low, begins)
     folded = folded[: turn.start()] if turn else folded
-    folded, span = last_cue(folded, phrase_pattern(phrase))
-    if span is not None or not _is_about_answers(phrase):
-        return folded, span
+    question = words.question.search(low, begins, len(folded))
+    if question:
+        answered, span = _announced(folded[: question.start()], phrase)
+        if span is not None:
+            return answered, span
+    return _announced(folded, phrase)
+
+
+def _announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
+    folded, span = last_cue(folded, phrase_pattern(phrase), (), _is_digit_at)
+    while span is not None and _is_supposed(folded, span[0]):
+        span = last_cue(folded[: span[0]], phrase_pattern(phrase))[1]
+    if span is not None:
+        return folded, _behind_placeholder(folded, span)
+    if not _is_about_answers(phrase) or _answer_fields(folded):
+        return folded, None
     sentences = Sentences(folded)
     for match in reversed(sentences.all_of(sentences.words.text_cue)[-_CUES_READ:]):
-        is_firm = sentences.standing(*match.span()) in ("firm", "conditional")
+        standing = sentences.standing(*match.span())
+        is_firm = standing == "firm" or (
+            standing == "conditional" and not _is_supposed(folded, match.start())
+        )
         here = folded[match.start() : match.end() + _ECHO_REACH]
         if is_firm and last_cue(here, re.compile(re.escape(match.group())))[1] is not None:
             return folded, match.span()
     return folded, None
+
+
+def _is_digit_at(text: str, pos: int) -> bool:
+    return text[pos : pos + 1].isdigit()
+
+
+def _behind_placeholder(text: str, cue: tuple[int, int]) -> tuple[int, int]:
+    """The cue together with the placeholder in "The answer is [answer] 42"."""
+    placeholder = PLACEHOLDER.match(text, cue[1])
+    end = placeholder.end() if placeholder else cue[1]
+    return (cue[0], end) if _is_digit_at(text, end) and text[end - 1] != "-" else cue
+
+
+def _is_supposed(text: str, at: int) -> bool:
+    """True for "if the answer is …": the phrase at ``at`` announces nothing."""
+    before = lowered(text[max(0, at - 24) : at])
+    return vocabulary_of(before).condition_before.search(before) is not None
 
 
 _CUES_READ = 20
@@ -121,16 +160,51 @@ def _is_about_answers(phrase: str) -> bool:
     return re.search(vocabulary_of(low).one_of("answer"), low) is not None
 
 
-def _boxed(text: str, folded: str, phrase: str) -> Reading:
-    """The last box, if the reply announces its answer in no other way."""
-    boxed = list(_BOX.finditer(folded)) if "\\" in folded and _is_about_answers(phrase) else []
-    return _answer(text, *boxed[-1].span(1)) if boxed else NO_ANSWER
+def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
+    """The answer that a reply without a phrase sets apart: a field of JSON, else what comes last of a
+    box, an answer tag, a line behind ``####`` and the line below a heading."""
+    if not _is_about_answers(phrase):
+        return None
+    fields = _answer_fields(text)
+    if fields:
+        return next((span for span in reversed(fields) if span is not None), None)
+    spans = [
+        match.span(match.lastindex or 0)
+        for match in _APART.finditer(text)
+        if match[match.lastindex or 0].strip()
+    ]
+    low = lowered(text) if "\n" in text else ""
+    heading = vocabulary_of(low).answer_heading.search(low) if low else None
+    if heading:
+        spans.append(heading.span("text"))
+    return max(spans, key=lambda span: span[1]) if spans else None
 
 
-_BOX = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){1,2000})\}")
+_APART = re.compile(
+    r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){1,2000})\}"
+    r"|<(?:final[_ -]?|my[_ -]?)?(?:answer|result|solution)>([^<]{1,2000})</[a-z_ -]{1,20}>"
+    r"|^####[ \t]+([^\n#]{1,400})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FIELD = re.compile(
+    r"\"(?P<key>[^\"\n:{}]{1,40})\"\s{0,4}:\s{0,4}(?:\"(?P<text>(?:[^\"\\]|\\.){0,2000})\""
+    r"|(?P<bare>-?\d[\d.eE+-]{0,60}|true|false|null))(?=\s{0,4}[,}\n])"
+)
 
 
-def _displayed(text: str, pos: int) -> tuple[int, int] | None:
+def _answer_fields(text: str) -> list[tuple[int, int] | None]:
+    """The values of the fields of JSON that hold an answer; None for ``null``."""
+    if "{" not in text or '"' not in text:
+        return []
+    name = vocabulary_of(lowered(text)).answer_field
+    fields = _FIELD.finditer(text)
+    matches = (match for match in fields if name.fullmatch(lowered(match["key"]).replace("_", " ")))
+    return [
+        None if match["bare"] == "null" else match.span(match.lastgroup or 0) for match in matches
+    ]
+
+
+def displayed(text: str, pos: int) -> tuple[int, int] | None:
     """The inside of a block of mathematics, code or HTML that begins at ``pos``."""
     block = _BLOCK.match(text, pos)
     if block is None:
@@ -182,7 +256,7 @@ def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     """Without white space and the period that ends the sentence, but not that of ``U.S.``."""
     piece = _without_stray_closer(text[start:end].rstrip())
-    bare = piece if _INITIALS.search(piece[-40:]) else piece.rstrip(".。!").rstrip()
+    bare = piece if _INITIALS.search(piece[-40:]) else piece.rstrip(".。!।").rstrip()
     bare = _without_stray_closer(bare)
     return start + len(bare) - len(bare.lstrip()), start + len(bare)
 

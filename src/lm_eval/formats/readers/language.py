@@ -119,7 +119,10 @@ class Vocabulary:
     @cached_property
     def text_cue(self) -> Wording:
         """The same for an answer in words, which other names would be too vague for."""
-        return self._announcing(("answer",), "")
+        is_latin = self.scripts == ("latin",)
+        return self._announcing(
+            ("answer",), "" if is_latin else rf"{self._bare()}(?=[\s:]{{0,3}}\d)"
+        )
 
     @cached_property
     def class_cue(self) -> Wording:
@@ -202,6 +205,13 @@ class Vocabulary:
     @cached_property
     def condition(self) -> Wording:
         return self.wording("if")
+
+    @cached_property
+    def condition_before(self) -> re.Pattern[str]:
+        """A condition right before the name of an answer: "if the final answer"."""
+        return re.compile(
+            rf"{self.one_of('if')}\s*(?:(?:{self.one_of('adverb')}|final[ea]?)\s+){{0,3}}\Z"
+        )
 
     @cached_property
     def would(self) -> Wording:
@@ -401,6 +411,24 @@ class Vocabulary:
         return (
             re.compile(rf"\s{{0,2}}{unit}"),
             re.compile(rf"\d\s{{0,2}}{unit}[\s,]{{0,3}}(?:{self.one_of('and_or')}\s{{1,3}})?\Z"),
+        )
+
+    @cached_property
+    def verb_last(self) -> re.Pattern[str]:
+        """The verb with which a sentence ends that gives an answer."""
+        return re.compile(rf"(?<=\S)\s{{0,2}}{self.one_of('verb_last')}\Z")
+
+    @cached_property
+    def answer_field(self) -> re.Pattern[str]:
+        """The whole name of a field that holds an answer in words: "final answer"."""
+        return re.compile(rf"(?:\w{{1,20}}[ -]){{0,2}}{self.one_of('answer')}")
+
+    @cached_property
+    def answer_heading(self) -> re.Pattern[str]:
+        """A heading above the answer, which is the group ``text`` and the last line."""
+        return re.compile(
+            rf"(?:\A|\n)[ \t]*(?:#{{1,6}}[ \t]*|[*_]{{2}})[^\n:.]{{0,30}}?{self.one_of('answer')}"
+            r"(?:[ \t][^\W\d_]{1,12})?[ \t:*_]{0,6}\n\s{0,8}(?P<text>[^\n]+)\s*\Z"
         )
 
     @cached_property

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
-from lm_eval.formats.readers.free_text import announced
+from lm_eval.formats.readers.free_text import announced, displayed, set_apart
 from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered
@@ -16,14 +17,16 @@ _NUMBER = re.compile(
     rf"""(?P<odd>√|\\sqrt\s?\{{?)?  # a root is not a plain number
     (?<![A-Za-z_])(?<![\d.])(?P<sign>{_SIGN})\s?[$€£¥₹]?(?<!\d\s)
     (?:
-      \\[dt]?frac\{{(?P<top>-?\d{{1,300}})\}}\{{(?P<bottom>\d{{1,300}})\}}
+      (?:(?P<mixed>\d{{1,300}})\s?)?\\[dt]?frac(?:\{{(?P<top>-?\d{{1,300}})\}}\{{(?P<bottom>\d{{1,300}})\}}
+        |\s?(?P<short_top>\d)(?P<short_bottom>\d))
       | (?P<whole>\d{{1,300}})[ ](?P<over>\d{{1,300}})/(?P<under>\d{{1,300}})(?![\d/.,])
       | (?P<num>\d{{1,300}})\s?/\s?(?P<den>\d{{1,300}})(?![\d/.,]\d)
-      | (?P<digits>\d{{1,3}}(?:[ ]\d{{3}})+(?![\d ]*\d)(?:[.,]\d+)?|\d+(?:[.,:'/-]\d+)*|\.\d+)
+      | (?P<digits>\d{{1,3}}(?:(?:\{{,\}}|\\,)\d{{3}})+(?!\d)(?:\.\d+)?
+          |\d{{1,3}}(?:[ ]\d{{3}})+(?![\d ]*\d)(?:[.,]\d+)?|\d+(?:[.,:'/-]\d+)*|\.\d+)
         (?P<exponent>[eE][-+]?\d{{1,9}}(?!\w)
           |\s?(?:×|\\times|\\cdot|·|⋅|\*|x)\s?10(?:\s?\^\s?[{{(]?[-+]?\d{{1,9}}[}})]?|[⁻⁺]?[⁰¹²³⁴-⁹]{{1,9}}|\*\*-?\d{{1,9}}))?
     )
-    (?P<power>\s?\^\s?[{{(]?-?\w{{0,20}}|\*\*\d{{1,20}}|[⁰¹²³⁴-⁹⁻]|\s?(?:π|\\pi)|!(?!\w|=)
+    (?P<power>\{{,\}}\d|\s?\^\s?[{{(]?-?\w{{0,20}}|\*\*\d{{1,20}}|[⁰¹²³⁴-⁹⁻]|\s?(?:π|\\pi)|!(?!\w|=)
       |\s(?:squared|cubed|factorial|to\sthe\s(?:power|\w{{1,10}}\spower))\b)?""",
     re.VERBOSE,
 )
@@ -32,6 +35,11 @@ _POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")  # 1.234.567,89
 _GROUPED = re.compile(r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?")
 _PLAIN = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 _CALCULATION = re.compile(r"\s*(?:[+×÷*=]|\\times|\\cdot|-\s)\s*[\d$(\\-]")
+_LINE = re.compile(r"[\s:*_]*([^\n]*)")
+_TERM = re.compile(r"(?<![A-Za-z\\])[A-Za-z][)\s]{0,2}[-+*/×÷·^]\s?\Z")
+_SIGNED_TERM = re.compile(r"(?<![A-Za-z\\])[A-Za-z][)\s]{0,2}\Z")
+_TERM_BEHIND = re.compile(r"[xyzn](?![\w'])|\s?[-+*/×÷·^]\s?[A-Za-z](?![\w'])")
+_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _LARGEST_EXPONENT = 400
 _LONGEST_WORD = 40  # characters before and behind a number in which its unit is looked for
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
@@ -70,17 +78,74 @@ def numbers_in(text: str) -> list[str] | None:
 def _number_after(text: str, phrase: str) -> Reading:
     """The number on the line behind the phrase; the result, where the line is a calculation."""
     text, cue_span = announced(text, phrase)
-    line = re.compile(r"[\s:*_]*([^\n]*)").match(text, cue_span[1]) if cue_span else None
-    if line is None:
-        return NO_ANSWER
-    start, end = line.span(1)
+    if cue_span is None:
+        span = set_apart(text, phrase)
+    else:
+        line = _LINE.match(text, cue_span[1])
+        span = displayed(text, cue_span[1]) or (line.span(1) if line else None)
+    return _stated(text, *span) if span else NO_ANSWER
+
+
+def _stated(text: str, start: int, end: int) -> Reading:
+    """The number between two positions, unless the words around it deny it, or name another."""
     match = _NUMBER.search(text, start, end)
     if match is not None and _CALCULATION.match(text, match.end(), end):
         equals = text.rfind("=", start, end)
         match = _NUMBER.search(text, equals, end) if equals >= 0 else None
         if match is None:
             return AMBIGUOUS
-    return _reading(match) if match is not None else NO_ANSWER
+    if match is None:
+        return NO_ANSWER
+    low = lowered(text)
+    words = vocabulary_of(low)
+    if _is_denied(words, low, start, match.start()):
+        but = words.but.match(low, match.end(), end)
+        return _stated(text, but.end(), end) if but else NO_ANSWER
+    reading = _reading(match)
+    if not reading.is_answer or reading.span is None:
+        return reading
+    if _is_unsolved(match, start) or _another(words).match(low, reading.span[1]):
+        return AMBIGUOUS
+    return _corrected(words, text, low, reading.span[1]) or reading
+
+
+@lru_cache(maxsize=64)
+def _another(words: Vocabulary) -> re.Pattern[str]:
+    """Behind a number: what joins another one to it, as in "5 or 6", "5 apples or 6", "5 to 10"."""
+    join = rf"(?:[^\W\d_]{{1,20}}\s{{1,2}})?{words.one_of('or')}|{words.one_of('and_or', 'range')}"
+    return re.compile(
+        rf"[\s*_$)%]{{0,4}}(?:{join})[\s*_$(\\€£]{{0,4}}(?=-?\d)"
+        r"(?!\d{1,2}\s(?:decimal|significant|digits|places|d\.?p))"
+    )
+
+
+def _is_denied(words: Vocabulary, low: str, start: int, end: int) -> bool:
+    """True if a word of the clause before a number denies it."""
+    clause = max(low.rfind(mark, start, end) for mark in ",:;–—")
+    denials = words.denial.pattern.finditer(low, max(start, clause), end)
+    return any(not denial["vain"] for denial in denials)
+
+
+def _is_unsolved(match: re.Match[str], start: int) -> bool:
+    """True if the number is a term beside a variable: ``x + 2``, ``2x``, ``3 - y``."""
+    text = match.string
+    before = text[max(start, match.start() - 8) : match.start()]
+    term = _SIGNED_TERM if match[0][:1] in ("+", "-") and match[0][1:2] == " " else _TERM
+    return bool(term.search(before) or _TERM_BEHIND.match(text, match.end()))
+
+
+def _corrected(words: Vocabulary, text: str, low: str, end: int) -> Reading | None:
+    """What replaces the number that ended at ``end``, as in "12. No, 14"; None if nothing does."""
+    taken_back = words.taken_back.match(low, end)
+    if taken_back is None:
+        return None
+    bridge = words.bridge.match(low, taken_back.end())
+    start = bridge.end() if bridge else taken_back.end()
+    start -= text[start - 1] == "-"
+    later = _NUMBER.match(text, start)
+    if later is not None:
+        return _corrected(words, text, low, later.end()) or _reading(later)
+    return AMBIGUOUS if taken_back["hard"] else None
 
 
 def _reading(match: re.Match[str]) -> Reading:
@@ -93,9 +158,11 @@ def _reading(match: re.Match[str]) -> Reading:
     after = lowered(text[end : end + _LONGEST_WORD])
     before = lowered(text[max(0, start - _LONGEST_WORD) : start])
     words = vocabulary_of(before + after)
+    power, length = _power_of_ten(words, text[end : end + 2], after)
+    if value is None and power and _DECIMAL_COMMA.fullmatch(match[0].strip()):
+        value = match[0].strip().replace(",", ".")  # "2,5 Millionen" is one number
     if value is None or _is_part(words, before, after):
         return AMBIGUOUS
-    power, length = _power_of_ten(words, text[end : end + 2], after)
     if power:
         value = _scaled("", value.lstrip("-"), f"e{power}") if "/" not in value else None
         if value is None:
@@ -141,9 +208,9 @@ def _value(match: re.Match[str]) -> str | None:
 
 
 def _of_fraction(match: re.Match[str], sign: str) -> str | None:
-    whole = int(match["whole"] or 0)
-    top = match["top"] or match["over"] or match["num"]
-    bottom = int(match["bottom"] or match["under"] or match["den"])
+    whole = int(match["whole"] or match["mixed"] or 0)
+    top = match["top"] or match["short_top"] or match["over"] or match["num"]
+    bottom = int(match["bottom"] or match["short_bottom"] or match["under"] or match["den"])
     if not bottom:
         return None
     value = whole + Fraction(int(top), bottom)
@@ -154,6 +221,7 @@ def _ungrouped(digits: str) -> str | None:
     """Digits without thousands separators, with a point; None if they can mean two things."""
     if _PLAIN.fullmatch(digits):
         return digits
+    digits = digits.replace("{,}", ",").replace("\\,", ",")
     if _THOUSANDS.fullmatch(digits):
         return digits.replace(",", "")
     if _POINTS.fullmatch(digits):
