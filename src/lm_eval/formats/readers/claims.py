@@ -393,13 +393,21 @@ class Claims(Sentences):
 
     def _is_explicit(self, mention: Mention) -> bool:
         start, end = mention.span
-        if self._is_wrapped(mention) and self.text[start - 1 : start] in (
-            "(",
-            "[",
-            "*",
-            "_",
-            "<",
-            '"',
+        is_argument = (
+            self.text[start - 1 : start] == "(" and self.text[start - 2 : start - 1].isalnum()
+        )
+        if (
+            not is_argument
+            and self._is_wrapped(mention)
+            and self.text[start - 1 : start]
+            in (
+                "(",
+                "[",
+                "*",
+                "_",
+                "<",
+                '"',
+            )
         ):
             return True
         if not self.options.is_exact(self.text[start:end]):

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 
 from lm_eval.formats.readers.claims import NONE_OF_THEM, Claims
-from lm_eval.formats.readers.marks import bold, boxes, calls, fields, piece, whole
+from lm_eval.formats.readers.marks import bold, boxes, calls, fields, listed_at, piece, whole
 from lm_eval.formats.readers.options import Mention, Span, closed, opened
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
 from lm_eval.formats.readers.sentences import REACH, is_blank
@@ -97,7 +97,8 @@ class Evidence:
         for match in self.strong.finditer(low):
             cues[match.end()] = (*match.span(), "phrase", None)
         for start, end in (*self.field_spans, *calls(low)):
-            cues[end] = (start, end, "marked", None)
+            several = listed_at(claims.text, end, self.options)
+            cues[end] = (start, end, "marked", AMBIGUOUS if several else None)
         last_end, last_value = -9, None
         for span, reading in boxes(claims.text, self.options):
             is_joined = (
@@ -427,7 +428,7 @@ def _only_label(claims: Claims) -> dict[int, list[Span]]:
             continue
         if match.group() == "I" or match.group().isdigit():
             continue
-        is_word = match.group() == "A"
+        is_word = match.group() in ("A", "a")
         if is_word and not claims.ends(end):
             continue
         starts = claims.words.label_before.search(low, max(0, start - 30), start) is not None

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError
-from lm_eval.formats.readers.language import vocabulary_of
+from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
 from lm_eval.formats.readers.marks import piece
 from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
@@ -174,10 +174,19 @@ def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
         if match[match.lastindex or 0].strip()
     ]
     low = lowered(text) if "\n" in text else ""
-    heading = vocabulary_of(low).answer_heading.search(low) if low else None
+    heading = _heading(vocabulary_of(low)).search(low) if low else None
     if heading:
         spans.append(heading.span("text"))
     return max(spans, key=lambda span: span[1]) if spans else None
+
+
+@lru_cache(maxsize=64)
+def _heading(words: Vocabulary) -> re.Pattern[str]:
+    """A heading above the answer, which is the group ``text`` and the last line."""
+    return re.compile(
+        rf"(?:\A|\n)[ \t]*(?:#{{1,6}}[ \t]*|[*_]{{2}})[^\n:.]{{0,30}}?{words.one_of('answer')}"
+        r"(?:[ \t][^\W\d_]{1,12})?[ \t:*_]{0,6}\n\s{0,8}(?P<text>[^\n]+)\s*\Z"
+    )
 
 
 _APART = re.compile(

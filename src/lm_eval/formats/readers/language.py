@@ -329,6 +329,10 @@ class Vocabulary:
         return re.compile(rf"(?P<strong>{strong})|(?:[ \t]*[,;]\s*|[ \t]+|\s*\n\s*)")
 
     @cached_property
+    def and_or(self) -> re.Pattern[str]:
+        return re.compile(self.one_of("and_or"))
+
+    @cached_property
     def goes_on(self) -> re.Pattern[str]:
         return re.compile(rf"\s*{self.one_of('because')}")
 
@@ -424,18 +428,11 @@ class Vocabulary:
         return re.compile(rf"(?:\w{{1,20}}[ -]){{0,2}}{self.one_of('answer')}")
 
     @cached_property
-    def answer_heading(self) -> re.Pattern[str]:
-        """A heading above the answer, which is the group ``text`` and the last line."""
-        return re.compile(
-            rf"(?:\A|\n)[ \t]*(?:#{{1,6}}[ \t]*|[*_]{{2}})[^\n:.]{{0,30}}?{self.one_of('answer')}"
-            r"(?:[ \t][^\W\d_]{1,12})?[ \t:*_]{0,6}\n\s{0,8}(?P<text>[^\n]+)\s*\Z"
-        )
-
-    @cached_property
     def turn(self) -> re.Pattern[str]:
         """A line on which someone else begins to speak."""
         return re.compile(
             rf"\n[ \t]*(?:[#*_<\[|]{{0,4}}[ \t]*{self.one_of('turn')}[ \t]*[*_>\]|]{{0,4}}[ \t]*:"
+            r"|(?:user|human)[ \t]*(?:\n|\Z)"
             r"|#{2,4}[ \t]*(?:instruction|input|human|user|question)\b|<\|(?:user|im_start)\|>|\[inst\])"
         )
 

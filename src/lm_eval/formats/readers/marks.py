@@ -30,7 +30,8 @@ _STRING = re.compile(
 _CALL = re.compile(
     r"(?:answer|choice|choose|select|submit|pick)\w{0,20}\(\s{0,4}(?:\w{1,20}\s?=\s?)?(?=[\"'(\w])"
 )
-_JOINED = re.compile(r"[\s,;/&+|()\[\]{}\"'*_.$-]|\\[a-z]{1,8}|\b(?:and|or)\b", re.IGNORECASE)
+_JOINED = re.compile(r"[\s,;/&+|()\[\]{}\"'*_.$-]")
+_COMMAND = re.compile(r"\\[a-z]{1,8}")
 _MARKS_READ = 50  # enough to see whether marks disagree, without reading a book in bold
 
 
@@ -38,7 +39,7 @@ def whole(claims: Claims) -> Reading:
     """The choice that the reply is: a label, a text, or a label with its own text."""
     text, options = claims.text, claims.options
     label = options.label_here(text, opened(text, 0))
-    if label is None and len(text) <= _LONGEST_LEAD:
+    if label is None and len(text) <= _LONGEST_LEAD and _may_end_with_label(claims):
         label = options.label_at(text, claims.low, 0)
     if (
         label is not None
@@ -60,6 +61,12 @@ def whole(claims: Claims) -> Reading:
 _LONGEST_LEAD = 120  # characters of a reply that is words of no weight and a label
 
 
+def _may_end_with_label(claims: Claims) -> bool:
+    """False if a text in words ends with another letter than a label does, and names no choice."""
+    last = claims.low.rstrip(" \t\r\n.!*_\"')")[-1:]
+    return not last.isalpha() or last in claims.options.last_letters or claims.may_name_texts
+
+
 def piece(text: str, options: AnswerOptions) -> Reading:
     """The choice that a marked piece of text is; ambiguous if it lists several labels."""
     reading = whole(Claims(text, options))
@@ -79,7 +86,14 @@ def lists_labels(text: str, options: AnswerOptions) -> bool:
     places = {options.place_of(match.group()) for match in matches} - {None}
     if len(places) < 2:
         return False
-    return not _JOINED.sub("", blanked(stripped, [match.span() for match in matches]))
+    rest = lowered(blanked(stripped, [match.span() for match in matches]))
+    return not _JOINED.sub("", vocabulary_of(rest).and_or.sub("", _COMMAND.sub(" ", rest)))
+
+
+def listed_at(text: str, pos: int, options: AnswerOptions) -> bool:
+    """True if a string begins at ``pos`` that is a list of labels: ``"A, C"``."""
+    string = _STRING.match(text, pos)
+    return string is not None and lists_labels(string.group(), options)
 
 
 def boxes(text: str, options: AnswerOptions) -> Iterator[tuple[Span, Reading]]:

@@ -103,6 +103,11 @@ class AnswerOptions:
         return places
 
     @cached_property
+    def last_letters(self) -> frozenset[str]:
+        """What a text can end with that ends with a label, in lower case."""
+        return frozenset(label[-1] for label in (*map(lowered, self.places), *self.any_case))
+
+    @cached_property
     def window(self) -> int:
         """How many characters are enough to see whether they begin with a choice."""
         return 400 + 2 * max(map(len, self.choices), default=0)
@@ -151,21 +156,19 @@ class AnswerOptions:
             pos = opened(text, placeholder.end() if placeholder else pos)
             article = _ARTICLE.match(text, pos) if text[pos : pos + 1].islower() else None
             pos = opened(text, article.end()) if article else pos
-            label = self.label_here(text, pos) or self._signed(text, pos)
-            adverb = adverb or vocabulary_of(low).adverb
+            label = self.label_here(text, pos)
+            if label is None and text[pos - 1 : pos] == "-":  # a label like -1
+                label = self.label_here(text, pos - 1)
             if label is not None and not (
                 text[pos].islower() and self._is_article(text, low, label)
             ):
                 return label
+            adverb = adverb or vocabulary_of(low).adverb
             step = adverb.match(low, pos if label is None else opened(text, label.end))
             if step is None:
                 return label
             pos = step.end()
         return None
-
-    def _signed(self, text: str, pos: int) -> Mention | None:
-        """The label that begins with the sign before ``pos``, like ``-1``."""
-        return self.label_here(text, pos - 1) if text[pos - 1 : pos] == "-" else None
 
     def _is_article(self, text: str, low: str, label: Mention) -> bool:
         """True for the first ``a`` of ``é a letra C``: a word comes between it and the label."""
