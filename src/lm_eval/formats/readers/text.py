@@ -115,6 +115,7 @@ def lowered(text: str) -> str:
 
 
 _LONG_BLANK = re.compile(r"\s{33,}")
+_BLANK_PAIR = re.compile(r"\s\s")  # of every 16th character, a long run has two in a row
 _BLANK_KEPT = 8
 
 
@@ -124,7 +125,8 @@ def squeezed(text: str) -> tuple[str, Callable[[tuple[int, int]], tuple[int, int
     A masked thought is one long run. Rules that step over white space may begin in it many times, so a
     bound on its length keeps them linear. None where nothing was cut.
     """
-    runs = list(_LONG_BLANK.finditer(text)) if len(text) > 32 else []
+    may_have_runs = len(text) > 32 and _BLANK_PAIR.search(text[::16]) is not None
+    runs = list(_LONG_BLANK.finditer(text)) if may_have_runs else []
     if not runs:
         return text, None
     pieces: list[str] = []
