@@ -16,7 +16,7 @@ from lm_eval.answers.resume import model_identity  # noqa: E402
 from lm_eval.api.instance import Instance  # noqa: E402
 from lm_eval.errors import LmEvalError, LmEvalWarning  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
-from lm_eval.models.hf.harness import HarnessMethods  # noqa: E402
+from lm_eval.models.hf.harness import HFMethods  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest  # noqa: E402
 from tests.support import tiny_models  # noqa: E402 (after the check for torch)
@@ -122,9 +122,8 @@ def test_every_method_of_the_harness_is_in_one_of_these_tests() -> None:
     }
     ours = {
         name
-        for name in vars(HarnessMethods)
-        if callable(getattr(HarnessMethods, name))
-        or isinstance(vars(HarnessMethods)[name], property)
+        for name in vars(HFMethods)
+        if callable(getattr(HFMethods, name)) or isinstance(vars(HFMethods)[name], property)
     }
     helpers = {
         *(

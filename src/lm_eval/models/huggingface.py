@@ -16,7 +16,7 @@ from lm_eval.errors import UsageError
 from lm_eval.models.base import LM, Capabilities, GenerationOptions, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.creating import CreatingMethods
-from lm_eval.models.hf.engine import Engine, EngineOptions, fingerprint, is_usable
+from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
 from lm_eval.models.hf.facts import HFFacts
 from lm_eval.models.hf.forward import virtual_tokens
 from lm_eval.models.hf.generation import BatchJob, Endings
@@ -241,7 +241,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         return self._tokens[1]
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> HFEngine | None:
         """What answers with the model as it is; None for a model that is not of ``transformers``."""
         model, device, rows = self.model, torch_device(self.device), batch_rows(self.batch_size)
         if not is_usable(model):
@@ -253,7 +253,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         made_for = (fingerprint(model), options, id(self.tokens), self.think_end_token)
         if self._engine is None or self._engine[0] != made_for:
             endings = Endings.of(model, self.tokenizer, self.think_end_token)
-            self._engine = (made_for, Engine(model, self.tokens, endings, options))
+            self._engine = (made_for, HFEngine(model, self.tokens, endings, options))
         return self._engine[1]
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from lm_eval.errors import ModelError
-from lm_eval.models.hf.harness import HarnessMethods
+from lm_eval.models.hf.harness import HFMethods
 from lm_eval.models.hf.loading import (
     LoadedModel,
     LoadOptions,
@@ -28,7 +28,7 @@ from lm_eval.models.overrides import overridden
 _METHODS = ("_get_config", "_get_backend", "_create_tokenizer", "_create_model")
 
 
-class CreatingMethods(HarnessMethods, ABC):
+class CreatingMethods(HFMethods, ABC):
     """The part of ``HFLM`` that loads."""
 
     _wanted: LoadOptions

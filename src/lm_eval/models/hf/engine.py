@@ -35,7 +35,7 @@ class EngineOptions:
     kv_budget: int | None
 
 
-class Engine:
+class HFEngine:
     """Scores spans and continues prompts with one model of ``transformers``."""
 
     def __init__(

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import listing
-from lm_eval.models.hf.engine import Engine
+from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.generation import Endings, unused_settings
-from lm_eval.models.hf.harness import HarnessMethods
+from lm_eval.models.hf.harness import HFMethods
 from lm_eval.models.hf.loading import LoadedModel
 from lm_eval.models.hf.sources import digest_of, source_of_tokenizer, weights_digest
 from lm_eval.models.overrides import class_path, is_ours
 
 
-class HFFacts(HarnessMethods, ABC):
+class HFFacts(HFMethods, ABC):
     """Identity, description and warnings of ``HFLM``."""
 
     loaded: LoadedModel | None = None
@@ -30,7 +30,7 @@ class HFFacts(HarnessMethods, ABC):
     is_untouched = False
     """Whether nobody but the run had this model in hands, so that its files say what it is."""
     _unused_device: Any = None
-    _engine: tuple[Any, Engine] | None = None
+    _engine: tuple[Any, HFEngine] | None = None
     _known_facts: dict[str, Any] | None = None
     _called: Mapping[str, None] = {}
     """Methods of a program that were called in place of our own."""

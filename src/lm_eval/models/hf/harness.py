@@ -16,7 +16,7 @@ from typing import Any
 from lm_eval.errors import ModelError
 from lm_eval.models.base import EncodedPair, GenerationOptions, TemplateLM
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.engine import Engine
+from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.forward import mask, padded
 from lm_eval.models.hf.generation import Endings, ending_tokens, without_settings
 from lm_eval.models.hf.tokens import Tokens
@@ -38,7 +38,7 @@ _TAIL_PER_CHARACTER = 4
 _TAIL = 8
 
 
-class HarnessMethods(TemplateLM, ABC):
+class HFMethods(TemplateLM, ABC):
     """The part of ``HFLM`` that has the harness's names and signatures.
 
     Attributes are the harness's too, so that a subclass with an ``__init__`` of its own may set them.
@@ -70,7 +70,7 @@ class HarnessMethods(TemplateLM, ABC):
 
     @property
     @abstractmethod
-    def engine(self) -> Engine | None: ...
+    def engine(self) -> HFEngine | None: ...
 
     @property
     @abstractmethod
