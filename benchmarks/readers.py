@@ -29,6 +29,9 @@ FILES = (
     DATA / "replies" / "letters.jsonl",
     DATA / "replies" / "free_text.jsonl",
     DATA / "nuggets" / "heldout.jsonl",
+    DATA / "replies" / "fresh_letters.jsonl",
+    DATA / "replies" / "fresh_free_text.jsonl",
+    DATA / "nuggets" / "fresh.jsonl",
 )
 NOTHING = "no_answer"
 
