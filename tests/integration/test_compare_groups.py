@@ -144,13 +144,13 @@ def test_a_group_that_asks_a_task_twice_is_compared_task_by_task(work: Workplace
 
 
 def test_under_every_format_a_group_has_scores_where_its_tasks_have_them(work: Workplace) -> None:
-    group(work, metric="acc_norm")
+    group(work, metric="acc_bytes")
     run(work, "g@*", "--limit", "2")
     assert {"g@cloze", "g@mcqa"} <= work.results()["group_subtasks"].keys()
     assert "g@cloze" in work.results()["groups"]
     assert "g@mcqa" not in work.results()["groups"]
     done = work.run("--tasks", "g@mcqa", "--include_path", ".")
-    assert "Group 'g@mcqa' aggregates 'acc_norm'" in done.err
+    assert "Group 'g@mcqa' aggregates 'acc_bytes'" in done.err
 
 
 def test_a_damaged_list_of_tasks_is_said(work: Workplace) -> None:

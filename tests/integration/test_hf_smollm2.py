@@ -22,6 +22,7 @@ from lm_eval.errors import MissingExtraError
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
+from lm_eval.models.loading import load_model
 from lm_eval.requests import LoglikelihoodRequest
 
 SHARED_DATA = SHARED / "data"
@@ -76,7 +77,9 @@ def models(request: pytest.FixtureRequest) -> Iterator[Models]:
         pytest.skip(f"needs the default weights: {error.install}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(request.config.cache.mkdir("converted")))
-        yield gguf, HFLM(gguf.engine.path, device="cpu")
+        hf = load_model("hf", {"pretrained": str(gguf.engine.path), "device": "cpu"})
+        assert isinstance(hf, HFLM)
+        yield gguf, hf
     gguf.close()
 
 
