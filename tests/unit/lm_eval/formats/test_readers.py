@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import lm_eval
 from lm_eval.errors import ConfigError, UnknownNameError
+from lm_eval.formats.compile import get_format
+from lm_eval.formats.items import build_item
 from lm_eval.formats.readers import (
     NO_ANSWER,
     BoundReader,
@@ -406,3 +408,19 @@ def test_text_becomes_a_choice() -> None:
     assert as_choice(reading, ["A", "B", "C"], []) == Reading(2, "after_last", (3, 6))
     assert as_choice(Reading("z", "regex", (0, 1)), ["A"], ["x"]).reason == "unreadable"
     assert as_choice(NO_ANSWER, ["A"], ["x"]) is NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("B. That is right.", 1),
+        ("The answer is B. That is right, it is the second one.", 1),
+        ("B. It's correct.", 1),
+        ("The answer is B. That isn't right. The answer is C.", 2),
+        ("The answer is B. That isn't right.", None),
+        ("The answer is B. That is wrong.", None),
+    ],
+)
+def test_a_confirmed_answer_stays_and_a_withdrawn_one_goes(reply: str, value: int | None) -> None:
+    item = build_item({}, "Q?", ["w", "x", "y", "z"], 0, answers="choice")
+    assert get_format("generate").read(reply, item, is_prefilled=False).value == value
