@@ -594,6 +594,11 @@ KEY_TEXT = {
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
     "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",
     "dataset_kwargs": "`data_files` and options of the file type.",
+    "dataset_revision": "The commit, branch or tag of a data set on the hub (default: `main`).",
+    "dataset_files": "Files of a data set on the hub or of a folder, by split: "
+    "`{test: data/test-*.parquet}`.",
+    "columns": "The columns that docs must have, as a list or with their types (`{answer: int}`): a "
+    "data set that has changed is one message.",
     "custom_dataset": "`!function` that returns a mapping from split to rows.",
     "training_split": "The default source of few-shot examples.",
     "validation_split": "The split that is asked if there is no `test_split`.",

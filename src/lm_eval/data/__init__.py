@@ -1,6 +1,6 @@
 """Data files and hub datasets → docs: named splits, each an immutable table of rows.
 
-Read in this order: table, csv_rows, files, hub, paths, splits.
+Read in this order: table, columns, csv_rows, files, hub, paths, splits.
 """
 
 from lm_eval.data.splits import Splits, is_on_hub, load_splits

@@ -8,16 +8,18 @@ folder.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from lm_eval.data.columns import check_columns
 from lm_eval.data.files import READERS, SUFFIXES, file_type, read_file
-from lm_eval.data.hub import load_from_hub, with_dates
+from lm_eval.data.hub.library import load_from_hub, with_dates
 from lm_eval.data.paths import Places
 from lm_eval.data.table import Table
-from lm_eval.errors import DataError, did_you_mean, listing
+from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 
 T = TypeVar("T")
 Loader = Callable[[], Table]
@@ -64,6 +66,8 @@ class Splits(Mapping[str, Table]):
         self._tables: dict[str, Table] = {}
         self.on_change: Callable[[], None] = _nothing
         """What is called when a split is replaced."""
+        self.columns: Any = None
+        """The columns that every split must have, as a task file states them."""
 
     @property
     def names(self) -> list[str]:
@@ -132,6 +136,8 @@ class Splits(Mapping[str, Table]):
         table = self._loaders[name]()
         if not len(table):
             raise DataError(f"{self.source}: the split {name!r} has no rows. Give it some.")
+        if self.columns is not None:
+            check_columns(table, self.columns, source=self.source, split=name)
         return table
 
     def _missing(self, name: str) -> str:
@@ -170,22 +176,47 @@ def load_splits(
     dataset_name: str | None = None,
     dataset_kwargs: Mapping[str, Any] | None = None,
     *,
+    revision: str | None = None,
+    files: Any = None,
     base_dir: Path | str | None = None,
     reads_dates: bool = False,
 ) -> Splits:
     """The splits of a dataset; nothing local is read yet, but every named file must exist.
 
     ``base_dir`` is the folder of the task's YAML file. ``dataset_name`` chooses a subfolder of a
-    local folder or a configuration on the hub; for plain files it means nothing. ``reads_dates``
-    makes dates of date strings in local JSON, as the ``datasets`` library does.
+    local folder or a configuration on the hub; for plain files it means nothing. ``revision`` and
+    ``files`` (split → names or patterns) choose a commit and files of a data set on the hub; a
+    local folder has files alone. ``reads_dates`` makes dates of date strings in JSON, as the
+    ``datasets`` library does.
     """
     if not isinstance(dataset_path, str) or not dataset_path.strip():
         raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
     kwargs = dict(dataset_kwargs or {})
+    if files is not None:
+        _add_files(kwargs, files, dataset_path)
     if is_on_hub(dataset_path, dataset_name, kwargs, base_dir=base_dir):
+        if revision is not None:
+            kwargs["revision"] = revision
         return _from_hub(dataset_path, dataset_name, kwargs)
+    if revision is not None:
+        warnings.warn(
+            f"{dataset_path} is read from this machine, so dataset_revision ({revision}) says nothing "
+            "of it.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
     local = _local_splits(dataset_path, dataset_name, _local_options(kwargs), Places(base_dir))
     return _with_dates(local) if reads_dates else local
+
+
+def _add_files(kwargs: dict[str, Any], files: Any, dataset_path: str) -> None:
+    """``dataset_files`` as ``data_files``, the older spelling."""
+    if dataset_path in READERS or "data_files" in kwargs:
+        raise DataError(
+            "dataset_files names files of a data set on the hub or of a folder. With "
+            f"`dataset_path: {dataset_path}`, use dataset_kwargs: {{data_files: …}} alone."
+        )
+    kwargs["data_files"] = dict(files) if isinstance(files, Mapping) else files
 
 
 def _local_splits(

@@ -54,6 +54,7 @@ def check_values(config: TaskConfig) -> None:
     for name in ("process_docs", "process_results", "custom_dataset"):
         _check_function(name, getattr(config, name), where)
     _check_fewshot_config(config.fewshot_config or {}, where)
+    _check_data_keys(config, where)
 
 
 def _check_names(config: TaskConfig, where: str) -> None:
@@ -109,6 +110,32 @@ def _check_function(name: str, value: Any, where: str) -> None:
             f"{where}: {name} must be a function, not {shorten(value)}. Write `{name}: !function "
             "utils.name` for the function `name` in the file utils.py beside the task's."
         )
+
+
+def _check_data_keys(config: TaskConfig, where: str) -> None:
+    revision, files = config.dataset_revision, config.dataset_files
+    if revision is not None and (not isinstance(revision, str) or not revision.strip()):
+        raise ConfigError(
+            f"{where}: dataset_revision must be a commit, branch or tag, not {shorten(revision)}. Put "
+            "it in quotes.",
+            key="dataset_revision",
+        )
+    by_split = files if isinstance(files, Mapping) else {"test": files}
+    for split, names in by_split.items() if files is not None else ():
+        listed = names if isinstance(names, list) else [names]
+        if not listed or not all(isinstance(name, str) and name for name in (split, *listed)):
+            raise ConfigError(
+                f"{where}: dataset_files must name files of the data set by split, such as `{{test: "
+                f"data/test-*.parquet}}`, not {shorten(files)}.",
+                key="dataset_files",
+            )
+    if config.columns is not None:
+        from lm_eval.data.columns import expected_columns
+
+        try:
+            expected_columns(config.columns)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}", key="columns") from None
 
 
 def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:

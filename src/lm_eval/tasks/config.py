@@ -60,6 +60,10 @@ class TaskConfig:
     dataset_path: str | None = None
     dataset_name: str | None = None
     dataset_kwargs: dict[str, Any] | None = None
+    dataset_revision: str | None = None
+    dataset_files: Any = None
+    columns: Any = None
+    """The columns that docs must have: names, or name → type."""
     custom_dataset: Any = None
     training_split: str | None = None
     validation_split: str | None = None

@@ -72,13 +72,17 @@ class TaskDocs(HarnessMethods):
                     "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
                     "dataset_kwargs.data_files, or a hub name."
                 )
-            return load_splits(
+            splits = load_splits(
                 config.dataset_path,
                 config.dataset_name,
                 config.dataset_kwargs,
+                revision=config.dataset_revision,
+                files=config.dataset_files,
                 base_dir=self._folder,
                 reads_dates=self.parity,
             )
+            splits.columns = config.columns
+            return splits
 
     def _facts_for_code(self) -> dict[str, Any]:
         """What ``custom_dataset`` is called with."""

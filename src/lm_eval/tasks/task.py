@@ -438,7 +438,8 @@ def fingerprint_of(config: TaskConfig) -> str:
     }
     if config.wrapped is not None:  # the file's own fields, whatever a format makes of them
         content["raw"] = re.sub(r" at 0x[0-9a-f]+", "", str(config.wrapped))
-    for key in ("normalization", "target_type"):  # newer keys: older fingerprints stay as they are
+    # newer keys: older fingerprints stay as they are
+    for key in ("normalization", "target_type", "dataset_revision", "dataset_files"):
         if getattr(config, key) is not None:
             content[key] = getattr(config, key)
     files = {function.file for _, function in config.functions()} - {None}
