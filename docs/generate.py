@@ -151,6 +151,9 @@ FIELD_TEXT = {
     "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads.",
     "answers": "The kind of answer: one `choice`, a `text`, or an `order` of all choices.",
     "instruction": "Text before the question, exactly as written: end it with `\\n`.",
+    "context_prefix": "Directly before the passage, in tasks that have a `doc_to_context`.",
+    "context_delimiter": "Between the passage and `question_prefix`. A doc without a passage shows "
+    "neither.",
     "question_prefix": "Directly before the question.",
     "strip_question": "Remove white space around the question.",
     "blank_marker": "A blank to fill, put after the question unless the question has it already.",
@@ -605,6 +608,8 @@ KEY_TEXT = {
     "test_split": "The split that is asked.",
     "fewshot_split": "The split that few-shot examples are drawn from.",
     "process_docs": "`!function` that gets a split's rows and returns the rows to use.",
+    "doc_to_context": "The passage that the question is about, a [field spec](fields.md): see "
+    "[passages](tasks.md#passages).",
     "doc_to_text": "The question, a [field spec](fields.md).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",

@@ -1,7 +1,8 @@
 """Write the exact prompts of the built-in formats, for review: ``python tests/golden/regenerate.py``.
 
-Every format × 0 and 2 shots × plain and chat, for the France question of document 004. The test beside
-this file compares and never writes; run this by hand after a change that is meant, and read the diff.
+Every format × 0 and 2 shots × plain and chat, for the France question of document 004; and every format
+with a passage before the question. The test beside this file compares and never writes; run this by hand
+after a change that is meant, and read the diff.
 
 A plain prompt's file is what the model sees, byte for byte, without a newline at its end. A chat's
 file has a line ``[role]`` before each message, ``[assistant, left open]`` where the model goes on.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.formats.assemble import Chat, Context
@@ -42,19 +44,38 @@ EXAMPLES = [
 ]
 
 
-def france_task(format_name: str) -> ConfigurableTask:
+PASSAGE = {
+    **FRANCE,
+    "passage": "France has 68 million people. Two million of them live in its capital.",
+}
+PASSAGE_EXAMPLE = {**EXAMPLES[0], "passage": "Iron oxide colours the soil of Mars."}
+
+
+def passage_prompt(format_name: str) -> str:
+    """The France question about a passage, after one example about another."""
+    task = france_task(
+        format_name,
+        custom_dataset=lambda: {"test": [PASSAGE]},
+        doc_to_context="passage",
+        fewshot_config={"sampler": "first_n", "samples": [PASSAGE_EXAMPLE]},
+    )
+    (doc,) = build_requests(task, [0], PromptOptions(num_fewshot=1))
+    return shown(doc.context)
+
+
+def france_task(format_name: str, **keys: Any) -> ConfigurableTask:
     """The France question under a format, with two fixed examples."""
     asks_order = format_name == "ranking"
-    config = TaskConfig(
-        task="france",
-        custom_dataset=lambda: {"test": [FRANCE]},
-        test_split="test",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="order" if asks_order else "answer",
-        fewshot_config={"sampler": "first_n", "samples": EXAMPLES},
-    )
-    return ConfigurableTask(config, format_name=format_name)
+    fields: dict[str, Any] = {
+        "task": "france",
+        "custom_dataset": lambda: {"test": [FRANCE]},
+        "test_split": "test",
+        "doc_to_text": "question",
+        "doc_to_choice": "choices",
+        "doc_to_target": "order" if asks_order else "answer",
+        "fewshot_config": {"sampler": "first_n", "samples": EXAMPLES},
+    }
+    return ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name)
 
 
 def context(format_name: str, shots: int, *, as_chat: bool) -> Context:
@@ -88,6 +109,7 @@ def golden_prompts() -> Iterator[tuple[Path, str]]:
             for kind in ("plain", "chat"):
                 file = FOLDER / f"{name.replace('::', '__')}-{shots}shot-{kind}.txt"
                 yield file, shown(context(name, shots, as_chat=kind == "chat"))
+        yield FOLDER / f"{name.replace('::', '__')}-passage.txt", passage_prompt(name)
 
 
 def main() -> None:

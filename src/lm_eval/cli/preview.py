@@ -173,6 +173,7 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
     raw = task.config.raw
     origins = []
     specs = (
+        ("doc_to_context", "context", raw.context),
         ("doc_to_text", "question", raw.text),
         ("doc_to_choice", "choices", raw.choice),
         ("doc_to_target", "target", raw.target),

@@ -24,6 +24,8 @@ from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
 Doc = Mapping[str, Any]
 Kind = Literal["callable", "literal", "word", "text", "expression", "template"]
 
+DOC = "doc"
+"""The name under which templates have the whole doc, for columns whose names are not words."""
 BARE_WORD = re.compile(r"[^\W\d][\w.-]*")
 
 
@@ -126,7 +128,12 @@ def _syntax_problem(source: str, error: Exception) -> FieldError:
             "template, or `!function`."
         )
     named = _NAME_WITH_BLANKS.fullmatch(source)
-    advice = f"Write a column whose name has blanks without braces: `{named[1]}`." if named else ""
+    advice = (
+        f"Write a column whose name has blanks without braces: `{named[1]}`; in a longer template, "
+        f"write `{{{{ doc['{named[1]}'] }}}}`."
+        if named
+        else ""
+    )
     return FieldError(
         f"{shorten(source)} is not valid Jinja (line {error.lineno}): "
         f"{str(error.message).rstrip('.')}. {advice or 'Check the braces and names in it.'}"
@@ -184,10 +191,11 @@ def _template(environment: Sandbox, tree: nodes.Template) -> Template:
 
 def _renderer(environment: Sandbox, source: str, tree: nodes.Template) -> Callable[[Doc], str]:
     template = _template(environment, tree)
+    visible = _with_itself if _reads_itself(tree) else _as_it_is
 
     def render(doc: Doc) -> str:
         try:
-            return bounded(template.render, doc)
+            return bounded(template.render, visible(doc))
         except Exception as error:
             _explain(error, source, doc)
 
@@ -196,10 +204,12 @@ def _renderer(environment: Sandbox, source: str, tree: nodes.Template) -> Callab
 
 def _evaluator(environment: Sandbox, source: str, expression: nodes.Expr) -> Callable[[Doc], Any]:
     assignment = nodes.Assign(nodes.Name("result", "store", lineno=1), expression, lineno=1)
-    template = _template(environment, nodes.Template([assignment], lineno=1))
+    tree = nodes.Template([assignment], lineno=1)
+    template = _template(environment, tree)
+    visible = _with_itself if _reads_itself(tree) else dict
 
     def result(doc: Doc) -> Any:
-        context = template.new_context(dict(doc))
+        context = template.new_context(visible(doc))
         for _ in template.root_render_func(context):  # runs the assignment, prints nothing
             pass
         return _settle(context.vars["result"])
@@ -211,6 +221,19 @@ def _evaluator(environment: Sandbox, source: str, expression: nodes.Expr) -> Cal
             _explain(error, source, doc)
 
     return evaluate
+
+
+def _reads_itself(tree: nodes.Node) -> bool:
+    return any(name.name == DOC for name in tree.find_all(nodes.Name))
+
+
+def _with_itself(doc: Doc) -> dict[str, Any]:
+    """The doc's fields and, as ``doc``, the doc itself; a column of that name comes first."""
+    return {DOC: doc, **doc}
+
+
+def _as_it_is(doc: Doc) -> Doc:
+    return doc
 
 
 def _settle(value: Any) -> Any:
@@ -231,7 +254,7 @@ def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
     if isinstance(error, LmEvalError):
         raise error
     if isinstance(error, _NonePrintedError):
-        empty = listing(name for name in fields_read(source) if doc.get(name) is None)
+        empty = listing(fields_lacking(source, doc))
         problem = (
             f"{shorten(source)} would print None; the doc has no value for: {empty}. Give it one in "
             "the data, or say what to print: `{{ field if field is not none else '…' }}`."
@@ -251,8 +274,9 @@ def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
 
 
 def _undefined(message: str, doc: Doc) -> str:
-    name = re.match(r"'(.+?)' is undefined", message)
-    hint = did_you_mean(name.group(1), doc) if name else ""
+    name = re.match(r"'(.+?)' is undefined|'dict object' has no attribute '(.+?)'$", message)
+    name_of = (name[1] or name[2]) if name else ""
+    hint = did_you_mean(name_of, doc)
     return f"{message}.{hint} The doc's fields: {listing(doc)}."
 
 
@@ -315,8 +339,23 @@ def fields_read(spec: Any) -> set[str]:
     return set(_names_read(str(spec)))
 
 
+def fields_lacking(spec: Any, doc: Doc) -> list[str]:
+    """The names a spec reads for which the doc has no value."""
+    return [name for name in fields_read(spec) if doc.get(name) is None and name != DOC]
+
+
 @lru_cache(maxsize=4096)
 def _names_read(source: str) -> frozenset[str]:
     from jinja2 import meta
 
-    return frozenset(meta.find_undeclared_variables(_environment(False).parse(source)))
+    tree = _environment(False).parse(source)
+    names = meta.find_undeclared_variables(tree)
+    if DOC in names:  # doc['Correct Answer'] reads that column
+        keys = [item.arg for item in tree.find_all(nodes.Getitem) if _is_doc(item.node)]
+        names |= {str(key.value) for key in keys if isinstance(key, nodes.Const)}
+        names |= {item.attr for item in tree.find_all(nodes.Getattr) if _is_doc(item.node)}
+    return frozenset(names)
+
+
+def _is_doc(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.name == DOC

@@ -281,7 +281,8 @@ _OPTIONS: dict[str, tuple[tuple[str | None, ...], str]] = {
 _TYPES: dict[str, tuple[type, str]] = {
     **dict.fromkeys(
         (
-            *("name", "choice_format", "choice_delimiter", "section_separator"),
+            *("name", "context_prefix", "context_delimiter"),
+            *("choice_format", "choice_delimiter", "section_separator"),
             *("target_format", "target_delimiter", "fewshot_delimiter"),
         ),
         (str, "a text"),

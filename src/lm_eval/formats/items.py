@@ -28,13 +28,15 @@ FEW_CHOICES = "fewer than two choices"
 class Item:
     """A doc's question, choices and gold. ``gold`` holds every acceptable answer, the first one shown.
 
-    Its elements are places of choices, texts, or (for orders) tuples of places.
+    Its elements are places of choices, texts, or (for orders) tuples of places. ``context`` is the
+    passage that the question is about, empty where there is none.
     """
 
     doc: Mapping[str, Any]
     question: str
     choices: tuple[str, ...]
     gold: tuple[Any, ...]
+    context: str = ""
 
 
 def build_item(
@@ -47,6 +49,7 @@ def build_item(
     labels: Sequence[str] = (),
     column: GoldColumn = ALONE,
     choice_name: str = "choices",
+    context: str = "",
 ) -> Item:
     """An item from extracted values. ``choices`` is None where there are none to choose from.
 
@@ -56,7 +59,7 @@ def build_item(
     choices = written_choices(choices)
     texts = () if choices is None and answers == "text" else choice_texts(choices, choice_name)
     gold = _gold(target, texts, labels or data_labels(choices), column, answers)
-    return Item(doc, question_text(question), texts, gold)
+    return Item(doc, question_text(question), texts, gold, context)
 
 
 def question_text(value: Any) -> str:
@@ -67,6 +70,20 @@ def question_text(value: Any) -> str:
         raise FormatError(
             f"doc_to_text gives {shorten(value)} where the question's text is expected. Name the "
             "field that holds the text, such as `question` or `{{ question.stem }}`."
+        )
+    return str(value)
+
+
+def context_text(value: Any) -> str:
+    """The passage as text; a doc whose value is None has none."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if _is_collection(value):
+        raise FormatError(
+            f"doc_to_context gives {shorten(value)} where the passage's text is expected. Name the "
+            "field that holds the text, or join its parts: `{{ paragraphs | join('\\n') }}`."
         )
     return str(value)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lm_eval.config.fields import Field, compile_field, is_jinja
+from lm_eval.config.fields import DOC, Field, compile_field, fields_read, is_jinja
 from lm_eval.formats.prompt_format import PromptFormat
 
 LETTERS = string.ascii_uppercase
@@ -56,8 +56,13 @@ class Fragment:
 
 
 def fragment(spec: Any, variable: str) -> Fragment | None:
-    """A field spec as Jinja, or None where it has no Jinja source (callables, odd column names)."""
+    """A field spec as Jinja, or None where it has no Jinja source (callables, odd column names).
+
+    Nor has one that reads ``doc``, which stock Jinja does not have.
+    """
     compiled: Field = compile_field(spec)
+    if compiled.is_jinja and DOC in fields_read(spec):
+        return None
     if compiled.kind == "word":
         return Fragment("", compiled.spec) if _is_name(compiled.spec) else None
     if compiled.kind == "expression":
@@ -82,14 +87,16 @@ def _choices_of(spec: Any) -> Fragment | None:
     return Fragment("", f"({columns} if {are_defined} else {_list(spec)})")
 
 
-def text_source(fmt: PromptFormat, question: Any, choices: Any) -> str | None:
+def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = None) -> str | None:
     """The Jinja source of a format's user text; None where a spec has none."""
     asked = fragment(question, "_question")
     shown = _choices_fragment(fmt, choices)
-    if asked is None or shown is None:
+    passage = Fragment("", "") if context is None else fragment(context, "_context")
+    if asked is None or shown is None or passage is None:
         return None
     variables = _label_variables(fmt, shown.expression)
-    body = [_literal(fmt.instruction), _literal(fmt.question_prefix), _question(fmt, asked)]
+    body = [_literal(fmt.instruction), _passage(fmt, passage), _literal(fmt.question_prefix)]
+    body.append(_question(fmt, asked))
     if fmt.shows_labels:
         body.append(_choice_block(fmt, shown.expression))
     separator = fmt.section_separator
@@ -97,7 +104,8 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any) -> str | None:
         if text is not None:
             body.append(_plain_text(separator) + _literal(text))
             separator = fmt.answer_separator
-    return _sealed(asked.before + shown.before + variables + "".join(body))
+    before = asked.before + passage.before + shown.before
+    return _sealed(before + variables + "".join(body))
 
 
 def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
@@ -189,6 +197,16 @@ def _target_text(fmt: PromptFormat, *, label: str, answer: str) -> str:
     return _filled(fmt.target_format, {"label": label, "answer": answer})
 
 
+def _passage(fmt: PromptFormat, passage: Fragment) -> str:
+    """What the question is about, with what is before and after it; nothing where a doc has none."""
+    if not passage.expression:
+        return ""
+    value, prefix = passage.expression, _literal(fmt.context_prefix)
+    is_there = f"{value} is not none and ({value} | string)"
+    inner = f"{prefix}{{{{ {value} }}}}{_plain_text(fmt.context_delimiter)}"
+    return f"{{% if {is_there} %}}{inner}{{% endif %}}"
+
+
 def _question(fmt: PromptFormat, asked: Fragment) -> str:
     value = f"{asked.expression} | trim" if fmt.strip_question else asked.expression
     if fmt.blank_marker is None or fmt.blank_position == "inline":
@@ -241,6 +259,7 @@ def _label_variables(fmt: PromptFormat, choices: str) -> str:
         text or ""
         for text in (
             fmt.instruction,
+            fmt.context_prefix,
             fmt.question_prefix,
             fmt.answer_instruction,
             fmt.answer_prompt,

@@ -24,6 +24,7 @@ OutputType = Literal["multiple_choice", "generate_until"]
 
 JINJA_FIELDS = (
     "instruction",
+    "context_prefix",
     "question_prefix",
     "answer_instruction",
     "answer_prompt",
@@ -43,6 +44,10 @@ class PromptFormat:
     answers: AnswerKind = "choice"
 
     instruction: str | None = None
+    context_prefix: str = ""
+    """Before the passage of a task that has one (``doc_to_context``)."""
+    context_delimiter: str = "\n"
+    """Between that passage and the question's prefix."""
     question_prefix: str | None = None
     strip_question: bool = False
     blank_marker: str | None = None
@@ -120,14 +125,15 @@ class PromptFormat:
         return Turn(self._said("answer_prompt", item, labels), None, prefix)
 
     def content_free_turn(self, item: Item, words: str) -> Turn:
-        """The item with ``words`` for its question and for every choice shown beside a label.
+        """The item with ``words`` for its passage, its question and every choice beside a label.
 
         What is likely after it is likely without knowing anything. Labels stay what they are.
         """
         choices = item.choices
         if self.choice_labels != "choices":
             choices = (words,) * len(choices)
-        return self.question_turn(replace(item, question=words, choices=choices))
+        context = words if item.context else ""
+        return self.question_turn(replace(item, context=context, question=words, choices=choices))
 
     def shot_turn(self, item: Item) -> Turn:
         """The item as a few-shot example, answered."""
@@ -201,8 +207,9 @@ class PromptFormat:
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or a reading."""
         content = {k: v for k, v in self.as_data().items() if k not in ("name", "summary")}
-        if self.normalization is None:  # nothing is changed then, and older fingerprints compare
-            del content["normalization"]
+        for name, unset in _NEWER_FIELDS.items():  # so that older fingerprints compare
+            if content[name] == unset:
+                del content[name]
         if (
             self.shows_labels
         ):  # which formats with labels report since, with no prompt or reading changed
@@ -221,6 +228,9 @@ class PromptFormat:
 
     def _user_text(self, item: Item, labels: tuple[str, ...]) -> str:
         text = self._said("instruction", item, labels)
+        if item.context:
+            text += self._said("context_prefix", item, labels) + item.context
+            text += self.context_delimiter
         text += self._said("question_prefix", item, labels) + self._question(item)
         if self.shows_labels:
             text += self._choice_block(item, labels)
@@ -306,6 +316,10 @@ class PromptFormat:
                 f"{self.name!r} has {len(labels)} labels and drops what is beyond them. Give it "
                 f"{len(item.choices)} choice_labels."
             )
+
+
+_NEWER_FIELDS = {"normalization": None, "context_prefix": "", "context_delimiter": "\n"}
+"""Fields that formats did not always have → the value with which they change nothing."""
 
 
 def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:

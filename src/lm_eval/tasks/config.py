@@ -70,6 +70,8 @@ class TaskConfig:
     test_split: str | None = None
     fewshot_split: str | None = None
     process_docs: Any = None
+    doc_to_context: Any = None
+    """The passage that the question is about: a format shows it before the question."""
     doc_to_text: Any = None
     doc_to_target: Any = None
     doc_to_choice: Any = None
@@ -122,7 +124,9 @@ class TaskConfig:
                 f"Task {self.task!r} has both `template` and `formats`; they are two spellings of "
                 "the same thing. Keep one."
             )
-        self.raw = RawFields(self.doc_to_text, self.doc_to_choice, self.doc_to_target)
+        self.raw = RawFields(
+            self.doc_to_text, self.doc_to_choice, self.doc_to_target, self.doc_to_context
+        )
         self.own_formats = {}
         self._written = {key: getattr(self, key) for key in DECIDED_BY_FORMAT}
         check_values(self)
@@ -317,7 +321,8 @@ class TaskConfig:
         for now, made, before in zip(self._fields(), self._made, raw, strict=True):
             is_assigned = now is not made and (with_templates or not isinstance(now, JinjaField))
             fields_now.append(now if is_assigned else before)
-        return RawFields(*fields_now)
+        text, choice, target = fields_now
+        return replace(self.raw, text=text, choice=choice, target=target)
 
     def _apply_template(self) -> None:
         template = TemplateFactory.from_spec(self.template)
@@ -355,11 +360,9 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
     text, choice = raw.text, raw.choice
     if config.uses_template:
         text, choice = config._template_fields()
-        config.raw = RawFields(text, choice, raw.target)
-    prompts = FormatPrompts(
-        fmt, RawFields(text, choice, raw.target), target_type=config.target_type
-    )
-    text_jinja = text_source(fmt, text, choice)
+        config.raw = raw = replace(raw, text=text, choice=choice)
+    prompts = FormatPrompts(fmt, raw, target_type=config.target_type)
+    text_jinja = text_source(fmt, text, choice, raw.context)
     choice_jinja = None if choice is None else choice_source(fmt, choice)
     target_jinja = target_source(fmt, choice, raw.target, config.target_type)
     return (

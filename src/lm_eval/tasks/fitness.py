@@ -13,6 +13,7 @@ from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
 from lm_eval.errors import (
+    ConfigError,
     FieldError,
     FormatError,
     LmEvalError,
@@ -140,6 +141,23 @@ def check_supported(config: TaskConfig, *, task: str) -> None:
         )
 
 
+def check_needs_format(config: TaskConfig) -> None:
+    """Refuse, or warn about, keys that only a format follows, on a task that is asked without one."""
+    if config.doc_to_context is not None:
+        raise ConfigError(
+            "doc_to_context is shown by formats only, and this task is asked without one: its "
+            f"prompts would lack the passage. Ask it as `{config.task}@mcqa` or with another format, "
+            "or write `formats: mcqa` in its file."
+        )
+    if config.target_type is not None:
+        warnings.warn(
+            f"Task {config.task!r} sets `target_type`, which has no effect without a format: targets "
+            "are then read by the rules of EleutherAI's harness.",
+            LmEvalWarning,
+            stacklevel=5,
+        )
+
+
 def check_keys(config: TaskConfig, *, task: str) -> None:
     """Refuse a sampler or cluster that no doc could make right."""
     check_sampler((config.fewshot_config or {}).get("sampler"), task=task)
@@ -151,7 +169,7 @@ def check_templates(config: TaskConfig) -> None:
     """Refuse Jinja that does not compile, in the fields that the harness's rules read."""
     raw = config.raw
     specs = {
-        **{"doc_to_text": raw.text, "doc_to_choice": raw.choice},
+        **{"doc_to_context": raw.context, "doc_to_text": raw.text, "doc_to_choice": raw.choice},
         **{"doc_to_target": raw.target, "gen_prefix": config.gen_prefix},
         "description": config.description,
         **{f"fewshot_config.{key}": value for key, value in (config.fewshot_config or {}).items()},

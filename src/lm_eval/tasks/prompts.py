@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
+from lm_eval.config.fields import Field, compile_field, fields_lacking, is_jinja, shorten
 from lm_eval.errors import FieldError, GoldError, LmEvalError, did_you_mean, listing
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import GoldColumn, Row
@@ -19,6 +19,7 @@ from lm_eval.formats.items import (
     Item,
     build_item,
     choice_texts,
+    context_text,
     data_labels,
     question_text,
     written_choices,
@@ -35,6 +36,7 @@ class RawFields:
     text: Any = None
     choice: Any = None
     target: Any = None
+    context: Any = field(default=None, repr=False)  # fingerprints are older, and go by the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class FormatPrompts:
     ) -> None:
         self.format = fmt
         self._text = _named(raw.text, "doc_to_text")
+        self._context = None if raw.context is None else _named(raw.context, "doc_to_context")
         self._choice = None if raw.choice is None else _choice_field(raw.choice)
         self._labels = None if self._choice is None else _labels_beside(self._choice)
         self._choice_name = "choices" if self._choice is None else self._choice.jinja_name
@@ -111,6 +114,7 @@ class FormatPrompts:
             labels=() if self._labels is None else self._labels_of(doc),
             column=self._column,
             choice_name=self._choice_name,
+            context="" if self._context is None else context_text(self._context(doc)),
         )
         if self.format.answers == "text":
             self._check_readable(item)
@@ -187,7 +191,8 @@ class FormatPrompts:
     def unanswered(self, doc: Doc) -> Item:
         """As ``item``, with no gold."""
         choices = () if self._choice is None else choice_texts(self._choice(doc))
-        return Item(doc, question_text(self._text(doc)), choices, ())
+        context = "" if self._context is None else context_text(self._context(doc))
+        return Item(doc, question_text(self._text(doc)), choices, (), context)
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,7 @@ class _Named:
         value = self(doc)
         if value is not None:
             return value
-        lacking = [name for name in fields_read(self.compiled.spec) if doc.get(name) is None]
+        lacking = fields_lacking(self.compiled.spec, doc)
         raise FieldError(
             f"{shorten(self.compiled.spec)} gives None"
             f"{f': the doc has no value for {listing(lacking)}' if lacking else ''}. "

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +28,7 @@ from lm_eval.tasks.fitness import (
     CHECKED_DOCS,
     check_fitness,
     check_keys,
+    check_needs_format,
     check_supported,
     check_templates,
 )
@@ -110,6 +112,7 @@ class ConfigurableTask(TaskDocs):
             settings.get("doc_to_text", raw.text),
             settings.get("doc_to_choice", raw.choice),
             settings.get("doc_to_target", raw.target),
+            settings.get("doc_to_context", raw.context),
         )
         gen_prefix = settings.get("gen_prefix", self.config.gen_prefix)
         if changed == raw and gen_prefix == self.config.gen_prefix:
@@ -346,10 +349,11 @@ class ConfigurableTask(TaskDocs):
 
     def _own_fields(self, raw: RawFields) -> RawFields:
         """The field specs, with methods that a subclass brings in their place."""
-        return RawFields(
-            self.doc_to_text if self.overrides("doc_to_text") else raw.text,
-            self.doc_to_choice if self.overrides("doc_to_choice") else raw.choice,
-            self.doc_to_target if self.overrides("doc_to_target") else raw.target,
+        return replace(
+            raw,
+            text=self.doc_to_text if self.overrides("doc_to_text") else raw.text,
+            choice=self.doc_to_choice if self.overrides("doc_to_choice") else raw.choice,
+            target=self.doc_to_target if self.overrides("doc_to_target") else raw.target,
         )
 
     def _prompts_for(self, raw: RawFields, gen_prefix: Any) -> Prompts:
@@ -364,19 +368,10 @@ class ConfigurableTask(TaskDocs):
                     target_type=config.target_type,
                     docs=lambda: self.eval_docs,
                 )
-            if config.target_type is not None:
-                self._warn_target_type()
+            check_needs_format(config)
             if config.template_config is not None and raw == config.raw:
-                raw = RawFields(config.doc_to_text, config.doc_to_choice, raw.target)
+                raw = replace(raw, text=config.doc_to_text, choice=config.doc_to_choice)
             return self._harness_prompts(self._own_fields(raw), gen_prefix)
-
-    def _warn_target_type(self) -> None:
-        warnings.warn(
-            f"Task {self.name!r} sets `target_type`, which has no effect without a format: targets "
-            "are then read by the rules of EleutherAI's harness.",
-            LmEvalWarning,
-            stacklevel=4,
-        )
 
     def _make_sampler(self, count: int) -> Sampler:
         return make_sampler(
@@ -424,6 +419,12 @@ def _names(text: str, choice: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
 
 
+NEWER_KEYS = (
+    *("normalization", "target_type", "dataset_revision", "dataset_files"),
+    *("doc_to_context",),
+)
+
+
 def fingerprint_of(config: TaskConfig) -> str:
     """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
     content = {
@@ -438,10 +439,11 @@ def fingerprint_of(config: TaskConfig) -> str:
     }
     if config.wrapped is not None:  # the file's own fields, whatever a format makes of them
         content["raw"] = re.sub(r" at 0x[0-9a-f]+", "", str(config.wrapped))
-    # newer keys: older fingerprints stay as they are
-    for key in ("normalization", "target_type", "dataset_revision", "dataset_files"):
-        if getattr(config, key) is not None:
-            content[key] = getattr(config, key)
+    for key in NEWER_KEYS:  # older fingerprints stay as they are
+        value = getattr(config, key)
+        if value is not None:
+            is_data = isinstance(value, str | Mapping)
+            content[key] = value if is_data else re.sub(r" at 0x[0-9a-f]+", "", str(value))
     files = {function.file for _, function in config.functions()} - {None}
     helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
     text = json.dumps({**content, "helpers": helpers}, sort_keys=True)

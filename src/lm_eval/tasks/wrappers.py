@@ -9,6 +9,7 @@ field each. Anything else stays as it is.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from lm_eval.config.fields import is_jinja, template_parts
 from lm_eval.formats.items import counted_labels
@@ -41,11 +42,12 @@ def unwrapped(raw: RawFields) -> RawFields:
     question, *choices = fields
     if not choices:
         has_words = bool(texts[0].strip() or texts[-1].strip())
-        return RawFields(_expression(question), raw.choice, raw.target) if has_words else raw
+        return replace(raw, text=_expression(question)) if has_words else raw
     lines = [_LINE.fullmatch(text) for text in texts[1:-1]]
     labels = tuple(line["label"].upper() for line in lines if line is not None)
     if labels in _countings(len(choices)) and _are_these(raw.choice, choices, labels):
-        return RawFields(_expression(question), _expression(f"[{', '.join(choices)}]"), raw.target)
+        listed = _expression(f"[{', '.join(choices)}]")
+        return replace(raw, text=_expression(question), choice=listed)
     return raw
 
 

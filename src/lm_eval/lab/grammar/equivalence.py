@@ -25,6 +25,8 @@ from lm_eval.lab.grammar.layout import CASINGS, descriptors, label_word, spaces
 SHOWN_CHOICES = 4
 # Made-up words: no format says them, no reader takes them for a label. The second set has blanks, stops,
 # commas and digits inside, as real texts do.
+PASSAGES = {"qqzq": "ccqc", "Kuvo zeti, 7 rano?": "Miso, 4 levu. Tapi rulo"}
+"""The passage that a question of either set is about."""
 MARKS = ("qqzq", ("xxzx", "yyzy", "wwzw", "vvzv"))
 WORDS = ("Kuvo zeti, 7 rano?", ("belo rami", "difu. nuko", "3 sapi; toru", "wex, luno"))
 
@@ -60,12 +62,17 @@ class Probe:
             right = kept[gold]
         elif self.format.answers == "order":
             right = (*range(gold, count), *range(gold))
-        return Item({}, question, kept, (right,))
+        context = PASSAGES[question] if self.format.context_prefix else ""
+        return Item({}, question, kept, (right,), context)
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """What a reader of the prompt must be able to find: the question and the shown choices."""
-        return (self.item.question, *(self.item.choices if self.format.shows_labels else ()))
+        """What a reader of the prompt must be able to find: passage, question and shown choices."""
+        return self._fields_of(self.item)
+
+    def _fields_of(self, item: Item) -> tuple[str, ...]:
+        passage = (item.context,) if item.context else ()
+        return (*passage, item.question, *(item.choices if self.format.shows_labels else ()))
 
     @cached_property
     def pieces(self) -> list[str] | None:
@@ -73,7 +80,7 @@ class Probe:
         marked = self.item_of(MARKS, 0)
         text = self._shown.question_turn(marked).user
         pieces, at = [], 0
-        for mark in (marked.question, *marked.choices)[: len(self.fields)]:
+        for mark in self._fields_of(marked):
             found = text.find(mark, at)
             if found < 0 or text.count(mark) != 1:
                 return None
@@ -318,6 +325,8 @@ def failed_check(probe: Probe, names: Sequence[str] = tuple(CHECKS)) -> str | No
 # What has no part in reading: set to one value, so that formats that read alike share an answer.
 _UNREAD: dict[str, Any] = {
     "name": "probe",
+    "context_prefix": "",
+    "context_delimiter": "\n",
     "question_prefix": None,
     "choice_format": "{label} {choice}",
     "choice_delimiter": "\n",

@@ -89,6 +89,7 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
     """``Question`` and ``Answer`` and their like; longer texts and templates are not descriptors."""
     found = []
     for field, is_used in (
+        ("context_prefix", True),
         ("question_prefix", True),
         ("choices_prefix", fmt.shows_labels),
         ("answer_prompt", True),
@@ -108,9 +109,9 @@ def spaces(fmt: PromptFormat) -> dict[str, str]:
     """The places between parts that show in the prompt, and the text at each.
 
     ``choices_lead`` is what begins ``choices_prefix`` where nothing else separates question and
-    choices.
+    choices. A passage counts where the format names it, with a ``context_prefix``.
     """
-    found = {}
+    found = {"context_delimiter": fmt.context_delimiter} if fmt.context_prefix else {}
     if fmt.answer_instruction is not None or fmt.answer_prompt is not None:
         found["section_separator"] = fmt.section_separator
     if fmt.shows_labels:
@@ -310,7 +311,7 @@ def _named(groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]
     return slots
 
 
-_FIELDS = ("instruction", "question_prefix")
+_FIELDS = ("instruction", "context_prefix", "question_prefix")
 _FIRST_WORDS = 4
 
 
