@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from types import GeneratorType
 from typing import Any, Literal, NoReturn
 
@@ -18,6 +18,7 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, Un
 from jinja2.exceptions import SecurityError
 
 from lm_eval.config.budget import BudgetError, bounded
+from lm_eval.config.filters import TEMPLATE_FILTERS, FilterError
 from lm_eval.config.sandbox import COMPILE_ERRORS, JOINED, Sandbox, joined
 from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
 
@@ -266,6 +267,8 @@ def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
         )
     elif isinstance(error, BudgetError):
         problem = f"{shorten(source)} was stopped: {error}. Use a simpler one, or `!function`."
+    elif isinstance(error, FilterError):
+        problem = f"{shorten(source)} failed: {error}."
     elif isinstance(error, UndefinedError):
         problem = f"{shorten(source)} cannot be rendered: {_undefined(str(error), doc)}"
     else:
@@ -305,7 +308,7 @@ def _environment(prints_none: bool) -> Sandbox:
         keep_trailing_newline=True,
         finalize=None if prints_none else _printed,
     )
-    environment.filters["regex_replace"] = _regex_replace
+    environment.filters |= TEMPLATE_FILTERS
     environment.filters[JOINED] = joined if prints_none else _joined_printed
     return environment
 
@@ -324,10 +327,6 @@ def _joined_printed(parts: list[Any]) -> str:
 
 class _NonePrintedError(Exception):
     """A template was about to print None."""
-
-
-def _regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
-    return bounded(partial(re.sub, pattern, replacement, text, count=count))
 
 
 def fields_read(spec: Any) -> set[str]:

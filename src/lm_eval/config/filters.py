@@ -1,0 +1,250 @@
+"""Filters of templates beside Jinja's own: patterns, texts that hold values, boxed answers, places.
+
+Text in data is never run: ``from_json`` and ``from_literal`` read values, and refuse anything else.
+What cannot be read is an error that the field reports with the task and the doc, never an empty value.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from jinja2 import Undefined
+
+from lm_eval.config.budget import bounded
+from lm_eval.config.sandbox import MAX_ITEMS
+
+MAX_LITERAL = 200_000
+"""Characters of a Python literal: its syntax tree takes a hundred times as much memory."""
+_PLAIN = (str, int, float, bool, type(None))
+_SHOWN = 60
+
+
+class FilterError(Exception):
+    """A value that a filter cannot take; the message says which filter and what to do."""
+
+
+# Patterns
+
+
+def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> str:
+    """The text with every match of ``pattern`` replaced, or the first ``count``."""
+    compiled = _compiled(pattern, "regex_replace")
+    return bounded(partial(compiled.sub, replacement, _text(text, "regex_replace"), count=count))
+
+
+def regex_findall(text: str, pattern: str) -> list[Any]:
+    """Every match of ``pattern`` in order: its group where it has one, a list of groups if several."""
+    found = bounded(_compiled(pattern, "regex_findall").findall, _text(text, "regex_findall"))
+    return [list(match) if isinstance(match, tuple) else match for match in found]
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str, name: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        where = "" if error.pos is None else f" at position {error.pos}"
+        raise FilterError(
+            f"{name}: {_shown(pattern)} is not a regular expression: {error.msg}{where}"
+        ) from None
+
+
+# Texts that hold values
+
+
+def from_json(text: str) -> Any:
+    """The value that a JSON text holds; lists and objects keep their types."""
+    source = _text(text, "from_json", MAX_ITEMS)
+    try:
+        return json.loads(source, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        hint = " It looks like a Python list: use from_literal" if _is_python(source) else ""
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise FilterError(f"from_json: {_shown(source)} is not JSON ({reason}).{hint}") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _is_python(text: str) -> bool:
+    return re.match(r"\s*[\[{(]\s*['\"(\[{\d-]", text) is not None and "'" in text
+
+
+def from_literal(text: str) -> Any:
+    """The value that a Python literal holds: texts, numbers, lists, dicts. Tuples become lists."""
+    source = _text(text, "from_literal", MAX_LITERAL).strip()
+    try:
+        value = ast.literal_eval(source)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise FilterError(
+            f"from_literal: {_shown(source)} is not a list, dict, text or number as Python writes "
+            "them; for JSON use from_json"
+        ) from None
+    if _joins_texts(source):
+        raise FilterError(
+            f"from_literal: two texts in {_shown(source)} have no comma between them, and Python would "
+            "join them. Part them with regex_findall, or correct the data"
+        )
+    return _plain_value(value, source)
+
+
+def _plain_value(value: Any, source: str) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain_value(item, source) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, _PLAIN) for key in value):
+        return {key: _plain_value(item, source) for key, item in value.items()}
+    raise FilterError(
+        f"from_literal: {_shown(source)} holds a {type(value).__name__}; only texts, numbers, true, "
+        "false, none, lists and dicts are read"
+    )
+
+
+_ADJACENT = re.compile(r"[\"']\s*[rRuU]?[\"']")
+
+
+def _joins_texts(source: str) -> bool:
+    """Whether two quoted texts follow each other with nothing but blanks between them."""
+    if not _ADJACENT.search(source):
+        return False
+    import tokenize
+
+    was_text = False
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT):
+            continue
+        if was_text and token.type == tokenize.STRING:
+            return True
+        was_text = token.type == tokenize.STRING
+    return False
+
+
+# Boxed answers
+
+_BOX = re.compile(r"\\(?:f|frame)?box(?:ed)?(?![a-zA-Z])\s*")
+_MOST_NESTED = 10
+_BARE_MATH = re.compile(r"([^$\n]{0,200}?)(?:\$|\\\)|\\\])")
+_BARE_WORD = re.compile(r"[^\s{}$]+")
+
+
+def boxed(text: str, default: Any = FilterError) -> Any:
+    """What the last whole ``\\boxed{…}`` holds, braces balanced; ``\\fbox{…}`` and ``\\boxed 5`` too.
+
+    Without one: ``default`` where it is given, else an error.
+    """
+    content = last_box(_text(text, "boxed"))
+    if content is not None:
+        return content
+    if default is FilterError:
+        raise FilterError(
+            f"boxed: {_shown(text)} has no \\boxed{{…}}. Give the value for such docs, "
+            "`boxed('none')`, or leave them out"
+        )
+    return default
+
+
+def last_box(text: str) -> str | None:
+    """The content of the last whole box in a text; None where it has none."""
+    content = None
+    for start, end in box_spans(text):
+        content = text[start:end].strip()
+    for _ in range(_MOST_NESTED):  # a box that holds nothing but a box
+        inner = next(box_spans(content), None) if content and _BOX.match(content) else None
+        if inner is None or inner[1] < len(content or "") - 1:
+            break
+        content = (content or "")[slice(*inner)].strip()
+    return content
+
+
+def box_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the contents of boxes begin and end, in order; a box within a box is part of it.
+
+    One that is not closed, as in a reply that was cut off, is left out.
+    """
+    ends = None
+    at = 0
+    while match := _BOX.search(text, at):
+        start = at = match.end()
+        if text.startswith("{", start):
+            ends = _closing_braces(text) if ends is None else ends
+            if start in ends:
+                at = ends[start] + 1
+                yield start + 1, ends[start]
+        elif bare := _bare_box(text, start):
+            at = bare[1]
+            yield bare
+
+
+def _bare_box(text: str, start: int) -> tuple[int, int] | None:
+    """The rest of the formula after ``\\boxed 5$``; outside of one, the next word."""
+    formula = _BARE_MATH.match(text, start)
+    if formula and formula[1].strip():
+        return start, formula.end(1)
+    word = _BARE_WORD.match(text, start)
+    return (start, start + len(word[0].rstrip(".,;:!?"))) if word else None
+
+
+def _closing_braces(text: str) -> dict[int, int]:
+    """Each opening brace → its closing one; ``\\{`` and ``\\}`` are signs, not braces."""
+    open_at: list[int] = []
+    ends: dict[int, int] = {}
+    for match in re.finditer(r"\\.|[{}]", text, re.DOTALL):
+        if match[0] == "{":
+            open_at.append(match.start())
+        elif match[0] == "}" and open_at:
+            ends[open_at.pop()] = match.start()
+    return ends
+
+
+# Places
+
+
+def indices(values: Sequence[Any], value: Any) -> list[int]:
+    """The places, counted from 0, where a list holds ``value``."""
+    if isinstance(values, Undefined):
+        str(values)  # raises, with the name
+    if not isinstance(values, list | tuple):
+        raise FilterError(
+            f"indices takes a list, such as `labels | indices(1)`; this is {_shown(values)}"
+        )
+    return [place for place, item in enumerate(values) if item == value]
+
+
+# What they share
+
+
+def _text(value: Any, name: str, longest: int = MAX_ITEMS) -> str:
+    if isinstance(value, Undefined):
+        str(value)  # raises, with the name
+    if not isinstance(value, str):
+        hint = ": leave the filter out" if isinstance(value, list | Mapping) else ""
+        raise FilterError(f"{name} takes a text; {_shown(value)} is a {type(value).__name__}{hint}")
+    if len(value) > longest:
+        raise FilterError(
+            f"{name} takes a text of up to {longest:,} characters; this one has {len(value):,}"
+        )
+    return value
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 1]}…"
+
+
+TEMPLATE_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "regex_replace": regex_replace,
+    "regex_findall": regex_findall,
+    "from_json": from_json,
+    "from_literal": from_literal,
+    "boxed": boxed,
+    "indices": indices,
+}
+"""Name in a template → function."""
