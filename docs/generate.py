@@ -594,6 +594,8 @@ KEY_TEXT = {
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
     "cluster": "What a doc belongs to (a field, or Jinja), such as the passage that several questions "
     "are about: standard errors are then over clusters, not docs.",
+    "primary_metric": "The [metric](metrics.md#the-score-of-a-task) that is the score, in place of the "
+    "format's first; of a list, the first that fits the format.",
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
     "dataset_name": "A subfolder of a local folder, or a configuration on the hub.",
     "dataset_kwargs": "`data_files` and options of the file type.",

@@ -268,7 +268,7 @@ def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
     elif isinstance(error, BudgetError):
         problem = f"{shorten(source)} was stopped: {error}. Use a simpler one, or `!function`."
     elif isinstance(error, FilterError):
-        problem = f"{shorten(source)} failed: {error}."
+        problem = f"{shorten(source)} failed: {str(error).rstrip('.')}."
     elif isinstance(error, UndefinedError):
         problem = f"{shorten(source)} cannot be rendered: {_undefined(str(error), doc)}"
     else:

@@ -39,6 +39,17 @@ class Item:
     context: str = ""
 
 
+class Spans(str):
+    """A right answer of several parts, such as two names; as a text, the parts with commas between."""
+
+    parts: tuple[str, ...]
+
+    def __new__(cls, parts: Sequence[str]) -> Spans:
+        spans = super().__new__(cls, ", ".join(parts))
+        spans.parts = tuple(parts)
+        return spans
+
+
 def build_item(
     doc: Mapping[str, Any],
     question: Any,
@@ -189,6 +200,10 @@ def _gold(
 def _gold_text(answer: Any) -> str:
     if is_missing(answer):
         raise no_gold(answer)
+    if isinstance(answer, list | tuple):
+        if not answer:
+            raise no_gold(answer)
+        return Spans([_gold_text(part) for part in answer])
     return str(answer)
 
 

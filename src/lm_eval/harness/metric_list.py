@@ -402,6 +402,7 @@ BUILT_IN = (
     HarnessMetric("mcc", keep, "matthews_corrcoef", True, (CHOICE,)),
     HarnessMetric("brier_score", keep, "brier_score", False, (CHOICE,)),
     HarnessMetric("likelihood", keep, "mean", True, (CHOICE,)),
+    HarnessMetric("prob_mass", keep, "mean", True, (CHOICE,)),
     HarnessMetric("perplexity", keep, "perplexity", False, (LL,)),
     HarnessMetric("word_perplexity", keep, "weighted_perplexity", False, (ROLLING,)),
     HarnessMetric("byte_perplexity", keep, "weighted_perplexity", False, (ROLLING,)),
@@ -415,3 +416,5 @@ BUILT_IN = (
 for _metric in BUILT_IN:
     _metric = replace(_metric, is_built_in=True)
     HARNESS_METRICS.register(_metric.name, _metric, place=f"{__name__}, metric {_metric.name}")
+for _name in ("em", "em_drop", "f1_drop"):
+    HARNESS_METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}_FUNCTION")

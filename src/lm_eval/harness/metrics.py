@@ -61,7 +61,7 @@ def score_multiple_choice(
 
 _OF_CHOICES = (
     *("acc", "f1", "mcc", "acc_norm", "acc_bytes", "acc_tokens", "exact_match", "brier_score"),
-    *("likelihood", "acc_mutual_info"),
+    *("likelihood", "acc_mutual_info", "prob_mass"),
 )
 """What can be made from scored choices, in the order of the harness's results."""
 
@@ -245,6 +245,8 @@ def _any_target(spec: MetricSpec, golds: Sequence[Any], response: Any) -> float:
             references=golds, predictions=[response] * len(golds), **spec.options
         )
         return 1.0 if scores[spec.name] > 0.0 else 0.0
+    if getattr(spec.function, "takes_all_golds", False):  # one that the harness does not have
+        return float(spec.function(references=golds, predictions=[response], **spec.options))
     values = (call_metric(spec.function, gold, response, spec.options) for gold in golds)
     scores = [value[spec.name] if isinstance(value, Mapping) else value for value in values]
     return 1.0 if any(scores) else 0.0

@@ -27,6 +27,7 @@ from lm_eval.harness.metrics import (
     score_rolling,
 )
 from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
+from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.results import Clusters, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
@@ -202,13 +203,23 @@ class HarnessScorer:
 
     def _metric_list(self) -> Any:
         """The task's list, with the metric of its own ``normalization`` where that is not in it."""
-        written, metric = self.task.config.metric_list, self._own_metric
+        written, metric = self.task.config.metric_list, self._own_metric or self._named_metric
         if metric is None or (written is not None and not isinstance(written, list)):
             return written
         entries = DEFAULT_METRICS[self.task.output_type] if written is None else written
         listed = [{"metric": entry} if isinstance(entry, str) else entry for entry in entries]
         is_listed = any(isinstance(e, Mapping) and e.get("metric") == metric for e in listed)
         return listed if is_listed else [*listed, {"metric": metric}]
+
+    @property
+    def _named_metric(self) -> str | None:
+        """The first metric of ``primary_metric`` that can be made from the task's answers."""
+        task = self.task
+        for name in task.primary_metrics if task.own_process_results is None else ():
+            known = function_metric(name)
+            if known is not None and task.output_type in known.output_types:
+                return name
+        return None
 
     @property
     def _own_metric(self) -> str | None:
@@ -337,6 +348,9 @@ class HarnessScorer:
     # Estimates
 
     def _primary(self, estimates: Mapping[str, Estimate]) -> str:
+        for name in self.task.primary_metrics:
+            if name in estimates:
+                return name
         own = self._own_metric
         return own if own is not None and own in estimates else next(iter(estimates), "none")
 

@@ -131,12 +131,12 @@ def get_metric(
             f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} "
             f"Metrics: {listing(sorted(METRICS), 40)}, or one of your own with @register_metric."
         )
-    if not metric.fits(reads_text=reads_text):
-        kind = "generated text" if reads_text else "scored choices"
+    facts = {"reads_text": reads_text, "compares_texts": compares_texts}
+    if not metric.fits(**facts):
+        kind = "scored choices" if not reads_text else "choices read from text"
+        kind = "generated text" if reads_text and compares_texts else kind
         metrics = [METRICS.get(known) for known in sorted(METRICS)]
-        fitting = [
-            m.name for m in metrics if isinstance(m, Metric) and m.fits(reads_text=reads_text)
-        ]
+        fitting = [m.name for m in metrics if isinstance(m, Metric) and m.fits(**facts)]
         raise ConfigError(
             f"{where}: metric {name!r} cannot be computed from {kind}. Those that can: "
             f"{listing(fitting, 40)}."
@@ -176,7 +176,7 @@ def answer_texts(outcome: Outcome) -> tuple[list[str], str]:
 
 def _text_of(answer: Any, outcome: TextOutcome) -> str:
     if outcome.answers == "text":
-        return str(answer)
+        return answer if isinstance(answer, str) else str(answer)
     places = answer if outcome.answers == "order" else (answer,)
     return ", ".join(outcome.choices[place] for place in places)
 

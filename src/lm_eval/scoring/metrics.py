@@ -127,6 +127,8 @@ class Metric:
     higher_is_better: bool = True
     of_replies: Callable[[Sequence[TextOutcome]], Any] | None = None
     """For a score that is made from all replies to a doc at once."""
+    compares_texts: bool = False
+    """Whether the answers must be texts of their own, not choices."""
 
     def value(self, outcome: Outcome) -> Any:
         """This doc's value, or None where it does not count here."""
@@ -134,7 +136,10 @@ class Metric:
             return self.of_choice(outcome) if self.of_choice else None
         return self.of_text(outcome) if self.of_text else None
 
-    def fits(self, *, reads_text: bool) -> bool:
+    def fits(self, *, reads_text: bool, compares_texts: bool = True) -> bool:
+        """Whether a format that gives such answers has this score."""
+        if self.compares_texts and not compares_texts:
+            return False
         return (self.of_text if reads_text else self.of_choice) is not None
 
 
@@ -160,6 +165,13 @@ def _acc_by(pick: Callable[[ChoiceOutcome], int]) -> Callable[[ChoiceOutcome], f
 
 def _acc_per(length: Callable[[str], int]) -> Callable[[ChoiceOutcome], float]:
     return _acc_by(lambda outcome: outcome.picked([length(text) for text in outcome.texts]))
+
+
+def _probability_mass(outcome: ChoiceOutcome) -> float:
+    """The share of the choices' probability that the right ones have."""
+    shares = probabilities(outcome.logprobs)
+    right = {gold for gold in outcome.gold if isinstance(gold, int) and 0 <= gold < len(shares)}
+    return math.fsum(shares[gold] for gold in right)
 
 
 def count_bytes(text: str) -> int:
@@ -258,6 +270,11 @@ for _metric in (
         _acc_by(ChoiceOutcome.picked_calibrated),
     ),
     Metric(
+        "prob_mass",
+        "probability of the right choices ÷ that of all choices (MC2)",
+        _probability_mass,
+    ),
+    Metric(
         "exact_match",
         "the text read is the target, character by character; the reply is only the label",
         _greedy_gold,
@@ -273,6 +290,9 @@ for _metric in (
     Metric("kendall_tau", "order agreement, over orders read", of_text=_tau),
 ):
     METRICS.register(_metric.name, _metric, place=f"metric {_metric.name}")
+
+for _name in ("f1", "em", "f1_drop", "em_drop"):
+    METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}")
 
 
 # Whether two texts are the same answer

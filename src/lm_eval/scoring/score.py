@@ -82,7 +82,8 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
         for name in leading(fmt.metrics, task.normalization)
     ]
     if fmt.reads_text:
-        metrics += repeat_metrics(list(listed), max(task.config.repeats, 1), where=where)
+        named = [*listed, *task.primary_metrics]
+        metrics += repeat_metrics(named, max(task.config.repeats, 1), where=where)
     known = {metric.name for metric in metrics}
     for name, entry in listed.items():
         if is_repeat_metric(name) or name in known:
@@ -90,9 +91,47 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
         metric = find_metric(entry, **facts)
         if metric is None:
             _warn_unknown(name, where)
-        elif metric.fits(reads_text=fmt.reads_text):
+        elif metric.fits(**facts):
             metrics.append(metric)
+        elif metric.compares_texts:
+            _warn_choices(name, where)
+    return _with_primary(task.primary_metrics, metrics, facts, where)
+
+
+def _with_primary(
+    names: Sequence[str], metrics: list[Metric], facts: Mapping[str, bool], where: str
+) -> list[Metric]:
+    """The metrics with the first of ``names`` in front that fits what the format gives."""
+    by_name = {metric.name: metric for metric in metrics}
+    for name in names:
+        if is_repeat_metric(name) and name not in by_name:
+            continue
+        metric = by_name.get(name) or find_metric({"metric": name}, **facts)
+        if metric is None and name not in HARNESS_METRICS:
+            raise ConfigError(
+                f"{where}: primary_metric names an unknown metric, {name!r}."
+                f"{did_you_mean(name, METRICS)} Metrics: {listing(sorted(METRICS), 40)}."
+            )
+        if metric is not None and metric.fits(**facts):
+            first = [metric, *_of_read(metric)]
+            taken = {metric.name for metric in first}
+            return [*first, *(other for other in metrics if other.name not in taken)]
     return metrics
+
+
+def _of_read(metric: Metric) -> list[Metric]:
+    """The same metric over the answers that were read, as ``acc_read`` is for ``acc``."""
+    of_text = metric.of_text
+    if of_text is None or metric.aggregate is not mean_estimate:
+        return []
+    return [
+        Metric(
+            f"{metric.name}_read",
+            f"{metric.name} over the answers that were read",
+            of_text=lambda outcome: of_text(outcome) if outcome.reading.is_answer else None,
+            higher_is_better=metric.higher_is_better,
+        )
+    ]
 
 
 def outcome_of(
@@ -336,6 +375,15 @@ def _listed_metrics(task: ConfigurableTask, where: str) -> dict[str, Mapping[str
             "a !function, such as `metric_list: [{metric: acc}]`."
         )
     return {metric_name(entry): entry for entry in entries}
+
+
+def _warn_choices(name: str, where: str) -> None:
+    warnings.warn(
+        f"{where}: metric {name!r} in metric_list is left out: it compares texts, and under this format "
+        "answers are choices. Metrics of choices: acc, f1_macro.",
+        LmEvalWarning,
+        stacklevel=3,
+    )
 
 
 def _warn_unknown(name: str, where: str) -> None:

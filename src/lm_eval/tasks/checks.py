@@ -35,6 +35,7 @@ def check_values(config: TaskConfig) -> None:
     _check_names(config, where)
     _check_target_type(config.target_type, where)
     _check_cluster(config.cluster, where)
+    _check_primary(config.primary_metric, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
     if config.repeats > MOST_REPEATS:
@@ -89,6 +90,16 @@ def _check_cluster(value: Any, where: str) -> None:
             f"{where}: cluster cannot be {shorten(value)}. Name the field of the docs that "
             "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
             key="cluster",
+        )
+
+
+def _check_primary(value: Any, where: str) -> None:
+    names = value if isinstance(value, list | tuple) else [value]
+    if value is not None and (not names or not all(isinstance(name, str) for name in names)):
+        raise ConfigError(
+            f"{where}: primary_metric cannot be {shorten(value)}. Give the name of a metric, such as "
+            "`primary_metric: f1`, or a list of names, of which the first that fits counts.",
+            key="primary_metric",
         )
 
 

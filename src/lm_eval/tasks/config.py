@@ -91,6 +91,8 @@ class TaskConfig:
     num_fewshot: int | None = None
     metric_list: list[dict[str, Any]] | None = None
     normalization: str | None = None
+    primary_metric: str | list[str] | None = None
+    """The metric that is the task's score; of several the first that the answers allow."""
     output_type: str | None = None
     generation_kwargs: dict[str, Any] | None = None
     repeats: int = 1

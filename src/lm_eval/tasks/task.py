@@ -232,6 +232,12 @@ class ConfigurableTask(TaskDocs):
             return own if self.output_type == "multiple_choice" else None
         return fmt.normalization or (own if fmt.scores_texts else None)
 
+    @property
+    def primary_metrics(self) -> tuple[str, ...]:
+        """The metrics that may be the score shown, the first that fits; empty: as the format says."""
+        named = self.config.primary_metric
+        return () if named is None else (named,) if isinstance(named, str) else tuple(named)
+
     @cached_property
     def scores_without_question(self) -> bool:
         """Whether every choice is also scored alone, for mutual information."""
@@ -251,6 +257,7 @@ class ConfigurableTask(TaskDocs):
         ]
         if self.format is not None:
             wanted += self.format.metrics
+        wanted += self.primary_metrics
         return leading(wanted, self.normalization)
 
     def set_fewshot_seed(self, seed: int) -> None:
@@ -422,6 +429,7 @@ def _names(text: str, choice: str) -> bool:
 NEWER_KEYS = (
     *("normalization", "target_type", "dataset_revision", "dataset_files"),
     *("doc_to_context",),
+    "primary_metric",
 )
 
 

@@ -1,0 +1,235 @@
+"""Word overlap of free answers: ``f1`` and ``em`` as in SQuAD, ``f1_drop`` and ``em_drop`` as in DROP.
+
+Each is one function of golds and an answer; the best gold counts. Under formats the answer is the text
+that was read, and what was not read scores 0; plain tasks of the harness give the filtered reply.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from lm_eval.registry import HarnessMetric
+from lm_eval.scoring.functions import TEXT, answer_texts
+from lm_eval.scoring.metrics import Metric, TextOutcome
+
+Score = Callable[[str, Sequence[str]], float]
+"""The score of an answer against all of its golds."""
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+# SQuAD
+
+
+@lru_cache(maxsize=8192)
+def squad_form(text: str) -> str:
+    """A text in lower case, without punctuation (ASCII), articles and runs of blanks, in this order."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def _squad_golds(golds: Sequence[str]) -> list[str]:
+    """The golds in normal form; those of which nothing is left count only where none is left."""
+    forms = [squad_form(gold) for gold in golds]
+    return [form for form in forms if form] or [""]
+
+
+def squad_em(answer: str, golds: Sequence[str]) -> float:
+    """Whether the answer is one of the golds, in normal form."""
+    return float(squad_form(answer) in _squad_golds(golds))
+
+
+def squad_f1(answer: str, golds: Sequence[str]) -> float:
+    """The best F1 of the answer's words with those of a gold; nothing equals only nothing."""
+    words = squad_form(answer).split()
+    return max(_bag_f1(words, gold.split()) for gold in _squad_golds(golds))
+
+
+def _bag_f1(words: Sequence[str], gold: Sequence[str]) -> float:
+    if not words or not gold:
+        return float(words == gold)
+    shared = sum((Counter(words) & Counter(gold)).values())
+    return 2 * shared / (len(words) + len(gold))
+
+
+# DROP
+
+
+def drop_em(answer: str, golds: Sequence[str]) -> float:
+    """Whether the answer has the spans of one of the golds, in normal form and any order."""
+    return max(
+        float(sorted(map(drop_form, spans)) == sorted(map(drop_form, gold)))
+        for gold in map(spans_of, golds)
+        for spans in _span_lists(answer, len(gold))
+    )
+
+
+def drop_f1(answer: str, golds: Sequence[str]) -> float:
+    """The best F1 of the answer's words with those of a gold, span by span, rounded to hundredths.
+
+    Spans are paired so that the sum is highest; those left over count as 0. A pair whose gold has
+    numbers counts only if it shares one.
+    """
+    return max(
+        _spans_f1(spans, gold)
+        for gold in map(spans_of, golds)
+        for spans in _span_lists(answer, len(gold))
+    )
+
+
+def spans_of(gold: str) -> tuple[str, ...]:
+    """The parts of a gold: those of a list in ``doc_to_target``, else the text itself."""
+    return getattr(gold, "parts", None) or (gold,)
+
+
+_WORD_BORDER = re.compile(r"[ -]")
+
+
+@lru_cache(maxsize=8192)
+def drop_form(span: str) -> str:
+    """A span word by word, parted at blanks and hyphens: numbers as floats, other words without
+    punctuation and articles."""
+    words = (
+        " ".join(_ARTICLES.sub(" ", _as_float(_bare_word(word))).split())
+        for word in _WORD_BORDER.split(span.lower())
+    )
+    return " ".join(word for word in words if word)
+
+
+def _bare_word(word: str) -> str:
+    return word if _is_number(word) else word.translate(_PUNCTUATION)
+
+
+def _as_float(word: str) -> str:
+    return str(float(word)) if _is_number(word) else word
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+_LIST_BORDERS = (
+    re.compile(r"(?:\s*\n\s*|\A(?=.*\n))(?:(?:[-*•]|\d{1,2}[.)])\s+)?"),
+    re.compile(r"\s*;\s*"),
+    re.compile(r"\s*(?:,|&|\band\b)\s*"),
+)
+
+
+def _span_lists(answer: str, count: int) -> Iterator[Sequence[str]]:
+    """The answer as one span and, where the gold has several, as a list of them.
+
+    Items stand on lines, or are parted by semicolons, or by commas and "and".
+    """
+    yield (answer,)
+    for border in _LIST_BORDERS if count > 1 else ():
+        parts = [part for part in border.split(answer.strip().rstrip(".")) if part.strip()]
+        if len(parts) > 1:
+            yield parts
+
+
+def _spans_f1(spans: Sequence[str], gold: Sequence[str]) -> float:
+    ours = [frozenset(drop_form(span).split()) for span in spans]
+    theirs = [frozenset(drop_form(span).split()) for span in gold]
+    scores = [[_set_f1(words, right) for words in ours] for right in theirs]
+    return round(best_pairing(scores) / max(len(ours), len(theirs)), 2)
+
+
+def _set_f1(words: frozenset[str], gold: frozenset[str]) -> float:
+    numbers = {word for word in gold if _is_number(word)}
+    if numbers and not numbers & words:
+        return 0.0
+    shared = len(words & gold)
+    precision = shared / len(words) if words else 1.0
+    recall = shared / len(gold) if gold else 1.0
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def best_pairing(scores: Sequence[Sequence[float]]) -> float:
+    """The highest sum of scores with at most one taken from each row and each column.
+
+    The Hungarian method with potentials: rows² × columns steps.
+    """
+    if len(scores) > len(scores[0]):
+        scores = list(zip(*scores, strict=True))
+    rows, columns = len(scores), len(scores[0])
+    row_price, column_price = [0.0] * (rows + 1), [0.0] * (columns + 1)
+    row_of = [0] * (columns + 1)  # the row that holds a column; rows and columns count from 1
+    for row in range(1, rows + 1):
+        row_of[0] = row
+        at = 0
+        slack = [float("inf")] * (columns + 1)
+        came_from = [0] * (columns + 1)
+        is_done = [False] * (columns + 1)
+        while row_of[at]:
+            is_done[at] = True
+            current, step, nearest = row_of[at], float("inf"), 0
+            for column in range(1, columns + 1):
+                if is_done[column]:
+                    continue
+                cost = -scores[current - 1][column - 1] - row_price[current] - column_price[column]
+                if cost < slack[column]:
+                    slack[column], came_from[column] = cost, at
+                if slack[column] < step:
+                    step, nearest = slack[column], column
+            for column in range(columns + 1):
+                if is_done[column]:
+                    row_price[row_of[column]] += step
+                    column_price[column] -= step
+                else:
+                    slack[column] -= step
+            at = nearest
+        while at:
+            row_of[at] = row_of[came_from[at]]
+            at = came_from[at]
+    return sum(scores[row - 1][at] for at, row in enumerate(row_of[1:]) if row)
+
+
+# As metrics
+
+
+@dataclass(frozen=True)
+class OfGolds:
+    """A score as plain tasks call it, with references and predictions; the best reference counts."""
+
+    score: Score
+    takes_all_golds = True
+
+    def __call__(self, references: Sequence[Any], predictions: Sequence[Any]) -> float:
+        answer = predictions[0]
+        while isinstance(answer, list | tuple) and answer:
+            answer = answer[0]
+        golds = [gold if isinstance(gold, str) else str(gold) for gold in references]
+        return self.score("" if answer is None else str(answer), golds)
+
+    def of_text(self, outcome: TextOutcome) -> float:
+        """The score of a reply under a format; 0 where nothing was read."""
+        golds, answer = answer_texts(outcome)
+        return self.score(answer, golds) if outcome.reading.is_answer else 0.0
+
+
+def _metric(name: str, explained: str, score: Score) -> tuple[Metric, HarnessMetric]:
+    function = OfGolds(score)
+    return (
+        Metric(name, explained, of_text=function.of_text, compares_texts=True),
+        HarnessMetric(name, function, "mean", True, (TEXT,), is_built_in=True),
+    )
+
+
+EM, EM_FUNCTION = _metric("em", "the text read is a gold, by SQuAD's rules", squad_em)
+F1, _ = _metric("f1", "words shared with the best gold, by SQuAD's rules", squad_f1)
+EM_DROP, EM_DROP_FUNCTION = _metric(
+    "em_drop", "the spans read are those of a gold, by DROP's rules", drop_em
+)
+F1_DROP, F1_DROP_FUNCTION = _metric(
+    "f1_drop", "words shared with the best gold, span by span, by DROP's rules", drop_f1
+)
