@@ -12,9 +12,11 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lm_eval.cli.options import (
+    DATA_PATH,
     MAX_SKIPPED,
     NUM_FEWSHOT,
     TASKS,
@@ -51,8 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     args = parse(arguments)
-    with logging_from(getattr(args, "verbosity", None), NAME, "lm_eval"):
+    with logging_from(getattr(args, "verbosity", None), NAME, "lm_eval"), _data_from(args):
         return int(_handler(args.command)(args))
+
+
+def _data_from(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Where data sets of the hub are read from while the command runs."""
+    if not hasattr(args, "data_path"):
+        return nullcontext()
+    from lm_eval.data.hub.settings import reading_from
+
+    return reading_from(args.data_path)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -213,6 +224,7 @@ def _add_validate(commands: Any) -> None:
     )
     add_options(parser, TASKS)
     add_paths(parser)
+    add_options(parser, DATA_PATH)
     add_options(parser, _VALIDATE, num_fewshot=whole(), max_skipped={"default": "1%"})
 
 
@@ -235,4 +247,5 @@ def _add_preview(commands: Any) -> None:
     )
     add_options(parser, {"--run_code": "run the task's own Python functions"})
     add_paths(parser)
+    add_options(parser, DATA_PATH)
     add_prompting(parser)

@@ -22,6 +22,10 @@ _PATHS = {
     "--include_path DIR": "a folder with more task files; can be repeated",
     "--format_path DIR": "a folder (or file) with more formats, one YAML file each; can be repeated",
 }
+DATA_PATH = {
+    "--data_path DIR": "take data sets of the hub from this folder, which `lm-eval fetch --to DIR` has "
+    "filled, and use no network",
+}
 _PROMPTING = NUM_FEWSHOT | {
     "--system_instruction TEXT": "text at the very start of every prompt",
     "--fewshot_as_multiturn [true|false]": "in chat, send each example as separate turns (default: "
@@ -82,6 +86,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
     """What is asked of which model, and where the answers go."""
     add_options(parser, TASKS)
     add_paths(parser)
+    add_options(parser, DATA_PATH)
     default = "the embedded SmolLM2-135M-Instruct"
     add_model(parser, f"model backend (default: {default}); see `lm-eval ls models`")
     add_prompting(parser)

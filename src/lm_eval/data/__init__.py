@@ -1,9 +1,11 @@
 """Data files and hub datasets → docs: named splits, each an immutable table of rows.
 
-Read in this order: table, columns, csv_rows, files, hub, paths, splits.
+Read in this order: table, columns, csv_rows, files, dates, named_splits, hub,
+paths, splits.
 """
 
-from lm_eval.data.splits import Splits, is_on_hub, load_splits
+from lm_eval.data.named_splits import Splits
+from lm_eval.data.splits import is_on_hub, load_splits
 from lm_eval.data.table import Table
 
 __all__ = ["Splits", "Table", "is_on_hub", "load_splits"]

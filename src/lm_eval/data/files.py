@@ -1,4 +1,4 @@
-"""One data file → rows, by file type: JSON, JSONL, CSV, TSV, text, Parquet.
+"""One data file → rows, by file type: JSON, JSONL, CSV, TSV, text, Parquet, Arrow.
 
 Text goes through unchanged, and an error says which line is broken. Each reader takes a path and its
 own options and returns a ``Table``; ``READERS`` maps a type name (``json``, ``csv`` …) to its reader,
@@ -11,7 +11,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -30,10 +30,19 @@ SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
+    ".arrow": "arrow",
     ".txt": "text",
 }
-"""File name endings → type; ``.gz`` may follow each."""
-
+"""File name endings → type; one of ``COMPRESSED`` may follow those of texts."""
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+"""Split → the words by which the names of files and folders tell it."""
+NOT_DATA = frozenset(("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"))
+"""Files that describe data."""
 
 _ROWS_AT_ONCE = 1024
 """Of a Parquet file: a few bytes can say that a long text is repeated in every row."""
@@ -60,7 +69,12 @@ class FileReader:
 def file_type(path: str | Path) -> str | None:
     """The type that a file's name tells, or None."""
     path = Path(str(path).lower())
-    return SUFFIXES.get(Path(path.stem).suffix if path.suffix == ".gz" else path.suffix)
+    return SUFFIXES.get(Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix)
+
+
+def stem(path: Path) -> str:
+    """A file's name without what tells its type."""
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
 def read_file(path: Path, type_name: str, options: Mapping[str, Any]) -> Table:
@@ -88,28 +102,78 @@ def _read_lines(path: Path, *, encoding: str = "utf-8", keep_linebreaks: bool = 
 
 
 def _read_parquet(path: Path, *, columns: list[str] | None = None) -> Table:
+    pyarrow = _import_pyarrow(path)
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(path)
+        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
+        return _rows_of_batches(
+            file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=columns), names, path
+        )
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {error}. Is it complete?") from None
+
+
+def _read_arrow(path: Path) -> Table:
+    """An Arrow file: a stream, as the ``datasets`` library saves it, or a file with a footer."""
+    pyarrow = _import_pyarrow(path)
+    from pyarrow import ipc
+
+    try:
+        with pyarrow.memory_map(str(path)) as source:
+            try:
+                batches = ipc.open_stream(source)
+            except pyarrow.ArrowInvalid:
+                file = ipc.open_file(source)
+                return _rows_of_batches(
+                    map(file.get_batch, range(file.num_record_batches)), file.schema.names, path
+                )
+            return _rows_of_batches(batches, batches.schema.names, path)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as Arrow: {error}. Is it complete?") from None
+
+
+def _rows_of_batches(batches: Iterable[Any], names: list[str], path: Path) -> Table:
+    if len(set(names)) < len(names):
+        raise DataError(f"{path} has two columns of one name: {listing(names)}.")
+    rows: list[Any] = []
+    size = 0
+    for batch in batches:
+        size += _unpacked_bytes(batch)
+        check_data_size(size, path)
+        rows += batch.to_pylist()
+    return Table.owning(rows, names)
+
+
+def _unpacked_bytes(batch: Any) -> int:
+    """The size of a batch once each row has its own values: a dictionary names a long text briefly."""
+    size = int(batch.nbytes)
+    for column in batch.columns:
+        values = getattr(column, "dictionary", None)
+        if values is not None and len(values):
+            size += _repeated_bytes(values, column.indices)
+    return size
+
+
+def _repeated_bytes(values: Any, indices: Any) -> int:
+    from pyarrow import ArrowNotImplementedError, compute
+
+    try:
+        return int(compute.sum(compute.take(compute.binary_length(values), indices)).as_py() or 0)
+    except ArrowNotImplementedError:  # numbers and the like: each takes the same
+        return int(values.nbytes) // len(values) * len(indices)
+
+
+def _import_pyarrow(path: Path) -> Any:
     try:
         import pyarrow
-        from pyarrow import parquet
     except ImportError:
         raise MissingExtraError(
             f"Reading {path} needs pyarrow, which is not installed.",
             install="pip install 'lm-eval-formats[parquet]'",
         ) from None
-    try:
-        file = parquet.ParquetFile(path)
-        names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-        if len(set(names)) < len(names):
-            raise DataError(f"{path} has two columns of one name: {listing(names)}.")
-        rows: list[Any] = []
-        size = 0
-        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=columns):
-            size += batch.nbytes
-            check_data_size(size, path)
-            rows += batch.to_pylist()
-        return Table.owning(rows, names)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {error}. Is it complete?") from None
+    return pyarrow
 
 
 _CSV_OPTIONS = ("delimiter", "sep", "header", "column_names", "names", "quotechar", "quoting")
@@ -119,6 +183,7 @@ READERS: dict[str, FileReader] = {
     "csv": FileReader(_read_csv, (*_CSV_OPTIONS, "encoding")),
     "tsv": FileReader(_read_tsv, (*_CSV_OPTIONS, "encoding")),
     "parquet": FileReader(_read_parquet, ("columns",)),
+    "arrow": FileReader(_read_arrow),
     "text": FileReader(_read_lines, ("encoding", "keep_linebreaks")),
 }
 
@@ -140,9 +205,9 @@ def _text(path: Path, encoding: str) -> str:
 
 
 def _bytes(path: Path) -> bytes:
+    kind = path.suffix.lower()
     try:
-        open_file: Any = gzip.open if path.suffix.lower() == ".gz" else open
-        with open_file(path, "rb") as file:
+        with _unpacking(path, kind) as file:
             data: bytes = file.read(max_data_bytes() + 1)
         check_data_size(len(data), path)
         return data
@@ -150,6 +215,32 @@ def _bytes(path: Path) -> bytes:
         raise DataError(f"{path} is not a complete gzip file: {error}.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except _broken_archives() as error:
+        raise DataError(f"{path} is not a complete {kind} file: {error}.") from None
+
+
+def _broken_archives() -> tuple[type[Exception], ...]:
+    """What unpacking raises; only looked up once something was raised."""
+    import lzma
+
+    return (lzma.LZMAError, ValueError)  # pyarrow's errors are ValueErrors
+
+
+def _unpacking(path: Path, kind: str) -> Any:
+    """The bytes of a file as they were before it was compressed."""
+    if kind == ".gz":
+        return gzip.open(path, "rb")
+    if kind == ".bz2":
+        import bz2
+
+        return bz2.open(path, "rb")
+    if kind == ".xz":
+        import lzma
+
+        return lzma.open(path, "rb")
+    if kind == ".zst":
+        return _import_pyarrow(path).input_stream(str(path), compression="zstd")
+    return path.open("rb")
 
 
 def _bad_bytes(path: Path, data: bytes, error: UnicodeDecodeError, encoding: str) -> str:

@@ -9,149 +9,17 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
-from lm_eval.data.columns import check_columns
-from lm_eval.data.files import READERS, SUFFIXES, file_type, read_file
-from lm_eval.data.hub.library import load_from_hub, with_dates
+from lm_eval.data.files import NOT_DATA, READERS, SUFFIXES, file_type, stem
+from lm_eval.data.named_splits import CANONICAL, HUB_ONLY, FileLoader, Splits, type_of
 from lm_eval.data.paths import Places
-from lm_eval.data.table import Table
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 
-T = TypeVar("T")
-Loader = Callable[[], Table]
-
-_SYNONYMS = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "dev", "val"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
-_CANONICAL = {word: split for split, words in _SYNONYMS.items() for word in words}
 _SHARD = re.compile(r"(?P<split>.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?")
-_NOT_DATA = frozenset(
-    ("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
-)
-_HUB_ONLY = frozenset(
-    ("trust_remote_code", "cache_dir", "revision", "streaming", "download_mode", "token",
-     "verification_mode", "num_proc", "keep_in_memory", "save_infos")
-)  # fmt: skip
-
-
-def _nothing() -> None:
-    """What a change calls where nobody wants to know of it."""
-
-
-class Splits(Mapping[str, Table]):
-    """Split name → ``Table``; a split's files are read when it is first asked for.
-
-    ``any_name`` is a loader that answers to whatever name comes first, for data that is one file.
-    ``synonyms`` lets ``dev`` find ``validation``.
-    """
-
-    def __init__(
-        self,
-        loaders: Mapping[str, Loader],
-        source: str,
-        *,
-        any_name: Loader | None = None,
-        synonyms: bool = False,
-    ) -> None:
-        self.source = source
-        self._loaders = dict(loaders)
-        self._any_name = any_name
-        self._synonyms = synonyms
-        self._tables: dict[str, Table] = {}
-        self.on_change: Callable[[], None] = _nothing
-        """What is called when a split is replaced."""
-        self.columns: Any = None
-        """The columns that every split must have, as a task file states them."""
-
-    @property
-    def names(self) -> list[str]:
-        """The splits there are; empty for a single file that nobody has named yet."""
-        return list(self._loaders)
-
-    def __getitem__(self, name: str) -> Table:
-        split = self._find(name)
-        if split is None and self._any_name is not None and not self._loaders:
-            self._loaders[name] = self._any_name
-            split = name
-        if split is None:
-            raise DataError(self._missing(name))
-        if split not in self._tables:
-            self._tables[split] = self._read(split)
-        return self._tables[split]
-
-    def __setitem__(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace a split's rows, or add a split; ``on_change`` is called."""
-        table = rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
-        split = self._find(name) or name
-        self._loaders[split] = lambda: table
-        self._tables[split] = table
-        self.on_change()
-
-    def __contains__(self, name: object) -> bool:
-        is_unnamed = self._any_name is not None and not self._loaders
-        return is_unnamed or self._find(str(name)) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self._loaders)
-
-    @overload
-    def get(self, name: str, /) -> Table | None: ...
-    @overload
-    def get(self, name: str, /, default: T) -> Table | T: ...
-    def get(self, name: str, /, default: Any = None) -> Any:
-        """The split, or ``default`` where there is none of that name."""
-        if name not in self:
-            return default
-        return self[name]
-
-    def __repr__(self) -> str:
-        return f"Splits({self.source}: {listing(self.names)})"
-
-    def reading_by(self, change: Callable[[Loader], Loader]) -> Splits:
-        """The same splits, each read by its changed loader."""
-        return Splits(
-            {name: change(loader) for name, loader in self._loaders.items()},
-            self.source,
-            any_name=None if self._any_name is None else change(self._any_name),
-            synonyms=self._synonyms,
-        )
-
-    def _find(self, name: str) -> str | None:
-        if name in self._loaders:
-            return name
-        if self._synonyms and name in _CANONICAL:
-            return _CANONICAL[name] if _CANONICAL[name] in self._loaders else None
-        return None
-
-    def _read(self, name: str) -> Table:
-        table = self._loaders[name]()
-        if not len(table):
-            raise DataError(f"{self.source}: the split {name!r} has no rows. Give it some.")
-        if self.columns is not None:
-            check_columns(table, self.columns, source=self.source, split=name)
-        return table
-
-    def _missing(self, name: str) -> str:
-        if self._any_name is not None:
-            return (
-                f"{self.source} is one file and serves as the split {self.names[0]!r}; it cannot "
-                f"be {name!r} as well. Give each split its file: dataset_path: "
-                f"{file_type(self.source) or 'json'} with dataset_kwargs: {{data_files: "
-                f"{{{self.names[0]}: {Path(self.source).name}, {name}: OTHER_FILE}}}}."
-            )
-        return (
-            f"{self.source} has no split {name!r}.{did_you_mean(name, self.names)} "
-            f"Splits: {listing(self.names)}."
-        )
 
 
 def is_on_hub(
@@ -180,6 +48,7 @@ def load_splits(
     files: Any = None,
     base_dir: Path | str | None = None,
     reads_dates: bool = False,
+    has_media: bool = False,
 ) -> Splits:
     """The splits of a dataset; nothing local is read yet, but every named file must exist.
 
@@ -187,7 +56,7 @@ def load_splits(
     local folder or a configuration on the hub; for plain files it means nothing. ``revision`` and
     ``files`` (split → names or patterns) choose a commit and files of a data set on the hub; a
     local folder has files alone. ``reads_dates`` makes dates of date strings in JSON, as the
-    ``datasets`` library does.
+    ``datasets`` library does. ``has_media``: rows hold images or audio, which that library decodes.
     """
     if not isinstance(dataset_path, str) or not dataset_path.strip():
         raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
@@ -195,9 +64,12 @@ def load_splits(
     if files is not None:
         _add_files(kwargs, files, dataset_path)
     if is_on_hub(dataset_path, dataset_name, kwargs, base_dir=base_dir):
+        from lm_eval.data.hub.splits import splits_on_hub
+
         if revision is not None:
             kwargs["revision"] = revision
-        return _from_hub(dataset_path, dataset_name, kwargs)
+        splits = splits_on_hub(dataset_path, dataset_name, kwargs, has_media=has_media)
+        return _with_dates(splits) if reads_dates else splits
     if revision is not None:
         warnings.warn(
             f"{dataset_path} is read from this machine, so dataset_revision ({revision}) says nothing "
@@ -231,13 +103,13 @@ def _local_splits(
 
 
 def _local_options(kwargs: dict[str, Any]) -> dict[str, Any]:
-    ignored = sorted(_HUB_ONLY & kwargs.keys())
+    ignored = sorted(HUB_ONLY & kwargs.keys())
     if ignored:
         import logging
 
         names = ", ".join(ignored)
         logging.getLogger(__name__).info("dataset_kwargs %s mean nothing for local files.", names)
-    return {name: value for name, value in kwargs.items() if name not in _HUB_ONLY}
+    return {name: value for name, value in kwargs.items() if name not in HUB_ONLY}
 
 
 def _has_url(data_files: Any) -> bool:
@@ -265,7 +137,7 @@ def _from_data_files(type_name: str, options: dict[str, Any], places: Places) ->
         )
     by_split = data_files if isinstance(data_files, Mapping) else {"train": data_files}
     loaders = {
-        _split_name(split): _Files(places.expand(entry, split), options, type_name)
+        _split_name(split): FileLoader(places.expand(entry, split), options, type_name)
         for split, entry in by_split.items()
     }
     return Splits(loaders, f"dataset_kwargs.data_files ({type_name})")
@@ -278,7 +150,7 @@ def _split_name(split: Any) -> str:
 
 
 def _from_file(path: Path, options: dict[str, Any]) -> Splits:
-    type_name = _type_of(path)
+    type_name = type_of(path)
     data_files = options.pop("data_files", None)
     if data_files is not None:
         raise DataError(
@@ -286,47 +158,13 @@ def _from_file(path: Path, options: dict[str, Any]) -> Splits:
             f"Use `dataset_path: {type_name}` with data_files."
         )
     READERS[type_name].check_options(options, type_name)
-    return Splits({}, str(path), any_name=_Files([path], options, type_name))
-
-
-def _type_of(path: Path) -> str:
-    type_name = file_type(path)
-    if type_name is None:
-        raise DataError(
-            f"{path}: the ending {path.suffix!r} tells no file type. Known: {listing(SUFFIXES)} "
-            f"(also with .gz). Or use `dataset_path: json` with dataset_kwargs.data_files."
-        )
-    return type_name
+    return Splits({}, str(path), any_name=FileLoader([path], options, type_name))
 
 
 def _with_dates(splits: Splits) -> Splits:
     return splits.reading_by(
-        lambda load: replace(load, dates=True) if isinstance(load, _Files) else load
+        lambda load: replace(load, dates=True) if isinstance(load, FileLoader) else load
     )
-
-
-@dataclass(frozen=True)
-class _Files:
-    """Reads ``paths`` in order into one table; without a type, each file's name tells its own."""
-
-    paths: list[Path]
-    options: Mapping[str, Any]
-    type_name: str | None
-    dates: bool = False
-
-    def __call__(self) -> Table:
-        kinds = [self.type_name or _type_of(path) for path in self.paths]
-        tables = [
-            read_file(path, kind, self.options)
-            for path, kind in zip(self.paths, kinds, strict=True)
-        ]
-        table = tables[0]
-        if len(tables) > 1:
-            columns = [name for table in tables for name in table.column_names]
-            table = Table.owning([row for table in tables for row in table], columns)
-        # The library reads a list under a `field` in another way, which makes no dates.
-        has_dates = self.dates and {*kinds} <= {"json", "jsonl"} and "field" not in self.options
-        return with_dates(table) if has_dates else table
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -354,9 +192,9 @@ def _from_folder(
         )
     loaders = {}
     for split, paths in groups.items():
-        for kind in sorted({type_name or _type_of(path) for path in paths}):
+        for kind in sorted({type_name or type_of(path) for path in paths}):
             READERS[kind].check_options(options, kind)
-        loaders[split] = _Files(paths, options, type_name)
+        loaders[split] = FileLoader(paths, options, type_name)
     return Splits(loaders, str(folder), synonyms=True)
 
 
@@ -390,9 +228,9 @@ def _data_files_in(folder: Path, type_name: str | None = None) -> list[Path]:
         return []
     files: list[Path] = []
     for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "_")) or path.name in _NOT_DATA:
+        if path.name.startswith((".", "_")) or path.name in NOT_DATA:
             continue
-        if path.is_dir() and (path.name == "data" or path.name in _CANONICAL):
+        if path.is_dir() and (path.name == "data" or path.name in CANONICAL):
             files += _data_files_in(path, type_name)
         elif path.is_file() and _is_data(path, type_name):
             files.append(path)
@@ -402,7 +240,7 @@ def _data_files_in(folder: Path, type_name: str | None = None) -> list[Path]:
 def _is_data(path: Path, type_name: str | None) -> bool:
     kind = file_type(path)
     if kind == "text":  # README.txt and the like are not docs
-        return type_name == "text" or _stem(path) in _CANONICAL
+        return type_name == "text" or stem(path) in CANONICAL
     wanted = "json" if type_name == "jsonl" else type_name
     return kind is not None and wanted in (None, kind)
 
@@ -418,7 +256,7 @@ def _by_split(files: list[Path], folder: Path) -> dict[str, list[Path]]:
                 f"{listing(path.name for path in paths)}. Keep one, or name the files in "
                 f"dataset_kwargs.data_files."
             )
-    canonical = [_CANONICAL.get(label, label) for label in labels]
+    canonical = [CANONICAL.get(label, label) for label in labels]
     unique = {name for name in canonical if canonical.count(name) == 1}
     return {
         name if name in unique else label: paths
@@ -429,33 +267,16 @@ def _by_split(files: list[Path], folder: Path) -> dict[str, list[Path]]:
 def _label(path: Path, folder: Path) -> str:
     """The split that a file's name tells: its shard's, one split word in it, or the whole name."""
     parent = path.parent
-    if parent != folder and parent.name in _CANONICAL:
+    if parent != folder and parent.name in CANONICAL:
         return parent.name
-    stem = _stem(path)
-    shard = _SHARD.fullmatch(stem)
+    name = stem(path)
+    shard = _SHARD.fullmatch(name)
     if shard:
         return shard["split"]
-    words = [word for word in re.split(r"[-._ \d]+", stem.lower()) if word in _CANONICAL]
-    return words[0] if len(words) == 1 else stem
+    words = [word for word in re.split(r"[-._ \d]+", name.lower()) if word in CANONICAL]
+    return words[0] if len(words) == 1 else name
 
 
 def _is_shard(path: Path, folder: Path) -> bool:
-    in_split_folder = path.parent != folder and path.parent.name in _CANONICAL
-    return in_split_folder or _SHARD.fullmatch(_stem(path)) is not None
-
-
-def _stem(path: Path) -> str:
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
-
-
-# --- the hub --------------------------------------------------------------------------------------
-
-
-def _from_hub(path: str, name: str | None, kwargs: dict[str, Any]) -> Splits:
-    if path == "tsv":  # a spelling of ours; the library knows csv with another separator
-        kwargs = {"sep": "\t", **kwargs}
-    found = load_from_hub({"jsonl": "json", "tsv": "csv"}.get(path, path), name, kwargs)
-    source = f"The dataset {path!r}" + (f" ({name})" if name else "")
-    if isinstance(found, Mapping):
-        return Splits(found, source)
-    return Splits({}, source, any_name=found)
+    in_split_folder = path.parent != folder and path.parent.name in CANONICAL
+    return in_split_folder or _SHARD.fullmatch(stem(path)) is not None

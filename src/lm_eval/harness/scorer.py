@@ -189,6 +189,7 @@ class HarnessScorer:
             version=(task.config.metadata or {}).get("version", task.VERSION),
             config=task.config.to_dict(),
             fingerprints={"task": task.fingerprint},
+            data=task.data_record,
             notes=[*notes, *scores.notes()],
             filter=scores.filter,
             missing=missing,

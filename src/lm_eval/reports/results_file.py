@@ -120,6 +120,7 @@ def results_dict(
         },
         "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
+        **_data(tasks),
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
         **_choice_orders(tasks),
@@ -235,6 +236,12 @@ def _format(result: TaskResult) -> dict[str, Any]:
         "version": result.format_version,
         "yaml": result.format_yaml,
     }
+
+
+def _data(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """The commits and files of data sets of the hub; nothing where none was asked."""
+    data = {name: result.data for name, result in tasks.items() if result.data is not None}
+    return {"data": data} if data else {}
 
 
 def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:

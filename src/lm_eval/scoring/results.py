@@ -65,6 +65,8 @@ class TaskResult:
     version: Any = None
     config: dict[str, Any] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
+    data: dict[str, Any] | None = None
+    """The commit and files of a data set of the hub that was asked."""
     notes: list[str] = field(default_factory=list)
     filter: str = "none"
     missing: int = 0

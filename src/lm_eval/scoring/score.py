@@ -252,6 +252,7 @@ class FormatScores:
             version=(task.config.metadata or {}).get("version"),
             config=_written_out(task.config.to_dict()),
             fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
+            data=task.data_record,
             format_version=fmt.version,
             format_yaml=shortest_yaml(fmt),
             notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],

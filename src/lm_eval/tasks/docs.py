@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.config.fields import compile_field, shorten
-from lm_eval.data.splits import Splits, is_on_hub, load_splits
+from lm_eval.data.named_splits import Splits
+from lm_eval.data.splits import is_on_hub, load_splits
 from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, MissingExtraError, place
 from lm_eval.tasks.config import TaskConfig
@@ -80,9 +81,18 @@ class TaskDocs(HarnessMethods):
                 files=config.dataset_files,
                 base_dir=self._folder,
                 reads_dates=self.parity,
+                has_media=self.has_media,
             )
             splits.columns = config.columns
             return splits
+
+    @property
+    def data_record(self) -> dict[str, Any] | None:
+        """Which files of which commit of the hub the docs were read from; None for other data."""
+        splits: Splits | None = self.__dict__.get("splits")  # not loaded for this
+        if splits is None or splits.origin is None or not splits.origin.fetched:
+            return None
+        return splits.origin.record()
 
     def _facts_for_code(self) -> dict[str, Any]:
         """What ``custom_dataset`` is called with."""

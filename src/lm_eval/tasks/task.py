@@ -313,9 +313,20 @@ class ConfigurableTask(TaskDocs):
             made.clear()
         self._sampler = None
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
+        """Twelve hex digits over what the task's YAML and helper files say, whatever the format.
+
+        Of a data set of the hub, the commit counts too: other docs are another task.
+        """
+        record = self.data_record
+        if record is None:
+            return self._file_fingerprint
+        text = f"{self._file_fingerprint} {record['commit']}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @cached_property
+    def _file_fingerprint(self) -> str:
         return fingerprint_of(self.config)
 
     # What a subclass brings of its own

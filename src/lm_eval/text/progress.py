@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from lm_eval.text.terminal import err_console, is_terminal, visible
 
@@ -31,7 +31,8 @@ class Progress:
                 progress.advance()
 
     ``done`` counts what was finished before this run, and stays out of the rate. ``total=None`` is
-    an unknown total. ``enabled=False`` starts nothing and prints nothing.
+    an unknown total, ``unit="bytes"`` shows megabytes. ``enabled=False`` starts nothing and prints
+    nothing.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Progress:
         done: int = 0,
         enabled: bool = True,
         stream: TextIO | None = None,
+        unit: Literal["", "bytes"] = "",
     ) -> None:
         self.description = visible(description, 60)
         self._described = description
         self.total = total
         self.done = done
+        self._unit = unit
         self._before = done
         self._stream = stream if stream is not None else sys.stderr
         self._enabled = enabled and self._stream is not None
@@ -73,7 +76,7 @@ class Progress:
         """The count and what follows from it, now."""
         elapsed_s = max(time.monotonic() - self._started, 1e-9)
         rate = (self.done - self._before) / elapsed_s
-        return State(self.description, self.done, self.total, rate)
+        return State(self.description, self.done, self.total, rate, self._unit)
 
     def __enter__(self) -> Progress:
         self._started = time.monotonic()
@@ -109,15 +112,21 @@ class State:
     total: int | None
     rate: float
     """Finished per second, on average since the start."""
+    unit: str = ""
 
     @property
     def count(self) -> str:
+        if self.unit == "bytes":
+            of = "" if self.total is None else f"/{self.total / 1e6:.1f}"
+            return f"{self.done / 1e6:.1f}{of} MB"
         return f"{self.done}/{self.total}" if self.total is not None else str(self.done)
 
     @property
     def speed(self) -> str:
         if not self.rate:
             return ""
+        if self.unit == "bytes":
+            return f"{self.rate / 1e6:.1f} MB/s"
         return f"{self.rate:.1f}/s" if self.rate >= 0.1 else f"{self.rate * 60:.1f}/min"
 
     @property

@@ -527,13 +527,11 @@ def test_beside_the_yaml_first_then_the_current_folder(
 # --- the hub ---
 
 
-def test_hub_without_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_loader_datasets_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     _forbid_import(monkeypatch, "datasets")
-    (tmp_path / "gsm8k").mkdir()  # a folder of task files, not of data
-    for name in ("allenai/ai2_arc", "gsm8k"):
-        with pytest.raises(MissingExtraError, match=r"lm-eval-formats\[datasets\]") as info:
-            load_splits(name, "main", base_dir=tmp_path)
-        assert "data_files" in str(info.value)
+    with pytest.raises(MissingExtraError, match=r"lm-eval-formats\[datasets\]") as info:
+        load_splits("allenai/ai2_arc", "main", {"loader": "datasets"})
+    assert "data_files" in str(info.value)
 
 
 def test_hub_with_the_library(
@@ -552,18 +550,24 @@ def test_hub_with_the_library(
     fake = types.ModuleType("datasets")
     fake.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", fake)
-    splits = load_splits("a/b", "main", {"trust_remote_code": True, "revision": "r"})
+    library = {"loader": "datasets"}
+    splits = load_splits("a/b", "main", {"trust_remote_code": True, "revision": "r", **library})
     assert calls == [("a/b", "main", {"revision": "r"})]
     assert "trust_remote_code is ignored" in caplog.text
     assert splits["test"].to_list() == [{"q": 1}]
     with pytest.raises(DataError, match=r"'a/b' \(main\) has no split 'tst'"):
         splits["tst"]
     assert load_splits("a/b", None, {"split": "test"})["test"].to_list() == [{"q": 1}]
+    assert load_splits("a/b", has_media=True)["train"].to_list() == [{"q": 2}]
+    assert load_splits("a/b", None, {"own_option": 3}, revision="r")["train"].to_list() == [
+        {"q": 2}
+    ]
+    assert calls[-1] == ("a/b", None, {"own_option": 3, "revision": "r"})
     assert isinstance(load_splits("json", None, {"data_files": "https://x/y.json"}), Splits)
     load_splits("tsv", None, {"data_files": ["https://x/y.tsv"]})
     assert calls[-1] == ("csv", None, {"sep": "\t", "data_files": ["https://x/y.tsv"]})
     with pytest.raises(DataError, match="loading script, which `datasets` no longer runs"):
-        load_splits("broken")
+        load_splits("broken", None, library)
 
 
 def test_a_folder_is_no_data_file(write: Write, tmp_path: Path) -> None:

@@ -1,0 +1,449 @@
+"""One data set of the hub at one commit: its name, commit and files, and the files themselves.
+
+The hub is asked which commit a branch is now, once in a run. Where it does not answer, the commit that
+it was last time is used and said; where that is not known, one message says what can be done.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lm_eval.config.budget import MAX_DATA_VARIABLE, max_data_bytes
+from lm_eval.data.hub.cache import (
+    SHA,
+    RepoFile,
+    RepoFolder,
+    checked_name,
+    checked_path,
+    checked_revision,
+    digests_of,
+    megabytes,
+)
+from lm_eval.data.hub.client import (
+    HubClient,
+    HubRefusalError,
+    UnreachableHubError,
+    next_page,
+    quoted,
+    retried,
+)
+from lm_eval.data.hub.settings import HubSettings, at_each_run, cache_of_hub
+from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
+from lm_eval.text.progress import Progress
+
+_MAX_FILES = 200_000
+_MAX_README_BYTES = 8 * 2**20
+_BLOCK = 2**18
+
+
+class MissingRevisionError(DataError):
+    """A data set that has no such revision."""
+
+
+class HubRun:
+    """What one run has learnt of a hub: a name is one commit, and a dead host is not asked again."""
+
+    def __init__(self, settings: HubSettings) -> None:
+        self.settings = settings
+        self.client = HubClient(settings)
+        self.down: str | None = settings.offline
+        """Why the hub is not asked (any more)."""
+        self._opened: dict[tuple[str, str], HubRepo] = {}
+
+    def repo(self, repo_id: str, revision: str) -> HubRepo:
+        """A data set at a revision. Raises ``DataError`` if it cannot be had."""
+        key = (repo_id, revision)
+        if key not in self._opened:
+            self._opened[key] = HubRepo.open(
+                self, checked_name(repo_id), checked_revision(revision)
+            )
+        return self._opened[key]
+
+    def folder(self, repo_id: str) -> RepoFolder:
+        settings = self.settings
+        return RepoFolder(settings.cache, repo_id, is_copy=settings.is_copy)
+
+
+_RUNS: dict[HubSettings, HubRun] = {}
+
+
+def _forget_runs() -> None:
+    while _RUNS:
+        _RUNS.popitem()[1].client.close()
+
+
+at_each_run(_forget_runs)
+
+
+def hub_run(settings: HubSettings) -> HubRun:
+    """The run that these settings belong to."""
+    if settings not in _RUNS:
+        _RUNS[settings] = HubRun(settings)
+    return _RUNS[settings]
+
+
+@dataclass(frozen=True)
+class FetchedFile:
+    """A file that is here, whole, with the digest of what it holds."""
+
+    file: RepoFile
+    path: Path
+    sha256: str
+
+
+class HubRepo:
+    """A data set at one commit. ``listed`` says whether ``files`` are all that it has."""
+
+    def __init__(
+        self,
+        run: HubRun,
+        folder: RepoFolder,
+        revision: str,
+        commit: str,
+        files: Sequence[RepoFile],
+        *,
+        listed: bool = True,
+    ) -> None:
+        self.run = run
+        self.folder = folder
+        self.id = folder.repo_id
+        self.revision = revision
+        self.commit = commit
+        self.files = {file.path: file for file in files}
+        self.listed = listed
+
+    @classmethod
+    def open(cls, run: HubRun, repo_id: str, revision: str) -> HubRepo:
+        folder = run.folder(repo_id)
+        if SHA.fullmatch(revision) and (files := folder.files_at(revision)) is not None:
+            return cls(run, folder, revision, revision, files)  # a commit never changes
+        if run.down is None:
+            try:
+                return _asked(run, folder, revision)
+            except UnreachableHubError as error:
+                run.down = f"{run.settings.endpoint} does not answer: {error}"
+        return _remembered(run, folder, revision)
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self.files)
+
+    def __str__(self) -> str:
+        return f"The data set {self.id!r}"
+
+    def readme(self) -> str:
+        """The README, which says which files belong to which split; empty where there is none."""
+        file = self.files.get("README.md")
+        if file is None or (file.size or 0) > _MAX_README_BYTES:
+            return ""
+        fetched = self.fetch([file], "README.md")[0]
+        return fetched.path.read_text(encoding="utf-8", errors="replace")
+
+    def is_here(self, file: RepoFile) -> bool:
+        """Whether a file need not be fetched."""
+        return self.folder.path_at(self.commit, file).is_file()
+
+    def fetch(self, files: Sequence[RepoFile], what: str) -> list[FetchedFile]:
+        """The files, fetched where they are not here yet, each checked against its digest."""
+        for file in files:
+            self._check_size(file)
+        missing = [file for file in files if not self.is_here(file)]
+        size = sum(file.size or 0 for file in missing)
+        if missing:
+            self.folder.check_room(size)
+        fetched = []
+        with Progress(
+            f"{self.id} {what}", size or None, enabled=bool(missing), unit="bytes"
+        ) as bar:
+            for file in files:
+                fetched.append(self._fetched(file, bar))
+        return fetched
+
+    def _fetched(self, file: RepoFile, bar: Progress) -> FetchedFile:
+        was_here = self.is_here(file)
+        path = self.folder.add(self.commit, file, partial(self._fill, file, bar))
+        sha256, problem = checked(path, file)
+        if problem is None:
+            return FetchedFile(file, path, sha256)
+        self.folder.remove(self.commit, file)
+        if was_here and self.run.down is None:  # damaged since it was fetched
+            return self._fetched(file, bar)
+        raise DataError(
+            f"{self}: {file.path} {problem}. It was removed; fetch it again."
+            + (f" {self.run.down}." if self.run.down else "")
+        )
+
+    def _check_size(self, file: RepoFile) -> None:
+        if (file.size or 0) > max_data_bytes():
+            raise DataError(
+                f"{self}: {file.path} has {megabytes(file.size or 0)}, more than {MAX_DATA_VARIABLE} "
+                f"allows ({max_data_bytes() // 2**20:,}). Set it to the MB that one data file may hold."
+            )
+
+    def _fill(self, file: RepoFile, bar: Progress, partial_path: Path) -> None:
+        """Bring a file to ``partial_path``: from another folder that has it, or from the hub."""
+        other = RepoFolder(cache_of_hub(), self.id)
+        source = other.path_at(self.commit, file)
+        if self.folder.is_copy and source.is_file() and checked(source, file)[1] is None:
+            shutil.copyfile(source, partial_path)
+            bar.advance(file.size or 0)
+            return
+        if self.run.down is not None:
+            raise DataError(self._not_here(file))
+        try:
+            self._download(file, bar, partial_path)
+        except UnreachableHubError as error:
+            raise DataError(
+                f"{self}: {file.path} cannot be fetched: {self.run.settings.endpoint} does not answer: "
+                f"{error}. {_so_far(partial_path)}Try again: it goes on where it stopped."
+            ) from None
+        except HubRefusalError as refusal:
+            raise DataError(_refused(self.run, self.id, self.revision, refusal)) from None
+
+    def _download(self, file: RepoFile, bar: Progress, path: Path) -> None:
+        """Download until the content is right; a broken transfer goes on where it broke."""
+        wrong = ""
+        for _ in range(2):
+            retried(partial(self._transfer, file, bar, path))
+            problem = checked(path, file)[1]
+            if problem is None:
+                return
+            path.unlink()
+            wrong = problem
+        raise DataError(
+            f"{self}: {file.path}, as {self.run.settings.endpoint} sends it, {wrong}, twice. Something "
+            "on the way changes it, or the hub has it wrong: try another network or HF_ENDPOINT."
+        )
+
+    def _transfer(self, file: RepoFile, bar: Progress, path: Path) -> None:
+        begun = path.stat().st_size if path.exists() else 0
+        if file.size is not None and begun >= file.size > 0:
+            begun = 0 if begun > file.size else begun
+            if begun:
+                return
+        address = f"/datasets/{quoted(self.id)}/resolve/{self.commit}/{quoted(file.path)}"
+        headers = {"Range": f"bytes={begun}-"} if begun else {}
+        try:
+            with self.run.client.opened(address, headers) as reply:
+                goes_on = reply.status == 206 and _starts_at(reply.headers, begun)
+                if not goes_on:
+                    begun = 0
+                most = max_data_bytes() if file.size is None else file.size
+                expected = None if reply.length is None else begun + reply.length
+                with path.open("ab" if goes_on else "wb") as sink:
+                    while block := reply.read(_BLOCK):
+                        begun += len(block)
+                        if begun > most:
+                            raise DataError(f"{self}: {file.path} is longer than the hub says.")
+                        sink.write(block)
+                        bar.advance(len(block))
+        except HubRefusalError as refusal:
+            if refusal.status != 416:
+                raise
+            path.unlink()  # what was begun is not a beginning of this file
+            raise UnreachableHubError("the beginning of the file does not fit") from None
+        if begun < (expected if file.size is None else file.size or 0):  # type: ignore[operator]
+            raise UnreachableHubError("the transfer was cut off")
+
+    def _not_here(self, file: RepoFile) -> str:
+        here = [one.path for one in self.files.values() if self.is_here(one)]
+        return (
+            f"{self}: {file.path} is not in {self.folder.cache}, and {self.run.down}. Files of it "
+            f"there: {listing(here, 8)}. {elsewhere()}"
+        )
+
+
+def checked(path: Path, file: RepoFile) -> tuple[str, str | None]:
+    """The SHA-256 of a file, and what is wrong with its content."""
+    sha256, git_sha1 = digests_of(path)
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        return sha256, f"has {size:,} bytes instead of {file.size:,}"
+    if file.digest is not None and file.digest not in (sha256, git_sha1):
+        return (
+            sha256,
+            f"has the checksum {(sha256 if file.sha256 else git_sha1)[:12]}… instead of "
+            + (f"{file.digest[:12]}…"),
+        )
+    return sha256, None
+
+
+def elsewhere() -> str:
+    """How a machine without a network gets its data."""
+    return (
+        "Where there is a network, `lm-eval fetch TASKS --to DIR`; then copy DIR here and add "
+        "`--data_path DIR`."
+    )
+
+
+def _asked(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
+    """A data set as the hub describes it now."""
+    repo_id = folder.repo_id
+    base = f"/api/datasets/{quoted(repo_id)}"
+    try:
+        facts, _ = run.client.get_json(f"{base}/revision/{quoted(revision).replace('/', '%2F')}")
+        commit, name = _commit_and_name(facts, repo_id)
+        if name != repo_id:
+            folder.remember_move(name)
+            if "/" in repo_id:
+                warnings.warn(
+                    f"The data set {repo_id!r} is called {name!r} on the hub now. Write `dataset_path: "
+                    f"{name}`.",
+                    LmEvalWarning,
+                    stacklevel=2,
+                )
+            folder = run.folder(name)
+        files = folder.files_at(commit)
+        if files is None:
+            files = _listed(run.client, name, commit)
+            folder.remember_files(commit, files)
+        folder.remember(revision, commit)
+    except HubRefusalError as refusal:
+        kind = MissingRevisionError if refusal.code == "RevisionNotFound" else DataError
+        raise kind(_refused(run, repo_id, revision, refusal)) from None
+    return HubRepo(run, folder, revision, commit, files)
+
+
+def _commit_and_name(facts: Any, repo_id: str) -> tuple[str, str]:
+    commit = facts.get("sha") if isinstance(facts, dict) else None
+    if not isinstance(commit, str) or not SHA.fullmatch(commit):
+        raise UnreachableHubError("its answer names no commit", is_final=True)
+    return commit, checked_name(str(facts.get("id") or repo_id))
+
+
+def _listed(client: HubClient, repo_id: str, commit: str) -> list[RepoFile]:
+    """All files of a commit."""
+    path: str | None = f"/api/datasets/{quoted(repo_id)}/tree/{commit}?recursive=true&expand=false"
+    files: list[RepoFile] = []
+    while path is not None:
+        entries, headers = client.get_json(path)
+        if not isinstance(entries, list) or len(files) > _MAX_FILES:
+            raise UnreachableHubError("its list of files cannot be read", is_final=True)
+        files += [_listed_file(e, repo_id) for e in entries if e.get("type") == "file"]
+        path = next_page(headers)
+    return files
+
+
+def _listed_file(entry: dict[str, Any], repo_id: str) -> RepoFile:
+    large = entry.get("lfs") or {}
+    size, oid = large.get("size", entry.get("size")), entry.get("oid")
+    sha256 = large.get("oid")
+    return RepoFile(
+        checked_path(entry.get("path"), repo_id),
+        size if isinstance(size, int) else None,
+        sha256 if isinstance(sha256, str) and len(sha256) == 64 and sha256.isalnum() else None,
+        oid if not sha256 and isinstance(oid, str) and SHA.fullmatch(oid) else None,
+    )
+
+
+def _remembered(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
+    """A data set as it was when the hub was last asked."""
+    if folder.moved_to is not None:
+        folder = run.folder(folder.moved_to)
+    commit = folder.commit_of(revision)
+    if commit is None:
+        raise DataError(_nothing_here(run, folder, revision))
+    if run.settings.offline is None:
+        warnings.warn(
+            f"{run.down}. Using {folder.repo_id} as it was when it was last fetched (commit "
+            f"{commit[:12]}).",
+            LmEvalWarning,
+            stacklevel=2,
+        )
+    files = folder.files_at(commit)
+    if files is not None:
+        return HubRepo(run, folder, revision, commit, files)
+    return HubRepo(run, folder, revision, commit, folder.files_found(commit), listed=False)
+
+
+def _nothing_here(run: HubRun, folder: RepoFolder, revision: str) -> str:
+    cached = sorted(
+        path.name.removeprefix("datasets--").replace("--", "/")
+        for path in folder.cache.glob("datasets--*")
+    )
+    of_it = (
+        sorted(p.name for p in (folder.folder / "refs").glob("*")) if folder.folder.is_dir() else []
+    )
+    there = f"Data sets there: {listing(cached, 8)}."
+    if of_it:
+        there = f"Revisions of it there: {listing(of_it, 8)}."
+    return (
+        f"The data set {folder.repo_id!r} ({revision}) is not in {folder.cache}, and {run.down}. "
+        f"{there} {elsewhere()}"
+    )
+
+
+def _starts_at(headers: Any, begun: int) -> bool:
+    return str(headers.get("content-range", "")).startswith(f"bytes {begun}-")
+
+
+def _so_far(path: Path) -> str:
+    with suppress(OSError):
+        return f"{megabytes(path.stat().st_size)} of it are here. "
+    return ""
+
+
+# --- refusals ---
+
+
+def _refused(run: HubRun, repo_id: str, revision: str, refusal: HubRefusalError) -> str:
+    """What the hub's refusal means, and what can be done."""
+    endpoint, has_token = run.settings.endpoint, run.settings.token is not None
+    page = f"{endpoint}/datasets/{repo_id}"
+    if refusal.code == "GatedRepo" and has_token:
+        return (
+            f"The data set {repo_id!r} is gated, and the owner of this machine's token has not been let "
+            f"in. Ask for access at {page}, logged in as that user."
+        )
+    if refusal.code == "GatedRepo":
+        return (
+            f"The data set {repo_id!r} is gated: its owners want to know who uses it. Accept their "
+            f"conditions at {page}, make a token at {endpoint}/settings/tokens, and set HF_TOKEN to it "
+            f"(or run `hf auth login`)."
+        )
+    if refusal.code == "RevisionNotFound":
+        return (
+            f"The data set {repo_id!r} has no revision {revision!r}."
+            f"{_known_revisions(run, repo_id, revision)} Correct dataset_revision."
+        )
+    if refusal.status == 401 and has_token and refusal.code != "RepoNotFound":
+        return (
+            f"{endpoint} refuses this machine's token ({refusal.message or 'HTTP 401'}). Correct or "
+            f"unset HF_TOKEN, or log in again with `hf auth login`."
+        )
+    if refusal.status in (401, 404):
+        private = "" if has_token else ", or it is private and needs HF_TOKEN"
+        return (
+            f"There is no data set {repo_id!r} at {endpoint}{private}.{_near_names(run, repo_id)} "
+            f"Search for {repo_id.rpartition('/')[2]!r} at {endpoint}/datasets. A local file or folder "
+            f"is written `dataset_path: ./file.jsonl`."
+        )
+    return f"{endpoint} refuses the data set {repo_id!r}: {refusal}."
+
+
+def _near_names(run: HubRun, repo_id: str) -> str:
+    """Names like this one: what the hub finds for it, and what its owner has."""
+    owner, _, word = repo_id.rpartition("/")
+    names: dict[str, None] = {}
+    for query in (f"search={quoted(word)}", f"author={quoted(owner)}"):
+        with suppress(UnreachableHubError, HubRefusalError):
+            answer, _headers = run.client.get_json(f"/api/datasets?{query}&limit=100")
+            names |= {
+                str(one["id"]): None for one in answer if isinstance(one, dict) and "id" in one
+            }
+    return did_you_mean(repo_id, names) if names else ""
+
+
+def _known_revisions(run: HubRun, repo_id: str, revision: str) -> str:
+    with suppress(UnreachableHubError, HubRefusalError, AttributeError, TypeError):
+        answer, _ = run.client.get_json(f"/api/datasets/{quoted(repo_id)}/refs")
+        names = [str(o["name"]) for key in ("branches", "tags") for o in answer.get(key) or ()]
+        return f"{did_you_mean(revision, names)} Revisions: {listing(names, 8)}."
+    return ""

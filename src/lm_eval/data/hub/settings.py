@@ -1,0 +1,148 @@
+"""Where the hub is, who asks, and where its files are kept: the variables that its own tools use.
+
+``HF_ENDPOINT`` is a mirror, ``HF_TOKEN`` (or the file that ``hf auth login`` writes) the user,
+``HF_HUB_CACHE`` or ``HF_HOME`` the folder, ``HF_HUB_OFFLINE`` forbids the network. ``reading_from`` is
+``--data_path``: a folder in which ``lm-eval fetch --to`` has put everything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lm_eval.errors import DataError, UsageError
+
+DATA_PATH_VARIABLE = "LM_EVAL_DATA_PATH"
+"""``--data_path`` for programs that call this package."""
+ENDPOINT = "https://huggingface.co"
+_TRUE = ("1", "true", "yes", "on")
+_OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
+
+
+@dataclass(frozen=True)
+class HubSettings:
+    """The hub as this process sees it."""
+
+    endpoint: str
+    cache: Path
+    """The folder of all data sets."""
+    token: str | None = None
+    offline: str | None = None
+    """Why the network is not used, such as ``HF_HUB_OFFLINE is set``; None: it is."""
+    is_copy: bool = False
+    """Whether ``cache`` is a folder to carry around: plain files, no links."""
+
+    def __repr__(self) -> str:  # without the token
+        return f"HubSettings({self.endpoint}, {self.cache}, offline={self.offline!r})"
+
+
+class _DataPath:
+    """The folder of ``--data_path``, while a command runs."""
+
+    folder: Path | None = None
+
+
+_AT_EACH_RUN: list[Callable[[], object]] = []
+
+
+@contextmanager
+def reading_from(folder: str | Path | None) -> Iterator[None]:
+    """Take data sets of the hub from this folder alone; None: from the hub and its cache.
+
+    What was known of the hub before is asked again, so that each run sees the hub as it is.
+    """
+    path = None if folder is None else Path(folder).expanduser()
+    if path is not None and not path.is_dir():
+        raise UsageError(
+            f"--data_path: there is no folder {str(folder)!r}. Make one where there is a network: "
+            f"`lm-eval fetch TASKS --to {folder}`."
+        )
+    before, _DataPath.folder = _DataPath.folder, path
+    try:
+        _forget()
+        yield
+    finally:
+        _DataPath.folder = before
+        _forget()
+
+
+def at_each_run(call: Callable[[], object]) -> None:
+    """Call this whenever a run begins or ends."""
+    _AT_EACH_RUN.append(call)
+
+
+def _forget() -> None:
+    for call in _AT_EACH_RUN:
+        call()
+
+
+def hub_settings() -> HubSettings:
+    """The settings that the environment and ``--data_path`` give now."""
+    endpoint = _endpoint()
+    folder = _DataPath.folder or os.environ.get(DATA_PATH_VARIABLE)
+    if folder:
+        path = Path(folder).expanduser()
+        return HubSettings(endpoint, path, None, "only that folder is used", is_copy=True)
+    offline = next((n for n in _OFFLINE if os.environ.get(n, "").lower() in _TRUE), None)
+    return HubSettings(endpoint, cache_of_hub(), _token(), offline and f"{offline} is set")
+
+
+def cache_of_hub() -> Path:
+    """The folder in which the hub's own tools keep what they download."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(name):
+            return Path(os.environ[name]).expanduser()
+    return _home() / "hub"
+
+
+def _home() -> Path:
+    home = os.environ.get("HF_HOME")
+    if home:
+        return Path(home).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "huggingface"
+
+
+def _endpoint() -> str:
+    written = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or ENDPOINT
+    try:
+        parts = urlsplit(written)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_usable = is_usable and not (parts.query or parts.fragment or parts.username)
+        _ = parts.port
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise DataError(
+            f"HF_ENDPOINT must be the address of a hub, such as {ENDPOINT}, without a user, `?` or `#`. "
+            "Correct it, or unset it."
+        )
+    return written
+
+
+def _token() -> str | None:
+    """The user's token; what is not one is refused, because it would go into a header."""
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        if os.environ.get(name, "").strip():
+            return _checked(os.environ[name].strip(), name)
+    if os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN", "").lower() in _TRUE:
+        return None
+    path = Path(os.environ.get("HF_TOKEN_PATH") or _home() / "token").expanduser()
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return _checked(token, str(path)) if token else None
+
+
+def _checked(token: str, where: str) -> str:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise DataError(
+            f"{where} does not hold a token of the hub: it has characters that no token has. Copy it "
+            f"again from {ENDPOINT}/settings/tokens."
+        )
+    return token

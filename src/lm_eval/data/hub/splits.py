@@ -1,0 +1,102 @@
+"""A task's ``dataset_path`` on the hub → its splits: by this package, or by the ``datasets`` library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.data.files import READERS, file_type
+from lm_eval.data.hub.datasets_library import load_from_hub, say_what_is_ignored
+from lm_eval.data.named_splits import HUB_ONLY, FileLoader, Splits
+from lm_eval.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from lm_eval.data.hub.opening import HubData
+
+
+def splits_on_hub(
+    path: str, name: str | None, kwargs: dict[str, Any], *, has_media: bool
+) -> Splits:
+    """The splits of a data set of the hub; its data are fetched when a split is read."""
+    if _needs_library(kwargs, has_media=has_media):
+        return _from_library(path, name, kwargs)
+    from lm_eval.data.hub.opening import data_of_addresses, open_data
+
+    say_what_is_ignored(path, kwargs)
+    options = {key: value for key, value in kwargs.items() if key not in HUB_ONLY}
+    data_files, folder = options.pop("data_files", None), options.pop("data_dir", None)
+    type_name = None
+    if path in READERS:
+        data, type_name = data_of_addresses(data_files), path
+        if data is None:
+            return _from_library(path, name, kwargs)
+    else:
+        revision = kwargs.get("revision")
+        data = open_data(path, name, revision=revision, files=data_files, folder=folder)
+    _check_hub_options(data, options, type_name)
+    loaders = {
+        split: FileLoader(partial(data.fetch, split), _options_of(data, options), type_name)
+        for split in data.splits
+    }
+    if isinstance(data_files, (str, list)):  # whichever split the task names
+        splits = Splits({}, data.source, any_name=next(iter(loaders.values())))
+    else:
+        splits = Splits(loaders, data.source, synonyms=not data.config.is_stated)
+    splits.origin = data
+    return splits
+
+
+LOADERS = ("hub", "datasets")
+_LIBRARY_ONLY = frozenset(("split", "streaming"))
+"""Options that only the ``datasets`` library can follow."""
+
+
+def _needs_library(kwargs: dict[str, Any], *, has_media: bool) -> bool:
+    """Whether the ``datasets`` library must read a data set: it is asked to, or only it can."""
+    loader = kwargs.pop("loader", None)
+    if loader is not None and loader not in LOADERS:
+        raise DataError(
+            f"dataset_kwargs: loader cannot be {loader!r}.{did_you_mean(str(loader), LOADERS)} It is "
+            f"hub (the default) or datasets, the library of that name."
+        )
+    known = {"data_files", "data_dir", *HUB_ONLY}
+    known |= {option for reader in READERS.values() for option in reader.options}
+    others = [key for key in kwargs if key not in known]
+    if loader is None:
+        return has_media or bool(others) or bool(_LIBRARY_ONLY & kwargs.keys())
+    if loader == "hub" and others:
+        raise DataError(
+            f"dataset_kwargs has {others[0]!r}, which only the `datasets` library takes. Leave it out, "
+            f"or write `loader: datasets` beside it."
+        )
+    return bool(loader == "datasets")
+
+
+def _check_hub_options(data: HubData, options: Mapping[str, Any], type_name: str | None) -> None:
+    if options:
+        kinds = (
+            {type_name}
+            if type_name
+            else {file_type(path) for paths in data.config.splits.values() for path in paths}
+        )
+        for kind in sorted(kind for kind in kinds if kind):
+            READERS[kind].check_options(options, kind)
+
+
+def _options_of(data: HubData, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a task, and those of the data set's README where they fit its files."""
+    paths = [path for paths in data.config.splits.values() for path in paths]
+    takes = READERS[file_type(paths[0]) or "json"].options if paths else ()
+    stated = {key: value for key, value in data.config.options.items() if key in takes}
+    return {**stated, **options}
+
+
+def _from_library(path: str, name: str | None, kwargs: dict[str, Any]) -> Splits:
+    if path == "tsv":  # a spelling of ours; the library knows csv with another separator
+        kwargs = {"sep": "\t", **kwargs}
+    found = load_from_hub({"jsonl": "json", "tsv": "csv"}.get(path, path), name, kwargs)
+    source = f"The dataset {path!r}" + (f" ({name})" if name else "")
+    if isinstance(found, Mapping):
+        return Splits(found, source)
+    return Splits({}, source, any_name=found)

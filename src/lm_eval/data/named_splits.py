@@ -1,0 +1,187 @@
+"""A task's splits by name, each read when it is first asked for, and the loader that reads its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from lm_eval.data.columns import check_columns
+from lm_eval.data.files import COMPRESSED, SPLIT_WORDS, SUFFIXES, file_type, read_file
+from lm_eval.data.table import Table
+from lm_eval.errors import DataError, did_you_mean, listing
+
+if TYPE_CHECKING:
+    from lm_eval.data.hub.opening import HubData
+
+T = TypeVar("T")
+Loader = Callable[[], Table]
+
+CANONICAL = {word: split for split, words in SPLIT_WORDS.items() for word in words}
+"""A split's word → the split."""
+HUB_ONLY = frozenset(
+    ("trust_remote_code", "cache_dir", "revision", "streaming", "download_mode", "token",
+     "verification_mode", "num_proc", "keep_in_memory", "save_infos")
+)  # fmt: skip
+"""Options of a data set on the hub that mean nothing for local files."""
+
+
+def _nothing() -> None:
+    """What a change calls where nobody wants to know of it."""
+
+
+class Splits(Mapping[str, Table]):
+    """Split name → ``Table``; a split's files are read when it is first asked for.
+
+    ``any_name`` is a loader that answers to whatever name comes first, for data that is one file.
+    ``synonyms`` lets ``dev`` find ``validation``.
+    """
+
+    def __init__(
+        self,
+        loaders: Mapping[str, Loader],
+        source: str,
+        *,
+        any_name: Loader | None = None,
+        synonyms: bool = False,
+    ) -> None:
+        self.source = source
+        self._loaders = dict(loaders)
+        self._any_name = any_name
+        self._synonyms = synonyms
+        self._tables: dict[str, Table] = {}
+        self.on_change: Callable[[], None] = _nothing
+        """What is called when a split is replaced."""
+        self.origin: HubData | None = None
+        """Where the rows come from, if that is a data set of the hub."""
+        self.columns: Any = None
+        """The columns that every split must have, as a task file states them."""
+
+    @property
+    def names(self) -> list[str]:
+        """The splits there are; empty for a single file that nobody has named yet."""
+        return list(self._loaders)
+
+    def __getitem__(self, name: str) -> Table:
+        split = self._find(name)
+        if split is None and self._any_name is not None and not self._loaders:
+            self._loaders[name] = self._any_name
+            split = name
+        if split is None:
+            raise DataError(self._missing(name))
+        if split not in self._tables:
+            self._tables[split] = self._read(split)
+        return self._tables[split]
+
+    def __setitem__(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace a split's rows, or add a split; ``on_change`` is called."""
+        table = rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
+        split = self._find(name) or name
+        self._loaders[split] = lambda: table
+        self._tables[split] = table
+        self.on_change()
+
+    def __contains__(self, name: object) -> bool:
+        is_unnamed = self._any_name is not None and not self._loaders
+        return is_unnamed or self._find(str(name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+    @overload
+    def get(self, name: str, /) -> Table | None: ...
+    @overload
+    def get(self, name: str, /, default: T) -> Table | T: ...
+    def get(self, name: str, /, default: Any = None) -> Any:
+        """The split, or ``default`` where there is none of that name."""
+        if name not in self:
+            return default
+        return self[name]
+
+    def __repr__(self) -> str:
+        return f"Splits({self.source}: {listing(self.names)})"
+
+    def reading_by(self, change: Callable[[Loader], Loader]) -> Splits:
+        """The same splits, each read by its changed loader."""
+        changed = Splits(
+            {name: change(loader) for name, loader in self._loaders.items()},
+            self.source,
+            any_name=None if self._any_name is None else change(self._any_name),
+            synonyms=self._synonyms,
+        )
+        changed.origin, changed.columns = self.origin, self.columns
+        return changed
+
+    def _find(self, name: str) -> str | None:
+        if name in self._loaders:
+            return name
+        if self._synonyms and name in CANONICAL:
+            return CANONICAL[name] if CANONICAL[name] in self._loaders else None
+        return None
+
+    def _read(self, name: str) -> Table:
+        table = self._loaders[name]()
+        if not len(table):
+            raise DataError(f"{self.source}: the split {name!r} has no rows. Give it some.")
+        if self.columns is not None:
+            check_columns(table, self.columns, source=self.source, split=name)
+        return table
+
+    def _missing(self, name: str) -> str:
+        if self._any_name is not None:
+            return (
+                f"{self.source} is one file and serves as the split {self.names[0]!r}; it cannot "
+                f"be {name!r} as well. Give each split its file: dataset_path: "
+                f"{file_type(self.source) or 'json'} with dataset_kwargs: {{data_files: "
+                f"{{{self.names[0]}: {Path(self.source).name}, {name}: OTHER_FILE}}}}."
+            )
+        return (
+            f"{self.source} has no split {name!r}.{did_you_mean(name, self.names)} "
+            f"Splits: {listing(self.names)}."
+        )
+
+
+@dataclass(frozen=True)
+class FileLoader:
+    """Reads files in order into one table; without a type, each file's name tells its own.
+
+    ``paths`` may be a function that fetches them.
+    """
+
+    paths: Sequence[Path] | Callable[[], Sequence[Path]]
+    options: Mapping[str, Any]
+    type_name: str | None
+    dates: bool = False
+
+    def __call__(self) -> Table:
+        paths = self.paths() if callable(self.paths) else self.paths
+        kinds = [self.type_name or type_of(path) for path in paths]
+        tables = [
+            read_file(path, kind, self.options) for path, kind in zip(paths, kinds, strict=True)
+        ]
+        table = tables[0]
+        if len(tables) > 1:
+            columns = [name for table in tables for name in table.column_names]
+            table = Table.owning([row for table in tables for row in table], columns)
+        # The library reads a list under a `field` in another way, which makes no dates.
+        has_dates = self.dates and {*kinds} <= {"json", "jsonl"} and "field" not in self.options
+        if not has_dates:
+            return table
+        from lm_eval.data.dates import with_dates
+
+        return with_dates(table)
+
+
+def type_of(path: Path) -> str:
+    type_name = file_type(path)
+    if type_name is None:
+        raise DataError(
+            f"{path}: the ending {path.suffix!r} tells no file type. Known: {listing(SUFFIXES)} "
+            f"(texts also with {listing(COMPRESSED)}). Or use `dataset_path: json` with "
+            f"dataset_kwargs.data_files."
+        )
+    return type_name

@@ -1,0 +1,658 @@
+"""Data sets of a hub, fetched by the command line from a server on this machine."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Outcome, Workplace
+from tests.support.servers.data_hub import TOKEN, DataHub, Fault
+
+pa = pytest.importorskip("pyarrow")
+
+ROWS = [
+    {
+        "question": f"Q{n}?",
+        "choices": {"text": ["u", "v", "w"], "label": ["A", "B", "C"]},
+        "answer": n % 3,
+    }
+    for n in range(6)
+]
+TRAIN = [{**row, "question": f"Train {n}?"} for n, row in enumerate(ROWS)]
+FIELDS = {"doc_to_choice": "{{ choices.text }}", "dataset_kwargs": ...}
+
+
+def parquet(rows: list[dict[str, Any]], *, schema: Any = None) -> bytes:
+    from pyarrow import parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)
+    return sink.getvalue()
+
+
+def arrow(rows: list[dict[str, Any]], *, is_stream: bool = True) -> bytes:
+    table = pa.Table.from_pylist(rows)
+    sink = io.BytesIO()
+    make = pa.ipc.new_stream if is_stream else pa.ipc.new_file
+    with make(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def jsonl(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def readme(*configs: dict[str, Any]) -> bytes:
+    return f"---\nlicense: mit\nconfigs: {json.dumps(configs)}\n---\n# Data\n".encode()
+
+
+MAIN = {
+    "test-00000-of-00001.parquet": parquet(ROWS),
+    "train-00000-of-00001.parquet": parquet(TRAIN),
+}
+SIMPLE = {f"data/{name}": data for name, data in MAIN.items()}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DataHub]:
+    with DataHub() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+        yield hub
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def prompts(place: Workplace, **keys: Any) -> list[str]:
+    """The questions that a run asks."""
+    done = run(place, **keys)
+    assert done.code == 0, done.err
+    return [sample["doc"]["question"] for sample in place.samples("t")]
+
+
+def run(place: Workplace, *argv: str, **keys: Any) -> Outcome:
+    path = place.task(**{**FIELDS, "dataset_path": "org/data", **keys})
+    return place.run("--tasks", path, "--log_samples", *argv)
+
+
+def refusal(place: Workplace, **keys: Any) -> str:
+    """The one message of a run that cannot have its data."""
+    done = run(place, **keys)
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert not place.written()
+    return done.err
+
+
+QUESTIONS = [row["question"] for row in ROWS]
+EN = {"config_name": "en", "data_files": [{"split": "test", "path": "sub/e*/t-*.parquet"}]}
+DE = {"config_name": "de", "data_files": {"test": ["x/de.jsonl"]}, "default": True}
+LAYOUTS: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
+    "data/split-shards": (SIMPLE, {}),
+    "config/split-shards": ({f"en/{k}": v for k, v in MAIN.items()}, {"dataset_name": "en"}),
+    "split.jsonl": (
+        {"test.jsonl": jsonl(ROWS), "train.jsonl": jsonl(TRAIN), "LICENSE.txt": b"x"},
+        {},
+    ),
+    "split.json in a folder": ({"en/test.json": json.dumps(ROWS).encode()}, {"dataset_name": "en"}),
+    "dev": ({"dev.jsonl": jsonl(ROWS), "train.jsonl": jsonl(TRAIN)}, {"test_split": "validation"}),
+    "folders of splits": ({"test/a.jsonl": jsonl(ROWS[:2]), "test/b.jsonl": jsonl(ROWS[2:])}, {}),
+    "everything is train": ({"a.jsonl": jsonl(ROWS)}, {"test_split": "train"}),
+    "two types": ({"test.csv": b"question\nno\n", "test.parquet": parquet(ROWS)}, {}),
+    "README, a glob": (
+        {"README.md": readme(EN, DE), "sub/en/t-1.parquet": parquet(ROWS), "x/de.jsonl": b"{}"},
+        {"dataset_name": "en"},
+    ),
+    "README, the default": (
+        {"README.md": readme(EN, DE), "sub/en/t-1.parquet": b"", "x/de.jsonl": jsonl(ROWS)},
+        {},
+    ),
+    "README, a folder": (
+        {"README.md": readme({"config_name": "c", "data_dir": "d"}), "d/test.jsonl": jsonl(ROWS)},
+        {"dataset_name": "c"},
+    ),
+    "dataset_files": (
+        {"odd/one.parquet": parquet(ROWS), "odd/two.parquet": parquet(TRAIN)},
+        {"dataset_files": {"test": "odd/o*.parquet"}},
+    ),
+    "dataset_files, one for any split": (
+        {"odd/one.parquet": parquet(ROWS), "test.jsonl": b"{}"},
+        {"dataset_files": "odd/one.parquet"},
+    ),
+    "arrow stream": ({"s/test.arrow": arrow(ROWS)}, {}),
+    "arrow file": ({"s/test.arrow": arrow(ROWS, is_stream=False)}, {}),
+    "several shards": (
+        {
+            "data/test-00000-of-00002.parquet": parquet(ROWS[:3]),
+            "data/test-00001-of-00002.parquet": parquet(ROWS[3:]),
+        },
+        {},
+    ),
+    "an address": (
+        {"odd/one.jsonl": jsonl(ROWS)},
+        {
+            "dataset_path": "json",
+            "dataset_kwargs": {"data_files": {"test": "hf://datasets/org/data@main/odd/one.jsonl"}},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_right_rows_from_each_layout(layout: str, hub: DataHub, place: Workplace) -> None:
+    files, keys = LAYOUTS[layout]
+    hub.repos["org/data"] = {"main": files}
+    assert prompts(place, **keys) == QUESTIONS
+    docs = [sample["doc"] for sample in place.samples("t")]
+    assert docs == ROWS  # a struct of lists stays one, a class label an int
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_text_tables(kind: str, hub: DataHub, place: Workplace) -> None:
+    mark = "," if kind == "csv" else "\t"
+    lines = [mark.join(("question", "a", "b", "answer")), mark.join(("Q0?", "x", "y", "1"))]
+    hub.repos["org/data"] = {"main": {f"test.{kind}": "\n".join(lines).encode()}}
+    assert prompts(place, doc_to_choice=["a", "b"]) == ["Q0?"]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst"])
+def test_compressed(ending: str, hub: DataHub, place: Workplace) -> None:
+    import bz2
+    import gzip
+    import lzma
+
+    def zstd(data: bytes) -> bytes:
+        return bytes(pa.Codec("zstd").compress(data, asbytes=True))
+
+    pack: Any = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
+    hub.repos["org/data"] = {"main": {f"test.jsonl{ending}": pack[ending](jsonl(ROWS))}}
+    assert prompts(place) == QUESTIONS
+
+
+# --- what is fetched, and when ---
+
+
+def test_only_the_splits_that_are_asked_are_fetched(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": {**SIMPLE, "README.md": b"# Data\n"}}
+    path = place.task(**FIELDS, dataset_path="org/data", fewshot_split="train")
+    assert place.run("--tasks", path).code == 0
+    assert len(hub.requests) == 5  # commit, list, README, the file and where it is
+    assert [name.rpartition("/")[2] for name in hub.fetched() if "README" not in name] == [
+        "test-00000-of-00001.parquet"
+    ]
+    hub.requests.clear()
+    assert place.run("--tasks", path, "--num_fewshot", "2").code == 0
+    assert [name.rpartition("/")[2] for name in hub.fetched()] == ["train-00000-of-00001.parquet"]
+    hub.requests.clear()
+    assert place.run("--tasks", path, "--num_fewshot", "1").code == 0
+    assert [asked.path for asked in hub.requests] == ["/api/datasets/org/data/revision/main"]
+
+
+def test_a_run_sees_one_commit_and_asks_once(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    for name in ("a", "b", "c"):
+        place.task(f"{name}.yaml", **FIELDS, dataset_path="org/data", task=name)
+    assert place.run("--tasks", "a.yaml,b.yaml,c.yaml").code == 0
+    assert len([asked for asked in hub.requests if "/api/" in asked.path]) == 2
+    assert len(hub.fetched()) == 1
+
+
+def test_results_say_which_data(hub: DataHub, place: Workplace) -> None:
+    import hashlib
+
+    hub.repos["org/data"] = {"main": SIMPLE}
+    assert run(place).code == 0
+    results = place.results()
+    data = SIMPLE["data/test-00000-of-00001.parquet"]
+    assert results["data"]["t"] == {
+        "dataset": "org/data",
+        "config": "default",
+        "revision": "main",
+        "commit": hub.commit("org/data"),
+        "files": [
+            {
+                "split": "test",
+                "path": "data/test-00000-of-00001.parquet",
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "size": len(data),
+            }
+        ],
+    }
+
+
+def test_a_moved_main_is_another_fingerprint(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+
+    def fingerprint(**keys: Any) -> str:
+        assert run(place, **keys).code == 0
+        return str(place.results()["fingerprints"]["t"]["task"])
+
+    first = fingerprint()
+    assert fingerprint() == first
+    hub.repos["org/data"] = {
+        "old": SIMPLE,
+        "main": {**SIMPLE, "data/test-00000-of-00001.parquet": parquet(TRAIN)},
+    }
+    assert fingerprint() != first
+    assert place.results()["data"]["t"]["commit"] == hub.commit("org/data")
+    assert place.samples("t")[0]["doc"]["question"] == "Train 0?"
+    pinned = hub.commit("org/data", "old")
+    assert prompts(place, dataset_revision=pinned) == QUESTIONS
+    hub.requests.clear()
+    assert prompts(place, dataset_revision=pinned) == QUESTIONS
+    assert hub.requests == []  # a commit never changes
+
+
+def test_a_long_list_of_files_comes_in_pages(hub: DataHub, place: Workplace) -> None:
+    hub.page_size = 3
+    extra = {f"extra/{n}.bin": b"" for n in range(7)}
+    hub.repos["org/data"] = {"main": {**extra, **SIMPLE}}
+    assert prompts(place, dataset_files={"test": "data/test-*"}) == QUESTIONS
+    assert sum("/tree/" in asked.path for asked in hub.requests) == 3
+
+
+# --- the converted branch ---
+
+
+CONVERTED = {
+    "default/test/0000.parquet": parquet(ROWS),
+    "default/train/0000.parquet": parquet(TRAIN),
+}
+SCRIPT = {"data.py": b"raise SystemExit('never run')", "README.md": b"---\nlicense: mit\n---\n"}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [SCRIPT, {"all.zip": b"PK"}, {"README.md": readme({"data_files": "*.zip"}), "a.zip": b""}],
+)
+def test_what_cannot_be_read_comes_from_the_converted_branch(
+    files: dict[str, bytes], hub: DataHub, place: Workplace
+) -> None:
+    hub.repos["org/data"] = {"main": files, "refs/convert/parquet": CONVERTED}
+    assert prompts(place) == QUESTIONS
+    assert place.results()["data"]["t"]["revision"] == "refs/convert/parquet"
+    commit = hub.commit("org/data", "refs/convert/parquet")
+    assert place.results()["data"]["t"]["commit"] == commit
+    assert prompts(place, dataset_revision=commit) == QUESTIONS
+
+
+def test_the_converted_branch_has_configurations(hub: DataHub, place: Workplace) -> None:
+    rows = parquet(ROWS)
+    converted = {"english/test/0000.parquet": rows, "de/partial-test/0000.parquet": rows}
+    hub.repos["org/data"] = {"main": SCRIPT, "refs/convert/parquet": converted}
+    assert prompts(place, dataset_name="english") == QUESTIONS
+    done = run(place, dataset_name="de")
+    assert "only the first 5 GB of the split 'test'" in done.err
+    wrong = run(place, dataset_name="englsh").err
+    assert (
+        "no configuration 'englsh'. Did you mean 'english'? Configurations: de, english." in wrong
+    )
+    hub.repos["org/data"]["v1"] = SCRIPT | {"x": b""}
+    pinned = run(place, dataset_name="english", dataset_revision="v1")
+    assert "which is of its latest commit, and the task asks for 'v1'" in pinned.err
+
+
+def test_a_script_alone(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SCRIPT}
+    message = refusal(place)
+    assert "made by a loading script (data.py), which is not run" in message
+    assert f"search for 'data' at {hub.url}/datasets" in message
+
+
+# --- who may read ---
+
+
+def test_gated(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.gated = {"org/data"}
+    message = refusal(place)
+    assert f"Accept their conditions at {hub.url}/datasets/org/data" in message
+    assert "set HF_TOKEN to it" in message
+    monkeypatch.setenv("HF_TOKEN", "hf_a_wrong_one")
+    message = refusal(place)
+    assert "refuses this machine's token" in message
+    assert "hf_a_wrong_one" not in message
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    assert prompts(place) == QUESTIONS
+    everything = "".join(p.read_text(errors="replace") for p in place.written() if p.is_file())
+    assert TOKEN not in everything
+    hosts = {(asked.host.split(":")[0], asked.authorization) for asked in hub.requests}
+    assert ("127.0.0.1", f"Bearer {TOKEN}") in hosts
+    assert {authorization for host, authorization in hosts if host == "localhost"} == {""}
+
+
+def test_the_token_of_a_file_and_a_user_who_is_not_let_in(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hub.repos["org/data-closed"] = {"main": SIMPLE}
+    hub.gated = {"org/data-closed"}
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "token").write_text(f"{TOKEN}\n")
+    assert "has not been let in. Ask for access at" in refusal(
+        place, dataset_path="org/data-closed"
+    )
+    monkeypatch.setenv("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")
+    assert "Accept their conditions" in refusal(place, dataset_path="org/data-closed")
+    monkeypatch.setenv("HF_TOKEN", "two\r\nlines: x")
+    assert "HF_TOKEN does not hold a token" in refusal(place, dataset_path="org/data-closed")
+
+
+# --- names ---
+
+
+def test_renamed(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.renamed = {"old/data": "org/data", "data": "org/data"}
+    done = run(place, dataset_path="old/data")
+    assert done.code == 0
+    assert (
+        "'old/data' is called 'org/data' on the hub now. Write `dataset_path: org/data`" in done.err
+    )
+    assert place.results()["data"]["t"]["dataset"] == "org/data"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert prompts(place, dataset_path="old/data") == QUESTIONS
+
+
+WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "name": (
+        {"dataset_path": "org/dota"},
+        ["There is no data set 'org/dota'", "Did you mean 'org/data'?"],
+    ),
+    "owner": ({"dataset_path": "arg/data"}, ["Did you mean 'org/data'?", "or it is private"]),
+    "config": ({"dataset_name": "e"}, ["no configuration 'e'. Did you mean 'en'?", "en, de"]),
+    "no config": ({}, ["several configurations: en, de", "dataset_name"]),
+    "split": (
+        {"dataset_name": "en", "test_split": "tset"},
+        ["'org/data' (en) has no split 'tset'. Did you mean 'test'? Splits: test."],
+    ),
+    "revision": ({"dataset_revision": "mian"}, ["no revision 'mian'. Did you mean 'main'?"]),
+    "files": ({"dataset_files": {"test": "x*.parquet"}}, ["has no file x*.parquet", "en.jsonl"]),
+    "no such files": (
+        {"dataset_name": "de"},
+        ["(de): its README names files for the split 'test', and there are none", "en.jsonl"],
+    ),
+    "columns": (
+        {"dataset_name": "en", "columns": {"answer": "string", "topic": "string"}},
+        ["'answer' holds ints, not strings; it has no column 'topic'", "dataset_revision"],
+    ),
+    "not a name": ({"dataset_path": "a/b/c"}, ["'a/b/c' is not a local file or folder"]),
+    "loader": ({"dataset_kwargs": {"loader": "dataset"}}, ["Did you mean 'datasets'?"]),
+    "option": (
+        {"dataset_kwargs": {"loader": "hub", "own": 1}},
+        ["'own', which only the `datasets` library takes"],
+    ),
+    "option of another type": (
+        {"dataset_name": "en", "dataset_kwargs": {"sep": ";"}},
+        ["'sep', which json files do not take"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_names_are_one_message(what: str, hub: DataHub, place: Workplace) -> None:
+    configs = readme(
+        {"config_name": "en", "data_files": {"test": "en.jsonl"}},
+        {"config_name": "de", "data_files": {"test": "de-*.jsonl", "train": "en.jsonl"}},
+    )
+    hub.repos["org/data"] = {"main": {"README.md": configs, "en.jsonl": jsonl(ROWS)}}
+    keys, parts = WRONG[what]
+    message = refusal(place, **keys)
+    for part in parts:
+        assert part in message
+    assert message.startswith("lm-eval: Task 't'") or "error" in message
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"data/test-00000-of-00003.parquet": parquet(ROWS), "data/test-00002-of-00003.parquet": b""}],
+)
+def test_missing_shards(files: dict[str, bytes], hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": files}
+    assert "1 of 3 files of data/test-… are missing, the first is number 1" in refusal(place)
+
+
+# --- a bad network ---
+
+
+def test_host_down(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    assert prompts(place) == QUESTIONS
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    done = run(place)
+    assert done.code == 0
+    said = [line for line in done.err.splitlines() if "does not answer" in line]
+    assert len(said) == 1
+    assert (
+        f"Using org/data as it was when it was last fetched (commit {hub.commit('org/data')[:12]})"
+        in said[0]
+    )
+    assert place.results()["data"]["t"]["commit"] == hub.commit("org/data")
+    began = time.process_time(), time.monotonic()
+    done = run(place, dataset_path="org/other")
+    assert done.code == 1
+    assert time.monotonic() - began[1] < 60  # it is said at once; a busy machine is no defect
+    assert "http://127.0.0.1:9 does not answer: Connection refused" in done.err
+    assert "Data sets there: org/data" in done.err
+    assert "`lm-eval fetch TASKS --to DIR`" in done.err
+    done = run(place, fewshot_split="train", num_fewshot=1)
+    assert "data/train-00000-of-00001.parquet is not in" in done.err
+    assert "Files of it there: data/test-00000-of-00001.parquet" in done.err
+
+
+def test_offline_uses_the_cache_alone(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "HF_HUB_OFFLINE is set" in refusal(place)
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    assert prompts(place) == QUESTIONS
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    hub.requests.clear()
+    assert prompts(place) == QUESTIONS
+    assert hub.requests == []
+
+
+def test_a_name_that_cannot_be_looked_up(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://no-such-host.invalid")
+    assert "https://no-such-host.invalid does not answer: its name cannot be looked up" in refusal(
+        place
+    )
+
+
+@pytest.mark.parametrize("where", ["/revision/", "/tree/", "/resolve/", "/lfs/"])
+def test_what_passes_is_tried_again(
+    where: str, hub: DataHub, place: Workplace, quick: None
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault(where, status=500, times=2), Fault(where, status=429)]
+    assert prompts(place) == QUESTIONS
+    assert not hub.faults
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_eval.data.hub import client
+
+    monkeypatch.setattr(client, "_FIRST_PAUSE_S", 0.01)
+
+
+def test_a_hub_that_stays_ill(hub: DataHub, place: Workplace, quick: None) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault("/revision/", status=503, times=99)]
+    assert "it answers with HTTP 503" in refusal(place)
+    assert len(hub.requests) == 4
+
+
+def test_a_broken_transfer_goes_on_where_it_broke(
+    hub: DataHub, place: Workplace, quick: None
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault("/lfs/", cut_at=1000), Fault("/lfs/", cut_at=500)]
+    assert prompts(place) == QUESTIONS
+    ranges = [asked.range for asked in hub.requests if "/lfs/" in asked.path]
+    assert ranges == ["", "bytes=1000-", "bytes=1500-"]
+
+
+def test_a_transfer_that_stays_broken_goes_on_next_time(
+    hub: DataHub, place: Workplace, quick: None
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault("/lfs/", cut_at=100, times=4)]
+    message = refusal(place)
+    assert "data/test-00000-of-00001.parquet cannot be fetched" in message
+    assert "Try again: it goes on where it stopped" in message
+    hub.requests.clear()
+    assert prompts(place) == QUESTIONS
+    assert [asked.range for asked in hub.requests if "/lfs/" in asked.path] == ["bytes=400-"]
+
+
+def test_a_server_without_ranges(hub: DataHub, place: Workplace, quick: None) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.ignores_range = True
+    hub.faults = [Fault("/lfs/", cut_at=1000)]
+    assert prompts(place) == QUESTIONS
+
+
+def test_a_wrong_checksum(hub: DataHub, place: Workplace, quick: None) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault("/lfs/", corrupt=True)]
+    assert prompts(place) == QUESTIONS  # fetched again
+    hub.repos["org/data"] = {"main": {**SIMPLE, "data/test-00000-of-00001.parquet": parquet(TRAIN)}}
+    hub.faults = [Fault("/lfs/", corrupt=True, times=2)]
+    done = run(place)
+    assert done.code == 1
+    assert "has the checksum" in done.err
+    assert "twice" in done.err
+    assert not list(place.folder.rglob("*.incomplete"))
+
+
+def test_a_damaged_cache_is_mended(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    assert prompts(place) == QUESTIONS
+    blob = next(p for p in (place.folder / "hf/hub").rglob("blobs/*") if len(p.name) == 64)
+    blob.write_bytes(b"x" * blob.stat().st_size)
+    assert prompts(place) == QUESTIONS
+    blob.write_bytes(b"cut")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "has 3 bytes instead of" in run(place).err
+
+
+def test_a_full_disk(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    hub.repos["org/data"] = {"main": SIMPLE}
+    full = shutil.disk_usage("/")._replace(free=10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    message = refusal(place)
+    assert "The disk is full" in message
+    assert "HF_HOME" in message
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_a_disk_that_fills_up(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    digest = next(f for f in _digests(hub, "data/test-00000-of-00001.parquet"))
+    blobs = place.folder / "hf/hub/datasets--org--data/blobs"
+    blobs.mkdir(parents=True)
+    (blobs / f"{digest}.incomplete").symlink_to("/dev/full")
+    message = refusal(place)
+    assert "The disk is full" in message
+    assert "goes on where this one stopped" in message
+
+
+def _digests(hub: DataHub, path: str) -> Iterator[str]:
+    import hashlib
+
+    yield hashlib.sha256(hub.repos["org/data"]["main"][path]).hexdigest()
+
+
+# --- strangers ---
+
+
+@pytest.mark.parametrize(
+    "path", ["../../evil.jsonl", "/etc/evil", "a/../../b.jsonl", "a\\..\\b", "x\0y"]
+)
+def test_paths_that_lead_out_are_refused(path: str, hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": {**SIMPLE, path: b"evil"}}
+    assert "which is not a path inside it" in refusal(place)
+    assert not list(place.folder.rglob("*evil*"))
+
+
+def test_data_that_is_too_large(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LM_EVAL_MAX_DATA_MB", "1")
+    hub.repos["org/data"] = {"main": {"test.jsonl": b"x" * 2_000_000}}
+    assert "test.jsonl has 2.0 MB, more than LM_EVAL_MAX_DATA_MB allows (1)" in refusal(place)
+    long = "x" * 300_000
+    schema = pa.schema([("question", pa.dictionary(pa.int32(), pa.string()))])
+    bomb = parquet([{"question": long}] * 900, schema=schema)
+    assert len(bomb) < 1_000_000
+    hub.repos["org/data"] = {"main": {"test.parquet": bomb}}
+    assert "holds more than 1 MB, unpacked" in refusal(place)
+
+
+def test_a_broken_file_is_one_message(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": {"test.parquet": b"PAR1 and nothing else"}}
+    assert "cannot be read as Parquet" in refusal(place)
+    hub.repos["org/data"] = {"main": {"test.arrow": b"not an arrow file"}}
+    assert "cannot be read as Arrow" in refusal(place)
+
+
+def test_the_cache_is_private_unless_it_is_shared(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    assert run(place).code == 0
+    for path in (place.folder / "hf").rglob("*"):
+        if not path.is_symlink():
+            assert not stat.S_IMODE(path.stat().st_mode) & 0o077 or path.suffix == ".lock", path
+    assert stat.S_IMODE((place.folder / "hf").stat().st_mode) == 0o700
+
+
+def test_a_shared_cache_stays_shared(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = place.folder / "shared"
+    shared.mkdir()
+    shared.chmod(0o775)
+    monkeypatch.setenv("HF_HUB_CACHE", str(shared))
+    hub.repos["org/data"] = {"main": SIMPLE}
+    assert run(place).code == 0
+    blobs = list((shared / "datasets--org--data" / "blobs").iterdir())
+    assert {stat.S_IMODE(blob.stat().st_mode) for blob in blobs} == {0o664}
+
+
+def test_a_cache_that_cannot_be_written_to(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    place.write("file", "x")
+    monkeypatch.setenv("HF_HOME", str(place.folder / "file"))
+    message = refusal(place)
+    assert "cannot hold 'org/data'" in message
+    assert "HF_HOME" in message
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["ftp://x", "http://", "http://user:secret@host", "nothing", "http://[x"]
+)
+def test_wrong_endpoints(endpoint: str, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    message = refusal(place)
+    assert "HF_ENDPOINT must be the address of a hub" in message
+    assert "secret" not in message
