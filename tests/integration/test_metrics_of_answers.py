@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import lm_eval
 from lm_eval.cli import main
-from lm_eval.errors import ConfigError, LmEvalWarning
+from lm_eval.errors import ConfigError, LmEvalWarning, MissingExtraError
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 
@@ -123,6 +124,25 @@ def test_texts_are_not_compared_where_answers_are_choices() -> None:
     assert "f1,none" not in got
     with pytest.raises(ConfigError, match="metric 'f1' cannot be computed from choices read from"):
         scores(formats={"type": "generate", "metrics": ["f1"]})
+
+
+def test_mathematical_equality_with_and_without_sympy(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = "{{ ['\\\\frac{1}{2}', 'none'] }}"
+    monkeypatch.setattr(FixedLM, "reply", r"The final answer is \(\sin^2 x + \cos^2 x - 0.5\)")
+    plain = scores(**text_task(doc_to_target=target, primary_metric="math_equal"))
+    assert (plain["math_equal,none"], plain["primary"]) == (0.0, "math_equal")
+    pytest.importorskip("sympy")
+    proved = scores(
+        **text_task(doc_to_target=target, metric_list=[{"metric": "math_equal", "sympy": True}])
+    )
+    assert proved["math_equal,none"] == 1.0
+
+
+def test_sympy_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    listed = [{"metric": "math_equal", "sympy": True}]
+    with pytest.raises(MissingExtraError, match=r"lm-eval-formats\[math\]"):
+        scores(**text_task(metric_list=listed))
 
 
 @pytest.mark.parametrize("key", [5, [], ["f1", 2]])

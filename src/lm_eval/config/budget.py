@@ -55,6 +55,7 @@ class _BudgetWatch:
         self._is_ticking = False
         self._number = 0
         self._ticks_idle = 0
+        self._max_cpu_s = MAX_CPU_S
         self._since: tuple[int, float, int] = (0, 0.0, 0)
         """The call that the last tick found, and this thread's CPU time and the peak memory then."""
 
@@ -72,8 +73,9 @@ class _BudgetWatch:
                 )  # a tick after the end kills
         return self._is_usable
 
-    def start(self) -> None:
+    def start(self, max_cpu_s: float | None) -> None:
         self.is_on = True
+        self._max_cpu_s = MAX_CPU_S if max_cpu_s is None else max_cpu_s
         self._number += 1
         if not self._is_ticking:
             self._is_ticking = True
@@ -94,9 +96,9 @@ class _BudgetWatch:
         number, since_s, peak_then = self._since
         if number != self._number:
             self._since = (self._number, now_s, peak)
-        elif now_s - since_s > MAX_CPU_S:
+        elif now_s - since_s > self._max_cpu_s:
             self._since = (number, since_s + _AGAIN_S, peak)  # should something swallow the error
-            raise BudgetError(f"it takes more than {MAX_CPU_S:g} s")
+            raise BudgetError(f"it takes more than {self._max_cpu_s:g} s")
         elif peak - peak_then > MAX_GROWTH_BYTES:
             self._since = (number, since_s, peak)
             raise BudgetError(f"it takes more than {MAX_GROWTH_BYTES // 2**20:,} MB of memory")
@@ -105,8 +107,11 @@ class _BudgetWatch:
 _WATCH = _BudgetWatch()
 
 
-def bounded(call: Callable[..., T], *args: Any) -> T:
-    """What ``call(*args)`` returns; ``BudgetError`` where it takes too much time or memory."""
+def bounded(call: Callable[..., T], *args: Any, max_cpu_s: float | None = None) -> T:
+    """What ``call(*args)`` returns; ``BudgetError`` where it takes too much time or memory.
+
+    ``max_cpu_s`` is in place of ``MAX_CPU_S``.
+    """
     watch = _WATCH
     if (
         watch.is_on  # part of a call that is bounded already
@@ -114,7 +119,7 @@ def bounded(call: Callable[..., T], *args: Any) -> T:
         or not watch.is_usable
     ):
         return call(*args)
-    watch.start()
+    watch.start(max_cpu_s)
     try:
         return call(*args)
     finally:

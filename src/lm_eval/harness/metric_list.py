@@ -25,7 +25,7 @@ from lm_eval.errors import (
 )
 from lm_eval.harness.aggregation import CORPUS_SCORES, mean, sacrebleu_metric
 from lm_eval.registry import AGGREGATIONS, HARNESS_METRICS, HarnessMetric, function_metric
-from lm_eval.scoring.functions import METRIC_KEYS, metric_name
+from lm_eval.scoring.functions import METRIC_KEYS, check_options, metric_name
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_DIGITS = str.maketrans("", "", string.digits)
@@ -240,6 +240,7 @@ def _spec(entry: Any, output_type: str, where: str, is_free: bool) -> MetricSpec
         source: Any = get_metric(name, entry.get("hf_evaluate") is True)
         _check_fit(name, source, entry, output_type, where)
         _check_options(source, options, output_type, where)
+        check_options(source, options)
     else:
         source = metric
     return MetricSpec(name, aggregation, higher, options, source)
@@ -418,3 +419,4 @@ for _metric in BUILT_IN:
     HARNESS_METRICS.register(_metric.name, _metric, place=f"{__name__}, metric {_metric.name}")
 for _name in ("em", "em_drop", "f1_drop"):
     HARNESS_METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}_FUNCTION")
+HARNESS_METRICS.register("math_equal", "lm_eval.scoring.mathematics.equal:MATH_EQUAL_FUNCTION")

@@ -149,6 +149,7 @@ def _as_metric(
 ) -> Metric:
     higher = entry.get("higher_is_better", known.higher_is_better)
     options = {key: value for key, value in entry.items() if key not in METRIC_KEYS}
+    check_options(known.function, options)
     scored = TextMetric(known.name, known.function, higher is not False, options)
 
     def value(outcome: Outcome) -> Any:
@@ -163,6 +164,13 @@ def _as_metric(
         aggregate=_estimator(known.name, aggregation),
         higher_is_better=higher is not False,
     )
+
+
+def check_options(function: Any, options: Mapping[str, Any]) -> None:
+    """Let a metric that knows its options look at them before anything is asked."""
+    check = getattr(function, "check_options", None)
+    if check is not None:
+        check(**options)
 
 
 def answer_texts(outcome: Outcome) -> tuple[list[str], str]:

@@ -293,6 +293,7 @@ for _metric in (
 
 for _name in ("f1", "em", "f1_drop", "em_drop"):
     METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}")
+METRICS.register("math_equal", "lm_eval.scoring.mathematics.equal:MATH_EQUAL")
 
 
 # Whether two texts are the same answer
