@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -167,6 +167,8 @@ FIELD_TEXT = {
     "choice_delimiter": "Between choices.",
     "cut_choices": "With a label list that is too short: drop the choices beyond it, with a "
     "warning, instead of refusing the doc.",
+    "scored": "What is scored for each choice: `labels`, `texts`, or the `rest` of the question behind "
+    "its blank (see [what is scored](#what-is-scored)). `null`: labels, or texts where there are none.",
     "section_separator": "Before the choices, `answer_instruction` and `answer_prompt`.",
     "answer_instruction": "Its own line before `answer_prompt`, such as “Think step by step.”, with or "
     "without a newline at its end.",
@@ -204,6 +206,9 @@ def france_prompts() -> str:
         fmt = get_format(name)
         if fmt.answers == "order":
             item = Item({}, "Which is larger?", ("a hill", "a mountain", "a stone"), ((1, 0, 2),))
+        elif fmt.fills_blank:
+            sentence = "The capital of France is _ and lies on the Seine."
+            item = replace(FRANCE, question=sentence)
         elif name == "classification":
             item = Item({}, "I loved every minute.", ("positive", "negative"), (0,))
         elif fmt.answers == "text":

@@ -28,12 +28,15 @@ WORD = st.text("bcdefghjklmnopqrstuvwxyzäöüßéñçа中日", min_size=2, max
 CHOICE = st.lists(WORD, min_size=1, max_size=3).map(" ".join)
 CHOICES = st.lists(CHOICE, min_size=2, max_size=30, unique_by=str.casefold)
 QUESTION = st.text(max_size=60)
+BLANK = "_"
 ANY_CHOICE = st.text(min_size=1, max_size=12).map(str.strip).filter(bool)
 
 
 def item_for(fmt: PromptFormat, question: str, choices: list[str], gold: int) -> Item:
     """An item that fits the format; for an order, one that starts with the gold."""
     places = list(range(len(choices)))
+    if fmt.fills_blank:
+        question = f"{question.replace(BLANK, '')} {BLANK} after the blank"
     target: Any = places[gold:] + places[:gold] if fmt.answers == "order" else gold
     doc = {"question": question, "choices": choices, "target": target}
     return build_item(doc, question, choices, target, answers=fmt.answers)
@@ -140,6 +143,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {
     "output_type": ("generate_until", "multiple_choice"),
     "answers": ("text", "choice"),
     "blank_position": ("inline", "end"),
+    "scored": ("texts", "labels"),
     "choice_labels": (("x1", "x2", "x3", "x4", "x5"), None),
     "scorer": (bind_reader({"reader": "regex", "pattern": "x(.)"}), None),
     "generation_kwargs": ({"until": ["§"], "max_gen_toks": 7}, {}),
@@ -199,8 +203,15 @@ def test_question_and_choices_come_through_unchanged(
 ) -> None:
     fmt = get_format(name)
     choices = cut(fmt, choices)
-    turn = fmt.question_turn(item_for(fmt, question, choices, 0))
-    asked = question.strip() if fmt.strip_question else question
+    item = item_for(fmt, question, choices, 0)
+    turn = fmt.question_turn(item)
+    asked = item.question.strip() if fmt.strip_question else item.question
+    if fmt.fills_blank:
+        pairs = zip(fmt.filled_turns(item), fmt.continuations(item), strict=True)
+        filled = [f"{user} {rest}" for user, rest in pairs]
+        wanted = asked.partition(BLANK)
+        assert filled == [f"{wanted[0]}{choice} {wanted[2].strip()}" for choice in choices]
+        return
     assert asked in turn.user
     if fmt.shows_labels:
         assert all(choice in turn.user for choice in choices)

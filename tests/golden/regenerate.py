@@ -16,7 +16,7 @@ from typing import Any
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.formats.assemble import Chat, Context
-from lm_eval.formats.compile import format_names
+from lm_eval.formats.compile import format_names, get_format
 from lm_eval.registry import FORMATS
 from lm_eval.requests import PromptOptions, build_requests
 
@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parent / "prompts"
 SHOTS = (0, 2)
 FRANCE = {
     "question": "What is the capital of France?",
+    "sentence": "The capital of France is _ and lies on the Seine.",
     "choices": ["Berlin", "Madrid", "Paris", "London"],
     "answer": 2,
     "order": [2, 3, 1, 0],
@@ -31,12 +32,14 @@ FRANCE = {
 EXAMPLES = [
     {
         "question": "Which planet is known as the Red Planet?",
+        "sentence": "The planet _ is known as the Red Planet.",
         "choices": ["Venus", "Mars", "Jupiter", "Saturn"],
         "answer": 1,
         "order": [1, 0, 2, 3],
     },
     {
         "question": "How many legs does a spider have?",
+        "sentence": "A spider has _ legs.",
         "choices": ["Eight", "Six", "Four", "Ten"],
         "answer": 0,
         "order": [0, 3, 1, 2],
@@ -65,14 +68,14 @@ def passage_prompt(format_name: str) -> str:
 
 def france_task(format_name: str, **keys: Any) -> ConfigurableTask:
     """The France question under a format, with two fixed examples."""
-    asks_order = format_name == "ranking"
+    fmt = get_format(format_name)
     fields: dict[str, Any] = {
         "task": "france",
         "custom_dataset": lambda: {"test": [FRANCE]},
         "test_split": "test",
-        "doc_to_text": "question",
+        "doc_to_text": "sentence" if fmt.fills_blank else "question",
         "doc_to_choice": "choices",
-        "doc_to_target": "order" if asks_order else "answer",
+        "doc_to_target": "order" if fmt.answers == "order" else "answer",
         "fewshot_config": {"sampler": "first_n", "samples": EXAMPLES},
     }
     return ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name)

@@ -106,6 +106,9 @@ def _facts(
     if asked.continuations:
         scored = [getattr(request, "continuation", "") for request in doc.requests]
         count = len(asked.continuations)
+        if asked.inputs:
+            fills = "  ".join(visible(repr(_end(text)), 60) for text in asked.inputs)
+            facts.append(("after", f"each in turn: {fills}"))
         facts.append(("scored", "  ".join(visible(repr(text), 40) for text in scored[:count])))
         if task.scores_without_question:
             facts.append(("alone", _prior(doc.requests[count])))
@@ -130,6 +133,15 @@ def _facts(
     if doc.shots:
         facts.append(("shots", f"few-shot docs {', '.join(map(str, doc.shots))}"))
     return [*facts, *_origins(task)]
+
+
+def _end(text: str) -> str:
+    """The last words of a text, in which it differs from others that begin alike."""
+    words = text[-40:].split(" ")
+    return text if len(text) <= _SHORT else f"…{' '.join(words[1:] or words)}"
+
+
+_SHORT = 40
 
 
 def _prior(request: Request) -> str:

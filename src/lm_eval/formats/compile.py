@@ -155,12 +155,12 @@ class _FormatFile:
         return compile_format(load_yaml(self.path), name=name, where=str(self.path))
 
 
-_SHOWN_FIRST = ("mcqa", "cloze", "generate", "cot")
+_SHOWN_FIRST = ("mcqa", "cloze", "generate", "cot", "bare", "fill", "qa", "mcq_cot", "boxed")
 
 
 @lru_cache(maxsize=1)
 def _builtin_files() -> dict[str, Path]:
-    """Name → file of every built-in, the four of everyday use first."""
+    """Name → file of every built-in, those of everyday use first."""
     folder = Path(str(resources.files("lm_eval.formats"))) / "builtin"
     files = {file.stem.replace("__", "::"): file for file in sorted(folder.glob("*.yaml"))}
     names = [*_SHOWN_FIRST, *(name for name in files if name not in _SHOWN_FIRST)]
@@ -272,10 +272,12 @@ def _difference(fmt: PromptFormat, base: PromptFormat | None) -> dict[str, Any]:
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
 OUTPUT_TYPES = ("multiple_choice", "generate_until")
 ANSWER_KINDS = ("choice", "text", "order")
+SCORED = ("labels", "texts", "rest")
 _OPTIONS: dict[str, tuple[tuple[str | None, ...], str]] = {
     "output_type": (OUTPUT_TYPES, f"one of {', '.join(OUTPUT_TYPES)}"),
     "answers": (ANSWER_KINDS, f"one of {', '.join(ANSWER_KINDS)}"),
     "blank_position": (("end", "inline"), "end or inline"),
+    "scored": ((None, *SCORED), f"one of {', '.join(SCORED)}"),
     "normalization": ((None, *NORMALISATIONS), f"one of {', '.join(NORMALISATIONS)}"),
 }
 _TYPES: dict[str, tuple[type, str]] = {
@@ -380,6 +382,8 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
             "text. Remove it, or start from a format such as `type: cloze`.",
             key="normalization",
         )
+    if fmt.scored is not None:
+        _check_scored(fmt, where)
     _check_placeholders(fmt.choice_format, ("label", "choice"), f"{where}: choice_format")
     _check_placeholders(fmt.target_format, ("label", "answer"), f"{where}: target_format")
     for key in JINJA_FIELDS:
@@ -397,6 +401,31 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
             LmEvalWarning,
             stacklevel=2,
         )
+
+
+def _check_scored(fmt: PromptFormat, where: str) -> None:
+    """Refuse a ``scored`` that the other fields leave nothing to score for, or that shots belie."""
+    problem = ""
+    if fmt.reads_text:
+        problem = "is for formats that score choices, but this one generates text: leave it out"
+    elif fmt.scored == "labels" and fmt.choice_labels is None:
+        problem = "needs labels: give choice_labels, such as letters"
+    elif fmt.scored == "texts" and "{answer}" not in fmt.target_format:
+        problem = "needs a target_format with {answer}: examples must show what is scored"
+    elif fmt.fills_blank:
+        behind = ("choice_labels", "answer_instruction", "answer_prompt", "gen_prefix")
+        filled = [name for name in behind if getattr(fmt, name) is not None]
+        if fmt.blank_marker is None:
+            problem = 'needs the blank that choices are put into: give blank_marker, such as "_"'
+        elif filled:
+            problem = (
+                f"scores what follows the question's blank, so that {filled[0]} has no place: set it to "
+                "null"
+            )
+        elif fmt.normalization is not None:
+            problem = "scores the same text for every choice: leave normalization out"
+    if problem:
+        raise ConfigError(f"{where}: scored: {fmt.scored} {problem}.", key="scored")
 
 
 def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:

@@ -88,7 +88,9 @@ def _choices_of(spec: Any) -> Fragment | None:
 
 
 def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = None) -> str | None:
-    """The Jinja source of a format's user text; None where a spec has none."""
+    """The Jinja source of a format's user text; None where a spec has none, or a blank is filled."""
+    if fmt.fills_blank:
+        return None
     asked = fragment(question, "_question")
     shown = _choices_fragment(fmt, choices)
     passage = Fragment("", "") if context is None else fragment(context, "_context")
@@ -111,11 +113,11 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
 def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
     """The Jinja source of what is scored: a list of labels, or of the choice texts."""
     shown = _choices_of(choices)
-    if shown is None:
+    if shown is None or fmt.fills_blank:
         return None
     each = shown.expression
     style = fmt.choice_labels
-    if style is None or style == "choices":
+    if style in (None, "choices") or fmt.scores_texts:
         return f'{shown.before}{{{{ {each} | map("string") | list }}}}'
     if isinstance(style, tuple):
         return f"{shown.before}{{{{ {_list(style)}[:{each} | length] }}}}"

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja
-from lm_eval.errors import FieldError, GoldError
+from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
+from lm_eval.errors import FieldError, FormatError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
 from lm_eval.formats.items import AnswerKind, Item, LabelStyle, joined, labels_for
@@ -62,6 +62,8 @@ class PromptFormat:
     choice_delimiter: str = "\n"
     cut_choices: bool = False
     """With a label list that is too short: drop the choices beyond it instead of refusing the doc."""
+    scored: Literal["labels", "texts", "rest"] | None = None
+    """What is scored for each choice; None: its label where there are labels, else its text."""
     section_separator: str = "\n"
     answer_instruction: str | None = None
     answer_prompt: str | None = None
@@ -92,9 +94,21 @@ class PromptFormat:
         return self.show_choices and self.choice_labels is not None
 
     @property
+    def scores_labels(self) -> bool:
+        """Whether labels are scored, which are all alike."""
+        return not self.reads_text and not self.scores_texts and not self.fills_blank
+
+    @property
     def scores_texts(self) -> bool:
-        """Whether the choices' own texts are scored, which differ in length, and not labels."""
-        return not self.reads_text and self.choice_labels in (None, "choices")
+        """Whether the choices' own texts are scored, which differ in length."""
+        if self.reads_text or self.fills_blank:
+            return False
+        return self.scored == "texts" or self.choice_labels in (None, "choices")
+
+    @property
+    def fills_blank(self) -> bool:
+        """Whether each choice is put into the question's blank, and what follows the blank is scored."""
+        return self.scored == "rest"
 
     @property
     def answer_separator(self) -> str:
@@ -142,6 +156,8 @@ class PromptFormat:
 
     def target_text(self, item: Item) -> str:
         """What a right answer to this prompt looks like, after gen_prefix."""
+        if self.fills_blank:
+            return self._around_blank(item)[1]
         if self.answers == "text":
             return self.target_format.format(label="", answer=item.gold[0])
         labels = self.labels(item)
@@ -153,15 +169,25 @@ class PromptFormat:
         )
 
     def continuations(self, item: Item) -> tuple[str, ...]:
-        """What is scored after the prompt, one for each choice: labels, or the texts themselves."""
+        """What is scored after the prompt, one for each choice: labels, the texts themselves, or what
+        follows the blank, which is the same for all of them."""
+        if self.fills_blank:
+            return (self._around_blank(item)[1],) * len(item.choices)
         labels = self.labels(item)
         if labels:
             self._check_not_cut(item.gold, labels, item)
-        return labels or item.choices
+        return item.choices[: len(labels) or None] if self.scores_texts else labels
+
+    def filled_turns(self, item: Item) -> tuple[str, ...]:
+        """The user's text with each choice in the blank; empty where no blank is filled."""
+        if not self.fills_blank:
+            return ()
+        return tuple([self._user_text(item, (), choice) for choice in item.choices])
 
     def right_answers(self, item: Item) -> tuple[Any, ...]:
-        """Every acceptable answer; where texts are scored, each choice with the text of a right one."""
-        if self.scores_texts and has_twins(item.choices):
+        """Every acceptable answer; unless labels tell them apart, each choice with the text of a right
+        one."""
+        if (self.scores_texts or self.fills_blank) and has_twins(item.choices):
             return with_twins(item.gold, item.choices)
         return item.gold
 
@@ -226,12 +252,13 @@ class PromptFormat:
 
     # Inside
 
-    def _user_text(self, item: Item, labels: tuple[str, ...]) -> str:
+    def _user_text(self, item: Item, labels: tuple[str, ...], choice: str | None = None) -> str:
+        """The user's text; ``choice`` is what fills the blank, by default the right one."""
         text = self._said("instruction", item, labels)
         if item.context:
             text += self._said("context_prefix", item, labels) + item.context
             text += self.context_delimiter
-        text += self._said("question_prefix", item, labels) + self._question(item)
+        text += self._said("question_prefix", item, labels) + self._question(item, choice)
         if self.shows_labels:
             text += self._choice_block(item, labels)
         separator = self.section_separator
@@ -241,12 +268,29 @@ class PromptFormat:
                 separator = self.answer_separator
         return text
 
-    def _question(self, item: Item) -> str:
+    def _question(self, item: Item, choice: str | None = None) -> str:
         question = item.question.strip() if self.strip_question else item.question
+        if self.fills_blank:
+            right = item.choices[item.gold[0]] if item.gold else ""
+            return self._around_blank(item)[0] + (right if choice is None else choice)
         marker = self.blank_marker
         if marker is None or self.blank_position == "inline" or marker in question:
             return question
         return f"{question} {marker}"
+
+    def _around_blank(self, item: Item) -> tuple[str, str]:
+        """What the question says before its first blank, and after it without white space around."""
+        question = item.question.strip() if self.strip_question else item.question
+        before, blank, rest = question.partition(self.blank_marker or "_")
+        if not blank or not rest.strip():
+            problem = "nothing behind its blank" if blank else f"no blank ({self.blank_marker})"
+            raise FormatError(
+                f"the question {shorten(question, 60)} has {problem}, and format {self.name!r} scores "
+                "what follows the blank. Ask the task under a format that scores the choices, such as "
+                "bare or mcqa, or name its blank with `blank_marker`.",
+                skip_reason=f"a question with {'nothing behind its' if blank else 'no'} blank",
+            )
+        return before, rest.strip()
 
     def _choice_block(self, item: Item, labels: tuple[str, ...]) -> str:
         line = self.choice_format.format
@@ -318,7 +362,10 @@ class PromptFormat:
             )
 
 
-_NEWER_FIELDS = {"normalization": None, "context_prefix": "", "context_delimiter": "\n"}
+_NEWER_FIELDS = {
+    **{"normalization": None, "scored": None},
+    **{"context_prefix": "", "context_delimiter": "\n"},
+}
 """Fields that formats did not always have → the value with which they change nothing."""
 
 

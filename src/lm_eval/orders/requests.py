@@ -168,4 +168,4 @@ def permutable(task: ConfigurableTask, permutation: Permutation) -> FormatPrompt
 
 def _scores_labels(fmt: PromptFormat) -> bool:
     """Whether labels are scored that stay where they are when choices move."""
-    return not fmt.reads_text and fmt.shows_labels and fmt.choice_labels != "choices"
+    return fmt.scores_labels and fmt.shows_labels and fmt.choice_labels != "choices"

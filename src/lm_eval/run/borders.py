@@ -192,7 +192,7 @@ def borders_of(task: ConfigurableTask, doc: DocRequests, tokenizer: Tokenizer) -
     """The borders of a doc's scored continuations, without those that are scored alone."""
     scored = [one for one in doc.distinct if isinstance(one, LoglikelihoodRequest)]
     scored = scored[: len(doc.asked.continuations)] or scored
-    are_labels = task.format is not None and not task.format.scores_texts
+    are_labels = task.format is not None and task.format.scores_labels
     borders = tuple(_borders(scored, tokenizer))
     return DocBorders(doc.doc_id, borders, are_labels)
 

@@ -167,7 +167,15 @@ class FormatPrompts:
         turn = fmt.question_turn(item)
         continuations = () if fmt.reads_text else fmt.continuations(item)
         gold = fmt.right_answers(item)
-        return Asked(turn, continuations, item.choices, gold, fmt.target_text(item), item=item)
+        return Asked(
+            turn,
+            continuations,
+            item.choices,
+            gold,
+            item.choices[item.gold[0]] if fmt.fills_blank else fmt.target_text(item),
+            item=item,
+            inputs=fmt.filled_turns(item),
+        )
 
     def shot(self, doc: Doc) -> Turn:
         return self.format.shot_turn(self.item(doc))
@@ -179,9 +187,14 @@ class FormatPrompts:
         return self.format.question_turn(self.unanswered(doc)).user
 
     def scored(self, doc: Doc) -> list[str]:
-        """What is scored for each choice: labels, or the texts themselves."""
-        item = self.unanswered(doc)
-        return list(self.format.labels(item) or item.choices)
+        """What is scored for each choice, or read: labels, or the texts themselves."""
+        item, fmt = self.unanswered(doc), self.format
+        if fmt.fills_blank:
+            return list(fmt.filled_turns(item))
+        labels = fmt.labels(item)
+        return list(
+            item.choices[: len(labels) or None] if fmt.scores_texts else labels or item.choices
+        )
 
     def target(self, doc: Doc) -> Any:
         """The right choice's place, or for generated answers the text that a shot shows."""

@@ -17,7 +17,14 @@ from lm_eval.formats.readers.choice import (
     label_text,
     marked_label,
 )
-from lm_eval.formats.readers.free_text import after_last, as_choice, json_field, regex
+from lm_eval.formats.readers.free_text.phrase import after_last
+from lm_eval.formats.readers.free_text.shapes import (
+    as_choice,
+    boxed,
+    first_line,
+    json_field,
+    regex,
+)
 from lm_eval.formats.readers.number import number
 from lm_eval.formats.readers.ranking import ranking
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason, register_reader
@@ -32,9 +39,11 @@ __all__ = [
     "after_last",
     "as_choice",
     "bind_reader",
+    "boxed",
     "choice",
     "choice_text",
     "first_label",
+    "first_line",
     "fitted",
     "json_field",
     "label_after",

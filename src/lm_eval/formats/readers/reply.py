@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from lm_eval.errors import ConfigError, did_you_mean, listing
-from lm_eval.formats.readers.free_text import as_choice
+from lm_eval.formats.readers.free_text.shapes import as_choice
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason
 from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import fold

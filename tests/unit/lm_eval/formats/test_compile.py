@@ -312,7 +312,7 @@ def test_every_format_of_a_task() -> None:
     own = config(formats={"mcqa": None, "mine": {"type": "cot"}})
     assert own.format_choices() == ["mcqa", "mine"]
     assert config().format_choices() == format_names()
-    assert config(doc_to_choice=None).format_choices() == ["cot"]
+    assert config(doc_to_choice=None).format_choices() == ["cot", "qa", "boxed"]
 
 
 def test_templates_are_in_the_same_registry() -> None:

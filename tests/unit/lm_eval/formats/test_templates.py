@@ -380,7 +380,11 @@ def answered_docs(draw: st.DrawFn, labels: int | None) -> dict[str, Any]:
     return {"question": draw(TEXT), "choices": choices, "answer": target}
 
 
-CHOICE_FORMATS = [name for name in format_names() if get_format(name).answers != "order"]
+CHOICE_FORMATS = [
+    name
+    for name in format_names()
+    if get_format(name).answers != "order" and not get_format(name).fills_blank
+]
 
 
 @pytest.mark.parametrize("name", CHOICE_FORMATS)

@@ -1,25 +1,17 @@
-"""Readers of free text: what follows a phrase, what a pattern captures, a field of a JSON reply."""
+"""The reader of what follows a phrase, and what it takes off an answer: emphasis, quotes, boxes."""
 
 from __future__ import annotations
 
 import html
-import json
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Literal
 
-from lm_eval.config.budget import bounded_match
-from lm_eval.errors import ConfigError
 from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
-from lm_eval.formats.readers.marks import piece
-from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import PLACEHOLDER, fold, last_cue, lowered, phrase_pattern
 
-_LINE = re.compile(
+LINE = re.compile(
     r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*|</\w{1,12}>[\s:]*)?([^\n]*)"
 )  # "**…answer is:** Paris"
 _INITIALS = re.compile(r"(?:\b[A-Za-z]\.){2,}\Z")
@@ -43,7 +35,7 @@ _WRAPPED_START = re.compile(
     r"|\\boxed\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\})(?=[.,;!?]?(?:\s*\Z|\s+[A-Z(]|[ \t]*\n))"
 )
 _OPEN_MARK = re.compile(r"(?:\*\*|__|[\"`])\Z")  # "**The answer is 42.** Bye."
-_CHAT_END = re.compile(r"<\|\w{1,20}\|>|</s>")
+CHAT_END = re.compile(r"<\|\w{1,20}\|>|</s>")
 # A block on lines of its own, in which the answer is displayed.
 _BLOCK = re.compile(
     r"[\s:*_]{0,12}(?:(?P<math>\\\[)|(?P<dollars>\$\$)|(?P<fence>```\w{0,12}(?=\s))"
@@ -71,7 +63,7 @@ def after_last(text: str, *, phrase: str) -> Reading:
         return _answer(text, *apart) if apart else NO_ANSWER
     span = displayed(folded, cue_span[1])
     if span is None:
-        line = _LINE.match(folded, cue_span[1])
+        line = LINE.match(folded, cue_span[1])
         if line is None:
             return NO_ANSWER
         start, end = line.span(1)
@@ -230,7 +222,7 @@ def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int
     wrapped = _WRAPPED_START.match(text, start, end)
     if wrapped:
         return wrapped.end()
-    ended = _CHAT_END.search(text, start, end)
+    ended = CHAT_END.search(text, start, end)
     end = ended.start() if ended else end
     opened = _OPEN_MARK.search(text, max(0, cue[0] - 2), cue[0])
     if opened and opened[0] not in text[cue[1] : start]:
@@ -279,153 +271,3 @@ def _without_stray_closer(piece: str) -> str:
         if closers % 2 if opener == closer else closers > piece.count(opener):
             return piece[: -len(closer)].rstrip()
     return piece
-
-
-@register_reader("regex")
-def regex(
-    text: str,
-    *,
-    pattern: str,
-    group: int | str | None = None,
-    which: Literal["last", "first"] = "last",
-) -> Reading:
-    """Read what ``pattern`` captures: ``group`` (the first if there is one, else all) of a match.
-
-    How long a search takes is up to the pattern, within a bound; the other readers are linear in the
-    reply.
-    """
-    compiled, number = _compiled(pattern, group)
-    spans = bounded_match(
-        lambda reply: list(compiled.finditer(reply)), text, pattern=pattern, owner="Reader 'regex'"
-    )
-    matches = [match for match in spans if match[number] is not None]
-    if not matches:
-        return NO_ANSWER
-    match = matches[-1 if which == "last" else 0]
-    value = match[number].strip()
-    start = match.start(number) + match[number].find(value)
-    return Reading(value, "regex", (start, start + len(value)))
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str, group: int | str | None) -> tuple[re.Pattern[str], int]:
-    """The compiled pattern and the number of the group to read."""
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(
-            f"Reader 'regex': pattern {pattern!r} is not a regular expression: {error.msg} at "
-            f"position {error.pos}. Correct it there; in YAML, single quotes keep backslashes."
-        ) from None
-    except (OverflowError, RecursionError, RuntimeError) as error:
-        raise ConfigError(f"Reader 'regex': pattern {pattern!r} cannot be used: {error}.") from None
-    return compiled, _group_number(compiled, group)
-
-
-def _group_number(compiled: re.Pattern[str], group: int | str | None) -> int:
-    if group is None:
-        return min(compiled.groups, 1)
-    number = compiled.groupindex.get(group, -1) if isinstance(group, str) else group
-    if 0 <= number <= compiled.groups:
-        return number
-    names = f" or a name of {', '.join(compiled.groupindex)}" if compiled.groupindex else ""
-    raise ConfigError(
-        f"Reader 'regex': pattern {compiled.pattern!r} has no group {group!r}. "
-        f"Give a number from 0 to {compiled.groups}{names}."
-    )
-
-
-def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
-    """A reading of text as the index of the choice it names, by label or by text.
-
-    Unreadable if it names none: an answer that is not among the choices is not an answer to them.
-    """
-    if not reading.is_answer:
-        return reading
-    named = piece(fold(str(reading.value)), options_of(labels, choices))
-    return Reading(named.value, reading.rule, reading.span) if named.is_answer else named
-
-
-_MARK = re.compile(r'[{}"\\\n]')
-# An object may hold objects; parsing each of them again must not add up to more than this.
-_PARSED_PER_CHARACTER = 4
-
-
-@register_reader("json_field")
-def json_field(
-    text: str,
-    *,
-    labels: Sequence[str] = (),
-    choices: Sequence[str] = (),
-    field: str = "answer",
-) -> Reading:
-    """Read ``field`` of the last JSON object that has it: text or, with labels, the place.
-
-    Numbers stay as they are written, ``null`` and containers are not answers. ``{'answer': 'C'}``, as
-    Python prints it, is read as well.
-    """
-    reading = _last_with(text, field)
-    if not reading.is_answer:
-        reading = _python_style(text, field)
-    return as_choice(reading, labels, choices) if labels or choices else reading
-
-
-def _last_with(text: str, field: str) -> Reading:
-    budget = _PARSED_PER_CHARACTER * len(text)
-    names = [parsed.start() for parsed in re.finditer(re.escape(json.dumps(field)), text)]
-    for start, end in sorted(_objects(text), key=lambda span: -span[1]) if names else ():
-        if bisect_left(names, start) == bisect_left(names, end):
-            continue
-        budget -= end - start
-        if budget < 0:
-            break
-        parsed = _parsed(text[start:end])
-        value = _as_text(parsed.get(field)) if isinstance(parsed, dict) else None
-        if value is not None:
-            return Reading(value, "json_field", (start, end))
-    return NO_ANSWER
-
-
-def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of balanced braces. A quote opens a string only inside one, up to the line's end."""
-    opened: list[int] = []
-    in_string, skipped = False, -1
-    for mark in _MARK.finditer(text):
-        char, at = mark[0], mark.start()
-        if at == skipped:
-            continue
-        if char == "\\":
-            skipped = at + 1 if in_string else -1
-        elif char == '"':
-            in_string = bool(opened) and not in_string
-        elif char == "\n":
-            in_string = False
-        elif not in_string and char == "{":
-            opened.append(at)
-        elif not in_string and opened:
-            yield opened.pop(), at + 1
-
-
-def _parsed(source: str) -> Any:
-    try:
-        return json.loads(source, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.strip() if isinstance(value, str) and value.strip() else None
-
-
-def _python_style(text: str, field: str) -> Reading:
-    matches = list(_single_quoted(field).finditer(text))
-    if not matches or not matches[-1][1].strip():
-        return NO_ANSWER
-    return Reading(matches[-1][1].strip(), "json_field", matches[-1].span())
-
-
-@lru_cache(maxsize=64)
-def _single_quoted(field: str) -> re.Pattern[str]:
-    return re.compile(rf"'{re.escape(field)}'\s{{0,4}}:\s{{0,4}}'([^'\n]{{0,2000}})'")
