@@ -1,4 +1,4 @@
-"""Formats give the prompts of other harnesses byte for byte, on rows in the schema of their data sets."""
+"""Formats give the prompts of other harnesses byte for byte, on rows in the schema of their data."""
 
 from __future__ import annotations
 

@@ -58,4 +58,6 @@ def item_for(fmt: PromptFormat, question: str, choices: tuple[str, ...], gold: i
         right = (*range(gold % len(kept), len(kept)), *range(gold % len(kept)))
     elif fmt.answers == "text":
         right = kept[gold % len(kept)]
+    if fmt.fills_blank:
+        question = f"{question} {fmt.blank_marker} jjzj"
     return Item({"subject": "geography"}, question, kept, (right,))

@@ -184,6 +184,17 @@ class PromptFormat:
             return ()
         return tuple([self._user_text(item, (), choice) for choice in item.choices])
 
+    def question_shown(self, item: Item, choice: str | None = None) -> str:
+        """The question as the prompt has it; ``choice`` fills its blank, by default the right one."""
+        question = item.question.strip() if self.strip_question else item.question
+        if self.fills_blank:
+            right = item.choices[item.gold[0]] if item.gold else ""
+            return self._around_blank(item)[0] + (right if choice is None else choice)
+        marker = self.blank_marker
+        if marker is None or self.blank_position == "inline" or marker in question:
+            return question
+        return f"{question} {marker}"
+
     def right_answers(self, item: Item) -> tuple[Any, ...]:
         """Every acceptable answer; unless labels tell them apart, each choice with the text of a right
         one."""
@@ -258,7 +269,7 @@ class PromptFormat:
         if item.context:
             text += self._said("context_prefix", item, labels) + item.context
             text += self.context_delimiter
-        text += self._said("question_prefix", item, labels) + self._question(item, choice)
+        text += self._said("question_prefix", item, labels) + self.question_shown(item, choice)
         if self.shows_labels:
             text += self._choice_block(item, labels)
         separator = self.section_separator
@@ -268,16 +279,6 @@ class PromptFormat:
                 separator = self.answer_separator
         return text
 
-    def _question(self, item: Item, choice: str | None = None) -> str:
-        question = item.question.strip() if self.strip_question else item.question
-        if self.fills_blank:
-            right = item.choices[item.gold[0]] if item.gold else ""
-            return self._around_blank(item)[0] + (right if choice is None else choice)
-        marker = self.blank_marker
-        if marker is None or self.blank_position == "inline" or marker in question:
-            return question
-        return f"{question} {marker}"
-
     def _around_blank(self, item: Item) -> tuple[str, str]:
         """What the question says before its first blank, and after it without white space around."""
         question = item.question.strip() if self.strip_question else item.question
@@ -286,8 +287,8 @@ class PromptFormat:
             problem = "nothing behind its blank" if blank else f"no blank ({self.blank_marker})"
             raise FormatError(
                 f"the question {shorten(question, 60)} has {problem}, and format {self.name!r} scores "
-                "what follows the blank. Ask the task under a format that scores the choices, such as "
-                "bare or mcqa, or name its blank with `blank_marker`.",
+                "what follows one. Name it with `blank_marker`, or use another format, such as bare or "
+                "mcqa.",
                 skip_reason=f"a question with {'nothing behind its' if blank else 'no'} blank",
             )
         return before, rest.strip()

@@ -1,11 +1,11 @@
-"""Write ``golden.json`` anew: the prompts of other harnesses' own task files, on the rows of ``cases.yaml``.
+"""Write ``golden.json`` anew: the prompts of EleutherAI's own task files, on the rows of our cases.
 
 Run it with the Python of an environment that holds EleutherAI's lm_eval 0.4.13 and nothing of ours:
 
     python -m venv /tmp/peer && /tmp/peer/bin/pip install 'lm_eval[hf,math]==0.4.13'
     /tmp/peer/bin/python tests/differential/conventions/regenerate.py
 
-Each case names a task file of that release. Its fields, helper functions and delimiters stay as they are;
+Each case names a task file of that release. Its fields, helpers and delimiters stay as they are;
 only its data are replaced by the rows of the case, and its examples by the first of these rows.
 """
 
@@ -45,9 +45,10 @@ def main() -> None:
 
 def requests(case: dict[str, Any], shots: int) -> list[list[Any]]:
     """What the peer asks about the last rows of a case, after examples from its first rows."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+
     import lm_eval
     from lm_eval.api.task import ConfigurableTask
-    from lm_eval.tasks._yaml_loader import load_yaml
 
     file = Path(lm_eval.__file__).parent / "tasks" / case["peer"]
     config = dict(load_yaml(file, resolve_func=True))

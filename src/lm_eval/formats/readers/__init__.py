@@ -21,9 +21,9 @@ from lm_eval.formats.readers.free_text.phrase import after_last
 from lm_eval.formats.readers.free_text.shapes import (
     as_choice,
     boxed,
-    first_line,
     json_field,
     regex,
+    short_answer,
 )
 from lm_eval.formats.readers.number import number
 from lm_eval.formats.readers.ranking import ranking
@@ -43,7 +43,6 @@ __all__ = [
     "choice",
     "choice_text",
     "first_label",
-    "first_line",
     "fitted",
     "json_field",
     "label_after",
@@ -55,4 +54,5 @@ __all__ = [
     "read",
     "regex",
     "register_reader",
+    "short_answer",
 ]

@@ -63,6 +63,8 @@ class Probe:
         elif self.format.answers == "order":
             right = (*range(gold, count), *range(gold))
         context = PASSAGES[question] if self.format.context_prefix else ""
+        if self.format.fills_blank:
+            question = f"{question} {self.format.blank_marker} jjzj"
         return Item({}, question, kept, (right,), context)
 
     @cached_property
@@ -72,7 +74,9 @@ class Probe:
 
     def _fields_of(self, item: Item) -> tuple[str, ...]:
         passage = (item.context,) if item.context else ()
-        return (*passage, item.question, *(item.choices if self.format.shows_labels else ()))
+        shown = item.choices if self.format.shows_labels else ()
+        is_filled = self.format.fills_blank
+        return (*passage, self.format.question_shown(item) if is_filled else item.question, *shown)
 
     @cached_property
     def pieces(self) -> list[str] | None:
@@ -240,7 +244,7 @@ def gold_is_a_shown_label(probe: Probe) -> bool:
         shown = line(label=label, choice=choice)
         if label not in shown or shown not in probe.text:
             return False
-    if not probe.format.reads_text and probe.format.continuations(probe.item) != labels:
+    if probe.format.scores_labels and probe.format.continuations(probe.item) != labels:
         return False
     return _targets_agree(probe, labels)
 

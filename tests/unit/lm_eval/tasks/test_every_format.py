@@ -60,7 +60,7 @@ def test_golds_that_cannot_be_read_leave_cot_out() -> None:
     with pytest.raises(UsageError, match=r"(?s)cot: doc 0: .*split\('####'\)\[-1\]"):
         formats(worked, doc_to_choice=None)
     line = "{{ answer.split('####')[-1].strip() }}"
-    assert formats(worked, doc_to_choice=None, doc_to_target=line)[0] == ["cot"]
+    assert formats(worked, doc_to_choice=None, doc_to_target=line)[0] == ["cot", "qa", "boxed"]
 
 
 def test_a_doc_that_no_format_can_ask_leaves_none_out() -> None:
@@ -71,7 +71,7 @@ def test_a_doc_that_no_format_can_ask_leaves_none_out() -> None:
 
 def test_fields_that_a_task_does_not_have() -> None:
     taken, said = formats([{"question": "q", "answer": "a"}], doc_to_choice=None)
-    assert taken == ["cot"]
+    assert taken == ["cot", "qa", "boxed"]
     assert "mcqa, cloze, generate" in said
     assert "the task has no doc_to_choice" in said
 

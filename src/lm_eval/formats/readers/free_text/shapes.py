@@ -1,4 +1,4 @@
-"""Readers of free text by its shape: a box, the first line, what a pattern captures, a field of JSON."""
+"""Readers of free text by its shape: a box, a short answer, what a pattern captures, a field of JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError
-from lm_eval.formats.readers.free_text.phrase import CHAT_END, LINE, unwrapped
+from lm_eval.formats.readers.free_text.phrase import CHAT_END, LINE, after_last, unwrapped
 from lm_eval.formats.readers.marks import piece
 from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
@@ -72,18 +72,22 @@ def _inside_box(text: str, start: int, end: int) -> tuple[int, int]:
         start, end = wrapped.span(1)
 
 
-@register_reader("first_line")
-def first_line(text: str, *, phrase: str | None = None) -> Reading:
-    """Read the first line that says something, without ``phrase`` in front of it.
+@register_reader("short_answer")
+def short_answer(text: str, *, phrase: str = "Answer:") -> Reading:
+    """Read what a reply announces as its answer, else its first line that says something.
 
-    For a prompt that ends with "Answer:", which a reply may repeat. Emphasis, quotes, boxes and the
-    final period go, as with ``after_last``.
+    An answer is announced behind ``phrase``, "the answer is" and their like, as with ``after_last``.
+    Emphasis, quotes, boxes and the final period go. A line that the end of the reply cuts short, as far
+    as the backend knows, is not read.
     """
+    announced: Reading = after_last(text, phrase=phrase)
+    if announced.is_answer:
+        return announced.by("short_answer:phrase")
     folded = fold(text)
     ended = CHAT_END.search(folded)
     folded = folded[: ended.start()] if ended else folded
     begins = _OPENING.match(folded)
-    cue = phrase_pattern(phrase).match(lowered(folded), begins.end()) if phrase and begins else None
+    cue = phrase_pattern(phrase).match(lowered(folded), begins.end()) if begins else None
     line = LINE.match(folded, cue.end() if cue else 0)
     if line is None:
         return NO_ANSWER
@@ -91,7 +95,7 @@ def first_line(text: str, *, phrase: str | None = None) -> Reading:
     if start >= end:
         return NO_ANSWER
     is_whole = line.end() < len(folded)
-    return Reading(text[start:end], "first_line", (start, end), is_claim=is_whole)
+    return Reading(text[start:end], "short_answer:line", (start, end), is_claim=is_whole)
 
 
 _OPENING = re.compile(r"[\s*_#]*")

@@ -31,9 +31,14 @@ from tests.support.lab_bases import BASES, base, item_for
 SAMPLES = 10_000
 
 
+def asked(fmt: PromptFormat, item: Item) -> str:
+    """The question, up to its blank and with the right choice in it where that is filled."""
+    return fmt.question_shown(item) if fmt.fills_blank else item.question
+
+
 def said(fmt: PromptFormat, item: Item) -> str:
     """What stands before the question."""
-    return fmt.question_turn(item).user.partition(item.question)[0]
+    return fmt.question_turn(item).user.partition(asked(fmt, item))[0]
 
 
 def borders(fmt: PromptFormat, item: Item) -> list[str]:
@@ -53,7 +58,7 @@ def borders(fmt: PromptFormat, item: Item) -> list[str]:
 def taken_apart(fmt: PromptFormat, item: Item, *, from_right: bool) -> list[str]:
     """Question and choices, found in the prompt by what stands between them."""
     text = fmt.question_turn(item).user.removeprefix(said(fmt, item))
-    last = item.choices[-1] if fmt.shows_labels else item.question
+    last = item.choices[-1] if fmt.shows_labels else asked(fmt, item)
     text = text[: text.rindex(last) + len(last)]
     fields = []
     for border in reversed(borders(fmt, item)) if from_right else borders(fmt, item):
@@ -79,7 +84,7 @@ def test_ten_thousand_samples_parse_back() -> None:
         for one in sample_formats(base(name), 720, allow_fewer=True):
             question, *choices = random_texts(rng)
             item = item_for(one.format, question, tuple(choices), rng.randrange(4))
-            fields = [question, *(item.choices if one.format.shows_labels else ())]
+            fields = [asked(one.format, item), *(item.choices if one.format.shows_labels else ())]
             for from_right in (False, True):
                 assert taken_apart(one.format, item, from_right=from_right) == fields, one
             seen += 1
@@ -98,7 +103,7 @@ def test_what_is_scored_or_written_is_the_label_that_is_shown(name: str) -> None
             label = fmt.labels(item)[place]
             shown = fmt.choice_format.format(label=label, choice=item.choices[place])
             assert shown in fmt.question_turn(item).user
-            assert fmt.target_text(item).startswith(label)
+            assert fmt.target_text(item).split(" is ")[-1].startswith(label)
             if not fmt.reads_text:
                 assert fmt.continuations(item)[place] == label
 
