@@ -54,9 +54,16 @@ def _print_names(args: argparse.Namespace) -> None:
     names = TaskNames(task_roots(args.include_path))
     kind = {"tasks": "task", "subtasks": "task", "groups": "group", "tags": "tag"}[args.what]
     rows = []
-    for name in names.of_kind(kind):  # type: ignore[arg-type]  # one of the three kinds
+    listed = names.of_kind(kind)  # type: ignore[arg-type]  # one of the three kinds
+    if args.what == "tasks":
+        listed = sorted([*listed, *names.families()])
+    for name in listed:
         entry = names.entries[name]
-        rows.append((name, entry.path or ", ".join(entry.members)))
+        if args.what == "tasks" and entry.family not in (None, name):
+            continue  # its family has a line
+        path = entry.path or ", ".join(entry.members)
+        is_family = entry.family == name
+        rows.append((name, f"{path} ({len(entry.members)} tasks)" if is_family else path))
     heading = (kind.capitalize(), "File" if kind != "tag" else "Tasks")
     _print(heading, rows)
     for problem in names.problems:

@@ -185,10 +185,12 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
     raw = task.config.raw
     origins = []
     specs = (
+        ("where", "rows", task.config.where),
         ("doc_to_context", "context", raw.context),
         ("doc_to_text", "question", raw.text),
         ("doc_to_choice", "choices", raw.choice),
         ("doc_to_target", "target", raw.target),
+        ("fewshot_match", "shots like", task.config.fewshot_match),
     )
     for key, label, spec in specs:
         if spec is None:

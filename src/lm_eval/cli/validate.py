@@ -57,6 +57,8 @@ class CheckFinding:
     message: str = ""
     docs: int = 0
     kind: str = "task"
+    rows: int | None = None
+    """Rows of the split, where the task is about some of them only."""
     bad_docs: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Why docs cannot be asked → which."""
 
@@ -130,7 +132,13 @@ class Checker:
     def _rendered(self, task: ConfigurableTask) -> CheckFinding:
         prepared = prepare(task, self.options)
         bad_docs = prepared.skipped.by_reason()
-        return CheckFinding(task.name, CheckOutcome.OK, docs=prepared.num_docs, bad_docs=bad_docs)
+        return CheckFinding(
+            task.name,
+            CheckOutcome.OK,
+            docs=prepared.num_docs,
+            rows=task.rows_total,
+            bad_docs=bad_docs,
+        )
 
 
 SOURCES = {"hub": "on a hub", "code": "made by custom_dataset"}
@@ -270,6 +278,7 @@ def _total(counts: Counter[CheckOutcome]) -> str:
 def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
         said = f"{visible(finding.name)}: {finding.docs} docs rendered"
+        said += "" if finding.rows is None else f", of {finding.rows:,} rows"
     else:
         name = f"{visible(finding.name)}: " if finding.kind == "task" else ""
         said = f"{name}{visible(finding.message, keep=chr(10))}"
@@ -315,5 +324,6 @@ def _as_dict(finding: CheckFinding) -> dict[str, object]:
         "cause": finding.cause,
         "message": finding.message,
         "docs": finding.docs,
+        **({} if finding.rows is None else {"rows": finding.rows}),
         "bad_docs": {reason: list(doc_ids) for reason, doc_ids in finding.bad_docs.items()},
     }

@@ -152,6 +152,14 @@ def shorten(text: Any, limit: int = 80) -> str:
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
+def template_tokens(source: str) -> list[tuple[str, str]]:
+    """The tokens of a template, ``(kind, text)``, which together are the whole of it."""
+    try:
+        return [(kind, text) for _, kind, text in _environment(False).lex(source)]
+    except COMPILE_ERRORS as error:
+        raise _syntax_problem(source, error) from None
+
+
 def template_parts(source: str) -> list[tuple[str, str]] | None:
     """The pieces of a template in order: ``("text", …)`` and ``("expression", …)``.
 
@@ -327,6 +335,30 @@ def _joined_printed(parts: list[Any]) -> str:
 
 class _NonePrintedError(Exception):
     """A template was about to print None."""
+
+
+def equality(spec: Any) -> tuple[str, Any] | None:
+    """``("category", "biology")`` for ``{{ category == 'biology' }}``; None for any other spec."""
+    if not isinstance(spec, str) or not is_jinja(spec):
+        return None
+    compared = _only_expression(_environment(False).parse(spec))
+    if not isinstance(compared, nodes.Compare) or len(compared.ops) != 1:
+        return None
+    name, operand = _column(compared.expr), compared.ops[0]
+    if name is None or operand.op != "eq" or not isinstance(operand.expr, nodes.Const):
+        return None
+    return name, operand.expr.value
+
+
+def _column(node: nodes.Expr) -> str | None:
+    """The column that an expression is: ``category``, ``doc.category`` or ``doc['category']``."""
+    if isinstance(node, nodes.Name):
+        return None if node.name == DOC else node.name
+    if isinstance(node, nodes.Getattr) and _is_doc(node.node):
+        return node.attr
+    if isinstance(node, nodes.Getitem) and _is_doc(node.node) and isinstance(node.arg, nodes.Const):
+        return str(node.arg.value)
+    return None
 
 
 def fields_read(spec: Any) -> set[str]:

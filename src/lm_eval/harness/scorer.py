@@ -185,6 +185,7 @@ class HarnessScorer:
             higher_is_better=higher,
             num_docs=max((estimate.n for estimate in estimates.values()), default=0),
             num_docs_total=len(task.eval_docs),
+            rows_total=task.rows_total,
             num_fewshot=num_fewshot,
             version=(task.config.metadata or {}).get("version", task.VERSION),
             config=task.config.to_dict(),

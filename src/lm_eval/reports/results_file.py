@@ -109,7 +109,11 @@ def results_dict(
             lambda entry: dict(entry.higher_is_better),
         ),
         "n-samples": {
-            name: {"original": result.num_docs_total, "effective": result.num_docs}
+            name: {
+                "original": result.num_docs_total,
+                "effective": result.num_docs,
+                **({} if result.rows_total is None else {"rows": result.rows_total}),
+            }
             for name, result in tasks.items()
         },
         "formats": {name: _format(r) for name, r in tasks.items() if r.format is not None},

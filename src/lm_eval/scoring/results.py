@@ -60,6 +60,8 @@ class TaskResult:
     num_docs: int
     num_docs_total: int
     num_fewshot: int
+    rows_total: int | None = None
+    """Rows of the split, where a task's ``where`` keeps some of them only."""
     readings: ReadingSummary | None = None
     """None where nothing is read from text (log-likelihood formats)."""
     version: Any = None

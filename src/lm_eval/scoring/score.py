@@ -247,6 +247,7 @@ class FormatScores:
             higher_is_better={metric.name: metric.higher_is_better for metric in self._metrics},
             num_docs=self._count,
             num_docs_total=len(task.eval_docs),
+            rows_total=task.rows_total,
             num_fewshot=num_fewshot,
             readings=self._readings.summary() if self._readings else None,
             version=(task.config.metadata or {}).get("version"),

@@ -9,6 +9,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.gold import TARGET_TYPES
 from lm_eval.formats.prompt_format import NORMALISATIONS
+from lm_eval.tasks.keys.rows import check_filter
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
@@ -19,7 +20,7 @@ TEXTS = (
     *("training_split", "validation_split", "test_split", "fewshot_split"),
 )
 FEWSHOT_KEYS = (
-    *("sampler", "samples", "split", "process_docs", "fewshot_indices"),
+    *("sampler", "samples", "split", "process_docs", "where", "fewshot_indices"),
     *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target"),
     *("gen_prefix", "target_delimiter", "fewshot_delimiter"),
 )
@@ -36,6 +37,9 @@ def check_values(config: TaskConfig) -> None:
     _check_target_type(config.target_type, where)
     _check_cluster(config.cluster, where)
     _check_primary(config.primary_metric, where)
+    _check_match(config.fewshot_match, where)
+    check_filter(config.where, "where", where)
+    check_filter((config.fewshot_config or {}).get("where"), "fewshot_config.where", where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
     if config.repeats > MOST_REPEATS:
@@ -100,6 +104,15 @@ def _check_primary(value: Any, where: str) -> None:
             f"{where}: primary_metric cannot be {shorten(value)}. Give the name of a metric, such as "
             "`primary_metric: f1`, or a list of names, of which the first that fits counts.",
             key="primary_metric",
+        )
+
+
+def _check_match(value: Any, where: str) -> None:
+    if value is not None and not isinstance(value, str) and not callable(value):
+        raise ConfigError(
+            f"{where}: fewshot_match cannot be {shorten(value)}. Name the field that a doc and its "
+            "examples have in common, such as `fewshot_match: category`, or give Jinja.",
+            key="fewshot_match",
         )
 
 

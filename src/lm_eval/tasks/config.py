@@ -70,6 +70,8 @@ class TaskConfig:
     test_split: str | None = None
     fewshot_split: str | None = None
     process_docs: Any = None
+    where: Any = None
+    """True for the rows that the task is about; the others do not belong to it."""
     doc_to_context: Any = None
     """The passage that the question is about: a format shows it before the question."""
     doc_to_text: Any = None
@@ -88,6 +90,8 @@ class TaskConfig:
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
     fewshot_config: dict[str, Any] | None = None
+    fewshot_match: Any = None
+    """What a doc and its few-shot examples have in common: a field of the docs."""
     num_fewshot: int | None = None
     metric_list: list[dict[str, Any]] | None = None
     normalization: str | None = None

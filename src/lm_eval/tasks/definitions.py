@@ -30,6 +30,7 @@ from lm_eval.errors import (
 )
 from lm_eval.registry import TASK_GROUPS, TASKS
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
+from lm_eval.tasks.families import Family
 from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig
 from lm_eval.tasks.index import Entry, TaskNames, split_selector
 from lm_eval.tasks.task import ConfigurableTask
@@ -117,6 +118,7 @@ class Definitions:
         self._metadata = metadata
         self._includes = IncludeCache()
         self._names: TaskNames | None = None
+        self._families: dict[str, Family] = {}
         self._open_groups: list[str] = []
 
     @property
@@ -147,6 +149,8 @@ class Definitions:
             raise self._unknown(name)
         if entry.kind == "tag":
             return [self.named(member) for member in sorted(entry.members)]
+        if entry.family is not None:
+            return self._of_family(self._family(str(entry.path)), name, {}, str(entry.path))
         return self.read_file(Path(str(entry.path)))
 
     def entry(self, name: str) -> Entry | None:
@@ -179,6 +183,9 @@ class Definitions:
                 path=str(path),
             )
         data = self._load(path)
+        if "each" in data:
+            family = self._family(str(path), data)
+            return self._family_group(family, family.name, {}, str(path))
         kind = _kind_of(data)
         if kind == "group":
             return self.group_of(data, str(path))
@@ -193,6 +200,37 @@ class Definitions:
 
     def _load(self, path: str | Path) -> dict[str, Any]:
         return load_yaml(path, run_code=self._run_code, includes=self._includes)
+
+    def _family(self, path: str, data: Mapping[str, Any] | None = None) -> Family:
+        """The family that a file defines; read once."""
+        if path not in self._families:
+            loaded = self._load(path) if data is None else data
+            self._families[path] = Family.from_mapping(loaded, source=path)
+        return self._families[path]
+
+    def _of_family(
+        self, family: Family, name: str, overrides: Mapping[str, Any], source: str
+    ) -> TaskConfig | LooseGroup:
+        """A task or group of a family, with keys replaced."""
+        if name not in family.members:
+            return self._family_group(family, name, overrides, source)
+        own = {key: value for key, value in family.task_keys(name).items() if _is_of_task(key)}
+        return self.config_of({**own, **overrides, "task": name}, source)
+
+    def _family_group(
+        self, family: Family, name: str, overrides: Mapping[str, Any], source: str
+    ) -> LooseGroup:
+        """The group of all tasks of a family, its areas as groups in it; or one of these areas."""
+        is_whole = name == family.name
+        groups = list(family.areas) if is_whole else []
+        tasks = family.outside_areas() if is_whole else list(family.areas[name])
+        settings = {key: value for key, value in family.keys.items() if key in GROUP_KEYS}
+        settings |= {"group": name, "task": [*groups, *tasks]}
+        if not is_whole:
+            settings.pop("group_alias", None)
+        inside = [self._of_family(family, member, overrides, source) for member in settings["task"]]
+        config = GroupConfig.from_mapping(settings, source=source)
+        return LooseGroup(config, [Member(found, None) for found in inside])
 
     def config_of(self, data: Mapping[str, Any], source: str) -> TaskConfig:
         """The task that a mapping with the keys of a task file defines."""
@@ -324,15 +362,22 @@ class Definitions:
         if entry.kind == "tag":
             members = sorted(entry.members)
             return [self.overridden(one, overrides, source, group=group) for one in members]
-        if not overrides:
-            return self.read_file(Path(str(entry.path)))
-        data = self._load(str(entry.path))
         if entry.kind == "group":
-            outer = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
-            return self.group_of({**data, **outer}, str(entry.path))
+            overrides = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
+        return self._overridden_file(entry, overrides)
+
+    def _overridden_file(self, entry: Entry, overrides: dict[str, Any]) -> Definition:
+        path = str(entry.path)
+        if entry.family is not None:
+            return self._of_family(self._family(path), entry.name, overrides, path)
+        if not overrides:
+            return self.read_file(Path(path))
+        data = self._load(path)
+        if entry.kind == "group":
+            return self.group_of({**data, **overrides}, path)
         if "class" in data:
-            return PythonTask({**data, **overrides, "task": name}, str(entry.path))
-        return self.config_of({**data, **overrides, "task": name}, str(entry.path))
+            return PythonTask({**data, **overrides, "task": entry.name}, path)
+        return self.config_of({**data, **overrides, "task": entry.name}, path)
 
 
 def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
@@ -352,6 +397,11 @@ def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
         raise UnknownFormatError(
             f"{source}: {error}", name=error.name, nearest=error.nearest
         ) from None
+
+
+def _is_of_task(key: str) -> bool:
+    """Whether a key of a family's file is one of its tasks', and not only of their group."""
+    return key in CONFIG_KEYS or key not in GROUP_KEYS
 
 
 def _brings_docs(keys: Mapping[str, Any]) -> bool:

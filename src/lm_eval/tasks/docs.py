@@ -20,6 +20,7 @@ from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, MissingExtraError, place
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
+from lm_eval.tasks.keys.rows import RowFilter
 from lm_eval.tasks.methods import HarnessMethods
 
 Doc = Mapping[str, Any]
@@ -28,6 +29,8 @@ Doc = Mapping[str, Any]
 class TaskDocs(HarnessMethods):
     """The part of a task that knows its data."""
 
+    _rows_of: dict[str, int]
+    """Split → its rows, where ``where`` keeps some of them only."""
     config: TaskConfig
     format_name: str | None
     parity: bool
@@ -133,13 +136,20 @@ class TaskDocs(HarnessMethods):
                 "is nothing to ask. Add `test_split: <name of the split>`."
             )
         # Not copied: the docs of a large task are most of what a run holds in memory.
-        docs = self._processed(split, self.config.process_docs).own_rows()
+        config = self.config
+        docs = self._processed(split, config.process_docs, config.where).own_rows()
         if not docs:
             raise DataError(
                 f"Task {self.task_name!r}: split {split!r} holds no docs"
                 f"{' after process_docs' if self.config.process_docs else ''}."
             )
         return docs
+
+    @property
+    def rows_total(self) -> int | None:
+        """The rows of the split that is asked, kept or not; None where ``where`` does not choose."""
+        len(self.eval_docs)  # they are counted where they are chosen
+        return self._rows_of.get(self.config.test_split or self.config.validation_split or "")
 
     @cached_property
     def fewshot_docs(self) -> Sequence[Doc]:
@@ -148,7 +158,8 @@ class TaskDocs(HarnessMethods):
         split = settings.get("split") or self.config.fewshot_split
         if split is not None:
             process = settings.get("process_docs", self.config.process_docs)
-            return self._processed(split, process).to_list()
+            where = settings.get("where", self.config.where)
+            return self._processed(split, process, where).to_list()
         samples = settings.get("samples")
         if samples is not None:
             with self._located():
@@ -160,7 +171,7 @@ class TaskDocs(HarnessMethods):
             return [dict(doc) for doc in self.training_docs()]
         for fallback in (config.training_split, config.validation_split, config.test_split):
             if fallback is not None:
-                return self._processed(fallback, config.process_docs).to_list()
+                return self._processed(fallback, config.process_docs, config.where).to_list()
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
 
     @property
@@ -206,15 +217,22 @@ class TaskDocs(HarnessMethods):
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
         """The processed docs of a split; none where the task does not name it."""
-        return [] if split is None else self._processed(split, self.config.process_docs).to_list()
+        if split is None:
+            return []
+        config = self.config
+        return self._processed(split, config.process_docs, config.where).to_list()
 
-    def _processed(self, split: str, process: Any) -> Table:
+    def _processed(self, split: str, process: Any, where: Any) -> Table:
         with self._located():
             table = self.splits[split]
             docs = table if process is None else process(table)
-            if isinstance(docs, Table):
+            if not isinstance(docs, Table):
+                docs = Table.from_list(_mappings(docs, "process_docs"))
+            if where is None:
                 return docs
-            return Table.from_list(_mappings(docs, "process_docs"))
+            kept = docs.select(RowFilter(where).kept(docs.own_rows(), split=split))
+            self._rows_of[split] = len(docs)
+            return kept
 
     @contextmanager
     def _located(self, doc_id: int | None = None, *, what: str = "doc") -> Iterator[None]:

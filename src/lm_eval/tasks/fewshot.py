@@ -7,11 +7,12 @@ the same examples for the same doc.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lm_eval.errors import ConfigError, UnknownNameError, UsageError, did_you_mean, listing
+from lm_eval.tasks.keys.rows import places_by_value
 
 Doc = Mapping[str, Any]
 DEFAULT_SEED = 1234
@@ -93,15 +94,79 @@ class FirstSampler:
         return drawn
 
 
+class MatchedSampler:
+    """Examples that have a value in common with the doc, such as its category.
+
+    Each value has a sampler and a stream of its own, so that a task of one category only draws the
+    same examples as one of all categories.
+    """
+
+    def __init__(
+        self,
+        pool: Sequence[Doc],
+        match: Callable[[Doc], Any],
+        make: Callable[[Sequence[Doc]], Sampler],
+        *,
+        task: str,
+    ) -> None:
+        self._pool = pool
+        self._match = match
+        self._make = make
+        self._task = task
+        self._places = places_by_value(pool, match)
+        self._samplers: dict[Any, Sampler] = {}
+
+    def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
+        value = self._match(doc)
+        if value not in self._samplers:
+            self._samplers[value] = self._sampler(value)
+        return tuple([self._places[value][at] for at in self._samplers[value].draw(doc, count)])
+
+    def suits(self, place: int, doc: Doc) -> bool:
+        """Whether a doc of the pool that was not drawn may take the place of one that was."""
+        return bool(self._match(self._pool[place]) == self._match(doc))
+
+    def _sampler(self, value: Any) -> Sampler:
+        if value not in self._places:
+            known = [str(one) for one in self._places]
+            raise UsageError(
+                f"Task {self._task!r}: fewshot_match finds no example for docs with {value!r}."
+                f"{did_you_mean(str(value), known)} The examples have {listing(known, 20)}. Use "
+                "--num_fewshot 0, or another fewshot_split."
+            )
+        try:
+            return self._make([self._pool[place] for place in self._places[value]])
+        except UsageError as error:
+            raise UsageError(
+                f"{error} Only examples with {value!r} count, as fewshot_match says."
+            ) from None
+
+
 COPIES = "copies of the doc are left out"
 SAMPLERS = ("default", "first_n")
 
 
 def make_sampler(
-    kind: Any, pool: Sequence[Doc], rules: PoolRules, *, count: int, seed: int, task: str
+    kind: Any,
+    pool: Sequence[Doc],
+    rules: PoolRules,
+    *,
+    count: int,
+    seed: int,
+    task: str,
+    match: Callable[[Doc], Any] | None = None,
 ) -> Sampler:
-    """The sampler a task names in ``fewshot_config.sampler``, checked against the pool's size."""
+    """The sampler a task names in ``fewshot_config.sampler``, checked against the pool's size.
+
+    ``match`` gives the value that a doc and its examples must have in common.
+    """
     check_sampler(kind, task=task)
+    if match is not None:
+
+        def inner(docs: Sequence[Doc]) -> Sampler:
+            return make_sampler(kind, docs, rules, count=count, seed=seed, task=task)
+
+        return MatchedSampler(pool, match, inner, task=task)
     available = len(pool) - (1 if rules.excludes_doc else 0)
     if count > available:
         why = "the doc itself is left out" if rules.excludes_doc else ""

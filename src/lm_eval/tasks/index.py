@@ -13,20 +13,21 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, UsageError, did_you_mean
 from lm_eval.text.files import cache_folder
 
-FileKind = Literal["task", "group"]
+FileKind = Literal["task", "group", "family"]
 Stamp = tuple[int, int]
 """Modification time in nanoseconds, and size."""
 
-_FORMAT = 1
-_KEYS = ("task", "group", "class", "tag")
+_FORMAT = 2
+_KEYS = ("task", "group", "class", "tag", "each", "areas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,25 @@ class IndexedFile:
     kind: FileKind | None
     name: str
     tags: tuple[str, ...]
+    members: tuple[str, ...] = ()
+    """The tasks of a family, whose name is that of their group."""
+    areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The other groups of a family, and their tasks."""
+
+    def entries(self) -> list[Entry]:
+        """Every name that the file defines."""
+        if self.kind is None:
+            return []
+        if self.kind != "family":
+            return [Entry(self.name, self.kind, self.path)]
+        groups = {self.name: self.members, **self.areas}
+        return [
+            *(
+                Entry(group, "group", self.path, tasks, family=self.name)
+                for group, tasks in groups.items()
+            ),
+            *(Entry(task, "task", self.path, family=self.name) for task in self.members),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +66,8 @@ class _Known:
     kind: FileKind | None
     name: str
     tags: tuple[str, ...]
+    members: tuple[str, ...] = ()
+    areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
@@ -61,7 +83,8 @@ def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
             except LmEvalError as error:
                 problems.append(error)
                 continue
-            files.append(IndexedFile(path, known.kind, known.name, known.tags))
+            facts = known.kind, known.name, known.tags, known.members, known.areas
+            files.append(IndexedFile(path, *facts))
     if reader.has_news:
         _save(root, reader.found)
     return files, problems
@@ -98,14 +121,14 @@ class _Reader:
 
     def _read(self, path: str, stamp: Stamp) -> _Known:
         keys, chain = self._keys(path, ())
-        kind = _kind(keys)
-        return _Known(
-            stamp,
-            tuple(self._stamp_text(include) for include in chain),
-            kind,
-            str(keys[kind]) if kind else "",
-            _tags(keys.get("tag"), path),
-        )
+        includes = tuple(self._stamp_text(include) for include in chain)
+        kind, tags = _kind(keys), _tags(keys.get("tag"), path)
+        if kind != "family":
+            return _Known(stamp, includes, kind, str(keys[kind]) if kind else "", tags)
+        from lm_eval.tasks.families import Family
+
+        family = Family.from_mapping(keys, source=path)
+        return _Known(stamp, includes, kind, family.name, tags, tuple(family.members), family.areas)
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The keys that decide a file's name and kind, includes merged, and the files included."""
@@ -131,6 +154,8 @@ class _Reader:
 
 
 def _kind(keys: Mapping[str, Any]) -> FileKind | None:
+    if "each" in keys and "task" in keys:
+        return "family"
     if "class" in keys and isinstance(keys.get("task"), str):
         return "task"
     if isinstance(keys.get("group"), str):
@@ -201,18 +226,32 @@ def _load(root: Path) -> dict[str, _Known]:
         data = json.loads(_memory(root).read_text(encoding="utf-8"))
         if data["format"] != _FORMAT:
             return {}
-        return {
-            path: _Known((time, size), tuple(includes), kind, name, tuple(tags))
-            for path, (time, size, includes, kind, name, tags) in data["files"].items()
-        }
+        return {path: _remembered(*row) for path, row in data["files"].items()}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
+
+
+def _remembered(
+    time: int,
+    size: int,
+    includes: list[str],
+    kind: FileKind | None,
+    name: str,
+    tags: list[str],
+    members: Sequence[str] = (),
+    areas: Mapping[str, list[str]] = MappingProxyType({}),
+) -> _Known:
+    inside = {area: tuple(tasks) for area, tasks in areas.items()}
+    return _Known((time, size), tuple(includes), kind, name, tuple(tags), tuple(members), inside)
 
 
 def _save(root: Path, known: Mapping[str, _Known]) -> None:
     """Remember, by a rename so that no reader sees half a file; a read-only home is not an error."""
     rows = {
-        path: [*file.stamp, list(file.includes), file.kind, file.name, list(file.tags)]
+        path: [
+            *(*file.stamp, file.includes, file.kind, file.name, file.tags),
+            *((file.members, file.areas) if file.kind == "family" else ()),
+        ]
         for path, file in known.items()
     }
     memory = _memory(root)
@@ -237,7 +276,9 @@ class Entry:
     kind: Kind
     path: str | None = None
     members: tuple[str, ...] = ()
-    """The tasks that carry a tag."""
+    """The tasks that carry a tag, or are in a group of a family."""
+    family: str | None = None
+    """The family that a name belongs to; it is the name of the group of all its tasks."""
     also: str | None = None
     """Another file of the same folder that defines this name."""
 
@@ -268,13 +309,18 @@ class TaskNames:
         """The known names of a kind, sorted."""
         return sorted(name for name, entry in self.entries.items() if entry.kind == kind)
 
+    def families(self) -> list[str]:
+        """The groups that one file makes of a task for each of several values."""
+        return [name for name, entry in self.entries.items() if entry.family == name]
+
     def _add_root(self, root: Path) -> None:
         files, problems = index_folder(root)
         self.problems += problems
         tags: dict[str, list[str]] = {}
         for file in files:
-            self._add_file(file, root)
-            for tag in file.tags if file.kind == "task" else ():
+            for entry in file.entries():
+                self._add(entry, root)
+            for tag in file.tags if file.kind in ("task", "family") else ():
                 tags.setdefault(tag, []).append(file.name)
         for tag, members in tags.items():
             known = self.entries.get(tag)
@@ -282,28 +328,25 @@ class TaskNames:
                 both = dict.fromkeys([*(known.members if known else ()), *members])
                 self.entries[tag] = Entry(tag, "tag", members=tuple(both))
 
-    def _add_file(self, file: IndexedFile, root: Path) -> None:
+    def _add(self, entry: Entry, root: Path) -> None:
         """Note what one file defines. Of two files with one name, neither is chosen.
 
         With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
         """
-        if file.kind is None:
-            return
-        known = self.entries.get(file.name)
-        entry = Entry(file.name, file.kind, file.path)
-        if known is None or known.kind == "tag" or known.path == file.path:
-            self.entries[file.name] = entry
+        known = self.entries.get(entry.name)
+        if known is None or known.kind == "tag" or known.path == entry.path:
+            self.entries[entry.name] = entry
         elif not self._parity:
-            self.entries[file.name] = replace(known, also=file.path)
-            self.problems.append(self.entries[file.name].defined_twice())
+            self.entries[entry.name] = replace(known, also=entry.path)
+            self.problems.append(self.entries[entry.name].defined_twice())
         elif not Path(str(known.path)).is_relative_to(root):
             warnings.warn(
-                f"{file.kind.capitalize()} {file.name!r} of {file.path} takes the place of the one "
+                f"{entry.kind.capitalize()} {entry.name!r} of {entry.path} takes the place of the one "
                 f"in {known.path}.",
                 LmEvalWarning,
                 stacklevel=2,
             )
-            self.entries[file.name] = entry
+            self.entries[entry.name] = entry
 
 
 def task_roots(

@@ -6,8 +6,6 @@ what is right. Loading data waits until docs are first asked for.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 import warnings
@@ -23,7 +21,7 @@ from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.prompt_format import CALIBRATED, MUTUAL_INFORMATION, PromptFormat, leading
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs
-from lm_eval.tasks.fewshot import DEFAULT_SEED, Sampler, make_sampler
+from lm_eval.tasks.fewshot import DEFAULT_SEED, MatchedSampler, Sampler, make_sampler
 from lm_eval.tasks.fitness import (
     CHECKED_DOCS,
     check_fitness,
@@ -32,6 +30,8 @@ from lm_eval.tasks.fitness import (
     check_supported,
     check_templates,
 )
+from lm_eval.tasks.keys.fingerprint import fingerprint_of
+from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
 __all__ = ["ConfigurableTask", "Doc", "Task"]
@@ -59,6 +59,7 @@ class ConfigurableTask(TaskDocs):
         self.format_name = format_name
         self.parity = parity
         """Whether deliberate differences from the harness are undone, for comparisons with it."""
+        self._rows_of = {}
         self.seed = DEFAULT_SEED
         self._shot_turns: dict[int, Turn] = {}
         self._shot_texts: dict[int, str] = {}
@@ -176,6 +177,9 @@ class ConfigurableTask(TaskDocs):
     def _is_shot(self, place: int, doc: Doc, drawn: Sequence[int]) -> bool:
         """Whether a doc of the pool can be an example for ``doc``."""
         if place not in drawn and self.fewshot_docs[place] == doc:
+            return False
+        sampler = self._sampler[1] if self._sampler else None
+        if isinstance(sampler, MatchedSampler) and not sampler.suits(place, doc):
             return False
         try:
             self.shot_turn(place)
@@ -392,14 +396,17 @@ class ConfigurableTask(TaskDocs):
             return self._harness_prompts(self._own_fields(raw), gen_prefix)
 
     def _make_sampler(self, count: int) -> Sampler:
-        return make_sampler(
-            (self.config.fewshot_config or {}).get("sampler"),
-            self.fewshot_docs,
-            self.pool_rules,
-            count=count,
-            seed=self.seed,
-            task=self.task_name,
-        )
+        match = self.config.fewshot_match
+        with self._located():
+            return make_sampler(
+                (self.config.fewshot_config or {}).get("sampler"),
+                self.fewshot_docs,
+                self.pool_rules,
+                count=count,
+                seed=self.seed,
+                task=self.task_name,
+                match=None if match is None else shared_value(match),
+            )
 
     @cached_property
     def _most_labels(self) -> float:
@@ -435,35 +442,3 @@ Task = ConfigurableTask
 def _names(text: str, choice: str) -> bool:
     """Whether a text has a choice in it, not as a part of a longer word or number."""
     return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
-
-
-NEWER_KEYS = (
-    *("normalization", "target_type", "dataset_revision", "dataset_files"),
-    *("doc_to_context",),
-    "primary_metric",
-)
-
-
-def fingerprint_of(config: TaskConfig) -> str:
-    """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
-    content = {
-        # Where a function lies in memory says nothing about what it does.
-        key: re.sub(r" at 0x[0-9a-f]+", "", str(getattr(config, key)))
-        for key in (
-            *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
-            *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
-            *("description", "num_fewshot", "repeats", "raw", "process_results"),
-            *("filter_list", "metric_list"),
-        )
-    }
-    if config.wrapped is not None:  # the file's own fields, whatever a format makes of them
-        content["raw"] = re.sub(r" at 0x[0-9a-f]+", "", str(config.wrapped))
-    for key in NEWER_KEYS:  # older fingerprints stay as they are
-        value = getattr(config, key)
-        if value is not None:
-            is_data = isinstance(value, str | Mapping)
-            content[key] = value if is_data else re.sub(r" at 0x[0-9a-f]+", "", str(value))
-    files = {function.file for _, function in config.functions()} - {None}
-    helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
-    text = json.dumps({**content, "helpers": helpers}, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

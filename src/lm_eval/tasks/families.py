@@ -1,0 +1,317 @@
+"""Families: one file with ``each`` is a task for every value there, and the groups of these tasks.
+
+In: the keys of such a file. Out: the names of its tasks and groups, which the index remembers, and the
+keys of any one task with its values filled in, which the loader builds like those of any other file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
+
+FAMILY_KEYS = ("each", "areas")
+_VARIABLE = re.compile(r"[A-Za-z]\w*")
+_PLAIN_NAME = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
+_TEXT_KEYS = (
+    *("task", "task_alias", "dataset_path", "dataset_name", "description"),
+    *("training_split", "validation_split", "test_split", "fewshot_split"),
+)
+"""Keys that hold a text, though the value of a variable may be a number."""
+_FIELD_KEYS = ("where", "fewshot_match", "cluster", "skip_docs")
+"""Besides ``doc_to_*``: what is evaluated on each doc, and stays a template."""
+
+Values = Mapping[str, Any]
+"""Variable → value, of one task of a family."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The tasks of one file: their names, their values, and the groups they are in."""
+
+    name: str
+    """Of the group that holds them all."""
+    members: Mapping[str, Values]
+    """Task → its values, in the order of the file."""
+    areas: Mapping[str, tuple[str, ...]]
+    """Group → the tasks of one of the areas; a task is in one at most."""
+    keys: Mapping[str, Any]
+    """What the file says of every task, templates not filled in."""
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any], *, source: str) -> Family:
+        """The family that a file's keys define; what is wrong with them is an error."""
+        try:
+            return cls._made(data, Path(source).stem)
+        except ConfigError as error:
+            raise ConfigError(f"{source}: {error}", path=source) from None
+
+    @classmethod
+    def _made(cls, data: Mapping[str, Any], stem: str) -> Family:
+        if "class" in data:
+            raise ConfigError("a task that is a Python class cannot be a family: remove `each`.")
+        name = data.get("group") or stem
+        if not isinstance(name, str):
+            raise ConfigError(f"group must be the family's name, not {name!r}.")
+        options = _options(data.get("each"))
+        members = _named(data.get("task"), options)
+        areas = _areas(data.get("areas"), options, members, name)
+        for group in (name, *areas):
+            if group in members:
+                raise ConfigError(
+                    f"the group {group!r} has the name of one of its tasks. Write another `group`."
+                )
+        own = {key: value for key, value in data.items() if key not in (*FAMILY_KEYS, "group")}
+        return cls(name, members, areas, own)
+
+    def task_keys(self, name: str) -> dict[str, Any]:
+        """The keys of one task, its values filled in."""
+        values = self.members[name]
+        return {
+            **{key: filled(key, value, values) for key, value in self.keys.items()},
+            "task": name,
+        }
+
+    def outside_areas(self) -> list[str]:
+        """The tasks that are in no area."""
+        inside = {task for tasks in self.areas.values() for task in tasks}
+        return [task for task in self.members if task not in inside]
+
+
+Options = Mapping[str, Mapping[Any, Values]]
+"""Variable → its values, each with the further variables that come with it."""
+
+
+def _options(each: Any) -> Options:
+    if not isinstance(each, Mapping) or not each:
+        raise ConfigError(
+            "each must name a variable and its values, such as `each: {subject: [algebra, anatomy]}`, "
+            f"not {each!r}."
+        )
+    options = {str(key): _values(str(key), values) for key, values in each.items()}
+    seen: dict[str, str] = {}
+    for key, values in options.items():
+        further = next(iter(values.values()))
+        for name in (key, *further):
+            if _VARIABLE.fullmatch(name) is None or name == "doc":
+                raise ConfigError(
+                    f"each: {name!r} cannot be a variable: use letters, digits and _, a letter "
+                    "first. `doc` is the whole row."
+                )
+            if name in seen:
+                raise ConfigError(f"each: the variable {name!r} is defined twice.")
+            seen[name] = key
+    return options
+
+
+def _values(key: str, values: Any) -> dict[Any, Values]:
+    """The values of one variable: a list, or a mapping to the variables that come with each."""
+    if isinstance(values, Mapping):
+        found = {value: further or {} for value, further in values.items()}
+    elif isinstance(values, list):
+        found = {value: {} for value in values if _is_plain(key, value)}
+        if len(found) < len(values):
+            twice = next(value for value in values if values.count(value) > 1)
+            raise ConfigError(f"each.{key} has {twice!r} twice. Remove one.")
+    else:
+        found = {}
+    if not found:
+        raise ConfigError(f"each.{key} must be a list of values or a mapping, not {values!r}.")
+    first, names = next(iter(found)), None
+    for value, further in found.items():
+        _is_plain(key, value)
+        if not isinstance(further, Mapping):
+            raise ConfigError(
+                f"each.{key}: {value!r} must map to further variables, such as `{{cause: weil}}`, "
+                f"not {further!r}."
+            )
+        names = set(further) if names is None else names
+        for name in names.symmetric_difference(further):
+            with_it, without = (first, value) if name in names else (value, first)
+            raise ConfigError(
+                f"each.{key}: {with_it!r} has {str(name)!r} and {without!r} has not. Give every "
+                "value the same variables."
+            )
+    return found
+
+
+def _is_plain(key: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        raise ConfigError(
+            f"each.{key} has the value {str(value).lower()}: YAML reads yes, no, on and off so. Write "
+            'it in quotes, such as "no".'
+        )
+    if not isinstance(value, str | int | float):
+        raise ConfigError(f"each.{key} has the value {value!r}; expected a text or a number.")
+    return True
+
+
+def _named(template: Any, options: Options) -> dict[str, Values]:
+    """Name → values, for every combination; two of one name are an error."""
+    if not isinstance(template, str):
+        raise ConfigError(
+            f"task must be a name with the variables of `each` in it, not {template!r}."
+        )
+    members: dict[str, Values] = {}
+    for values in _combinations(options):
+        name = _name(template, values)
+        if name in members:
+            unused = [key for key in options if key not in template]
+            lacking = f" It does not use {listing(unused)}." if unused else ""
+            raise ConfigError(
+                f"`task: {template}` gives the name {name!r} to two tasks.{lacking} Write "
+                f"every variable of `each` into it: `task: {_suggested(template, unused or options)}`."
+            )
+        members[name] = values
+    return members
+
+
+def _suggested(template: str, keys: Iterable[str]) -> str:
+    return "_".join([template, *(f"{{{{ {key} }}}}" for key in keys)])
+
+
+def _combinations(options: Options) -> Iterator[Values]:
+    for chosen in product(*(values.items() for values in options.values())):
+        values: dict[str, Any] = {}
+        for key, (value, further) in zip(options, chosen, strict=True):
+            values |= {key: value, **further}
+        yield values
+
+
+def _name(template: str, values: Values) -> str:
+    """The task's name; without Jinja where its variables are all that it has in braces."""
+    names = _PLAIN_NAME.findall(template)
+    if template.count("{") == 2 * len(names) and all(name in values for name in names):
+        return _PLAIN_NAME.sub(lambda found: str(values[found[1]]), template)
+    name = filled("task", template, values)
+    if not isinstance(name, str) or "{{" in name or "{%" in name:
+        from lm_eval.config.fields import fields_read
+
+        unknown = sorted(fields_read(template) - values.keys())
+        hint = did_you_mean(unknown[0], values) if unknown else ""
+        raise ConfigError(
+            f"`task: {template}` reads {listing(unknown)}, which `each` does not give.{hint}"
+        )
+    return name
+
+
+def _areas(
+    areas: Any, options: Options, members: Mapping[str, Values], group: str
+) -> dict[str, tuple[str, ...]]:
+    """``stem: [algebra, …]`` → the group ``mmlu_stem`` and its tasks."""
+    if areas is None:
+        return {}
+    if not isinstance(areas, Mapping) or not all(isinstance(v, list) for v in areas.values()):
+        raise ConfigError(
+            "areas must map names to lists of values of `each`, such as `areas: {stem: [algebra]}`, "
+            f"not {areas!r}."
+        )
+    found: dict[str, tuple[str, ...]] = {}
+    placed: dict[str, str] = {}
+    for area, wanted in areas.items():
+        key = _key_of(str(area), wanted, options)
+        tasks = tuple(name for name, values in members.items() if values[key] in wanted)
+        for task in tasks:
+            if task in placed:
+                raise ConfigError(
+                    f"areas: {task!r} is in {placed[task]!r} and in {str(area)!r}. Name it once."
+                )
+            placed[task] = str(area)
+        found[f"{group}_{area}"] = tasks
+    return found
+
+
+def _key_of(area: str, wanted: Sequence[Any], options: Options) -> str:
+    """The variable of ``each`` that an area's values are of."""
+    for value in wanted:
+        if not any(value in values for values in options.values()):
+            known = [str(value) for values in options.values() for value in values]
+            raise ConfigError(
+                f"areas.{area} names {value!r}, which is not a value of `each`."
+                f"{did_you_mean(str(value), known)}"
+            )
+    for key, values in options.items():
+        if wanted and all(value in values for value in wanted):
+            return key
+    raise ConfigError(f"areas.{area} must list values of one variable of `each`, not {wanted!r}.")
+
+
+# Filling in
+
+
+def filled(key: str, value: Any, values: Values) -> Any:
+    """What a file says, with values in place of the variables.
+
+    A text in which nothing is left to be filled in is rendered, unless it is a field of the docs: in
+    ``description: "About {{ subject }}."`` nothing is, in ``{{ cause }} {{ question }}`` the question.
+    """
+    if isinstance(value, Mapping):
+        return {inner: filled(str(inner), item, values) for inner, item in value.items()}
+    if isinstance(value, list):
+        return [filled(key, item, values) for item in value]
+    return _filled_text(key, value, values) if type(value) is str and "{" in value else value
+
+
+def _filled_text(key: str, text: str, values: Values) -> Any:
+    from lm_eval.config.fields import compile_field, fields_read, is_jinja
+
+    if not is_jinja(text):
+        return text
+    try:
+        source = _with_values(text, values)
+        if key.startswith("doc_to_") or key in _FIELD_KEYS or fields_read(source):
+            return source
+        rendered = compile_field(source)({})
+    except LmEvalError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    if isinstance(rendered, str):
+        return source if is_jinja(rendered) else rendered
+    return str(rendered) if key in _TEXT_KEYS else rendered
+
+
+def _with_values(source: str, values: Values) -> str:
+    """A Jinja source with literals in place of the names that have values."""
+    from lm_eval.config.fields import template_tokens
+
+    pieces, before, last = [], "", ""
+    tokens = template_tokens(source)
+    for at, (kind, text) in enumerate(tokens):
+        is_variable = kind == "name" and text in values
+        if is_variable and last in ("for", "set"):
+            raise ConfigError(
+                f"{source!r} sets {text!r}, which is a variable of `each`. Use another name there."
+            )
+        is_test = last == "is" or (before, last) == ("is", "not")
+        if is_variable and not is_test and last not in (".", "|") and not _is_argument(tokens, at):
+            pieces.append(literal(values[text]))
+        else:
+            pieces.append(text)
+        if kind != "whitespace":
+            before, last = last, text
+    return "".join(pieces)
+
+
+def _is_argument(tokens: Sequence[tuple[str, str]], at: int) -> bool:
+    """Whether a name is that of an argument: ``name=value``."""
+    after = (text for kind, text in tokens[at + 1 :] if kind != "whitespace")
+    return next(after, "") == "="
+
+
+def literal(value: Any) -> str:
+    """A value as Jinja writes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+    if isinstance(value, Mapping):
+        items = ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items())
+        return f"({{{items}}})"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    return f"({value})"

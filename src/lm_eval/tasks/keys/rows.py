@@ -1,0 +1,112 @@
+"""Which rows a task is about, and which examples suit a doc: ``where`` and ``fewshot_match``.
+
+In: an expression and rows. Out: the rows for which it is true, or the value that a doc shares with its
+examples. The commonest expression, one column compared with one value, is not run as a template:
+fifty tasks of one data set look at every row of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lm_eval.config.fields import Field, compile_field, equality, shorten
+from lm_eval.errors import ConfigError, DataError, FieldError, did_you_mean, listing
+
+Doc = Mapping[str, Any]
+_SHOWN_VALUES = 20
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """``where``: an expression that is true for the rows to keep."""
+
+    spec: Any
+
+    def kept(self, rows: Sequence[Doc], *, split: str) -> list[int]:
+        """The places of the rows for which it is true; an error where there are none."""
+        compared = self._compared
+        if compared is not None and rows and compared[0] in rows[0]:
+            name, value = compared
+            places = [at for at, row in enumerate(rows) if row[name] == value]
+        else:
+            places = [at for at, row in enumerate(rows) if self._is_true(row, at, split)]
+        if rows and not places:
+            raise DataError(
+                f"where {shorten(self.spec)} is true for none of the {len(rows):,} rows of split "
+                f"{split!r}.{self._values_there(rows)}"
+            )
+        return places
+
+    def _is_true(self, row: Doc, at: int, split: str) -> bool:
+        where = f"where, row {at} of split {split!r}"
+        try:
+            value = self._compiled(row)
+        except FieldError as error:
+            raise FieldError(f"{where}: {error}") from None
+        if not isinstance(value, bool):
+            raise FieldError(
+                f"{where}: {shorten(self.spec)} gives {shorten(value)}, which is neither true nor "
+                "false. Compare it with something: `where: \"{{ category == 'biology' }}\"`."
+            )
+        return value
+
+    @cached_property
+    def _compiled(self) -> Field:
+        return compile_field(self.spec)
+
+    @cached_property
+    def _compared(self) -> tuple[str, Any] | None:
+        return equality(self.spec)
+
+    def _values_there(self, rows: Sequence[Doc]) -> str:
+        """What the column has instead, where one column is compared with one value."""
+        if self._compared is None:
+            return ""
+        name, wanted = self._compared
+        values = [str(value) for value, _ in Counter(str(row[name]) for row in rows).most_common()]
+        hint = did_you_mean(str(wanted), values)
+        return f"{hint} Its column {name!r} has {listing(values, _SHOWN_VALUES)}."
+
+
+def check_filter(spec: Any, key: str, where: str) -> None:
+    """Refuse what cannot say of a row whether it is meant."""
+    if spec is None or callable(spec):
+        return
+    if not isinstance(spec, str) or compile_field(spec).kind not in ("expression", "word"):
+        raise ConfigError(
+            f"{where}: {key} cannot be {shorten(spec)}. Give one expression that is true or false for a "
+            f"row: `{key}: \"{{{{ category == 'biology' }}}}\"`.",
+            key=key,
+        )
+
+
+def shared_value(spec: Any, key: str = "fewshot_match") -> Callable[[Doc], Any]:
+    """A function from a doc to the value that its examples must have too."""
+    compiled = compile_field(spec)
+
+    def value(doc: Doc) -> Any:
+        try:
+            found = compiled(doc)
+        except FieldError as error:
+            raise error.located(field=key) from error.__cause__
+        if not isinstance(found, str | int | float):
+            raise FieldError(
+                f"{shorten(spec)} gives {shorten(found)}. Docs and examples are matched by a text or "
+                "a number.",
+                field=key,
+            )
+        return found
+
+    return value
+
+
+def places_by_value(pool: Iterable[Doc], value: Callable[[Doc], Any]) -> dict[Any, list[int]]:
+    """Value → the places in the pool of the docs that have it."""
+    places: dict[Any, list[int]] = {}
+    for at, doc in enumerate(pool):
+        places.setdefault(value(doc), []).append(at)
+    return places
