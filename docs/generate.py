@@ -617,6 +617,8 @@ KEY_TEXT = {
     "process_docs": "`!function` that gets a split's rows and returns the rows to use.",
     "where": "True for the rows that the task is about, such as `{{ category == 'biology' }}`: see "
     "[rows](tasks.md#rows-of-one-subject).",
+    "skip_docs": "Docs that are known to be bad, by reason: see "
+    "[docs that are left out](tasks.md#docs-that-are-left-out).",
     "fewshot_match": "What a doc and its examples have in common (a field, or Jinja): see "
     "[rows](tasks.md#rows-of-one-subject).",
     "doc_to_context": "The passage that the question is about, a [field spec](fields.md): see "

@@ -20,6 +20,7 @@ and exits with code 1; a traceback means a defect in this package.
     ├── FieldError                 a field spec that cannot be evaluated on a doc
     │   └── CodeNotRunError        a field that is Python, where running code was not allowed
     ├── FormatError                a format that does not fit its task or doc
+    │   ├── KnownBadDocError       a doc that its task leaves out by name
     │   └── GoldError              a target that names no choice
     │       └── AmbiguousGoldError a target that may mean two; the task can say which
     ├── ModelError                 a backend that cannot answer
@@ -190,6 +191,10 @@ class FormatError(LmEvalError):
         self.skip_reason = skip_reason
         self.docs: Mapping[str, Sequence[int]] = {}
         """Reason → docs, where several docs of a task are at fault."""
+
+
+class KnownBadDocError(FormatError):
+    """A doc that its task leaves out by name (``skip_docs``)."""
 
 
 class GoldError(FormatError):

@@ -71,7 +71,7 @@ def simple_evaluate(
     parity: bool = False,
     prices: PathLike | None = None,
     permute: str | None = None,
-    max_skipped: str | int = MAX_SKIPPED,
+    max_skipped: str | float = MAX_SKIPPED,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 

@@ -289,7 +289,8 @@ def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
     """A line with every doc that one reason holds for."""
     reason, doc_ids = entry
     count = _counted(len(doc_ids), "doc")
-    return f"\n         {count} that cannot be asked, {visible(reason)}: {ranges(doc_ids)}"
+    why = "left out by" if reason.startswith("skip_docs: ") else "that cannot be asked,"
+    return f"\n         {count} {why} {visible(reason)}: {ranges(doc_ids)}"
 
 
 def _counted(count: int, what: str) -> str:

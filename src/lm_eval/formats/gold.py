@@ -73,6 +73,11 @@ class GoldColumn:
         """Whether numbers are indices, so that no doc's own texts need be looked at."""
         return self.rows is None or not self.is_data or self.fits() == {"index"}
 
+    @property
+    def holds_labels(self) -> bool:
+        """Whether other docs show that labels are upper-case letters or the data's own."""
+        return self.rows is not None and "label" in self.fits() != frozenset(TARGET_TYPES)
+
 
 ALONE = GoldColumn()
 """The column of a doc that is looked at by itself."""
@@ -101,7 +106,7 @@ def resolve_gold(
         raise no_gold(target)
     readings = readings_of(target, choices, labels)
     if not readings:
-        raise _unmatched(target, choices)
+        raise _unmatched(target, choices, column)
     if len(set(readings.values())) == 1 and not _is_doubtful(target, readings, column):
         return next(iter(readings.values()))
     return _settled(target, choices, readings, column)
@@ -270,7 +275,7 @@ def _settled(target: Any, choices: Sequence[str], readings: Readings, column: Go
         raise _ambiguous(target, choices, both, column)
     fits = column.fits()
     if readings.keys() == {"one_based"} and (column.rows is None or "one_based" not in fits):
-        raise _unmatched(target, choices)
+        raise _unmatched(target, choices, column)
     left = {kind: place for kind, place in readings.items() if kind in fits} or dict(readings)
     if "index" in left and not isinstance(target, str):
         left.pop("one_based", None)  # a number counts from 0 unless the column shows otherwise
@@ -308,7 +313,7 @@ def _seems(readings: Readings, column: GoldColumn) -> str:
     )
 
 
-def _unmatched(target: Any, choices: Sequence[str]) -> GoldError:
+def _unmatched(target: Any, choices: Sequence[str], column: GoldColumn) -> GoldError:
     written = _written(target)
     if len(_places_of(str(target), choices)) > 1:
         return _in_two_places(target)
@@ -320,7 +325,8 @@ def _unmatched(target: Any, choices: Sequence[str]) -> GoldError:
             "choice and false the first, write `target_type: index` in the task."
         )
     letter = written.strip(_AROUND_LABELS).upper()
-    if len(letter) == 1 and letter in ascii_uppercase[: len(choices)]:
+    is_letter = len(letter) == 1 and letter in ascii_uppercase[: len(choices)]
+    if is_letter and not column.holds_labels:
         return AmbiguousGoldError(
             f"target {shorten(target)} is none of the choices' texts ({_shown(choices)}), and only "
             "upper-case letters count as letters. If it is one, write `target_type: label` in the "

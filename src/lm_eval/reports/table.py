@@ -197,8 +197,8 @@ def _note_lines(results: Sequence[TaskResult]) -> list[str]:
             )
         if result.skipped:
             lines.append(
-                f"{name}: {skipped_line(result.skipped)}. They cannot be asked and are left out of "
-                "every score; `lm-eval validate` lists them."
+                f"{name}: {skipped_line(result.skipped)}. They are left out of every score; `lm-eval "
+                "validate` lists them."
             )
         lines += [f"{name}: {visible(note)}" for note in result.notes]
     return lines

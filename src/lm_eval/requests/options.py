@@ -77,12 +77,12 @@ def check_limit(limit: float) -> None:
     )
 
 
-def allowed_count(value: str | int, total: int, *, flag: str, what: str) -> int:
-    """How many of ``total`` a bound allows: a number such as 5, or a share such as ``1%``."""
+def allowed_count(value: str | float, total: int, *, flag: str, what: str) -> int:
+    """How many of ``total`` a bound allows: a number such as 5, or a share, ``1%`` or ``0.01``."""
     text = str(value).strip()
     try:
-        if text.endswith("%"):
-            share = float(text[:-1]) / 100
+        if text.endswith("%") or "." in text:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
             if 0 <= share <= 1:
                 return math.floor(share * total + 1e-9)
         elif int(text) >= 0:

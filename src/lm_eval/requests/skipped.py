@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from lm_eval.errors import AmbiguousGoldError, FormatError, LmEvalError
+from lm_eval.errors import AmbiguousGoldError, FormatError, KnownBadDocError, LmEvalError
 from lm_eval.requests.options import allowed_count
 
 MAX_SKIPPED = "1%"
@@ -24,6 +24,7 @@ class SkippedDocs:
 
     def __init__(self) -> None:
         self._reasons: dict[int, str] = {}
+        self._known: set[int] = set()
         self._first: dict[str, LmEvalError] = {}
 
     def __len__(self) -> int:
@@ -35,6 +36,8 @@ class SkippedDocs:
         reason = AMBIGUOUS if is_ambiguous else error.skip_reason
         if reason is None:
             return False
+        if isinstance(error, KnownBadDocError):
+            self._known.add(doc_id)
         self._reasons[doc_id] = reason
         self._first.setdefault(reason, error)
         return True
@@ -50,15 +53,18 @@ class SkippedDocs:
             docs[reason].append(doc_id)
         return docs
 
-    def check(self, task: str, total: int, max_skipped: str | int) -> None:
-        """Raise where targets are ambiguous, or more of the ``total`` docs than allowed are left out."""
+    def check(self, task: str, total: int, max_skipped: str | float) -> None:
+        """Raise where targets are ambiguous, or more of the ``total`` docs than allowed are left out.
+
+        Docs that the task itself leaves out (``skip_docs``) do not count, unless no others are left.
+        """
         allowed = allowed_count(max_skipped, total, flag="--max_skipped", what="docs")
         docs = self.by_reason()
         if AMBIGUOUS in docs:
             several = AmbiguousGoldError(f"{self._first[AMBIGUOUS]}{_others(docs[AMBIGUOUS])}")
             several.docs = docs
             raise several
-        if not docs or len(self) <= allowed < total:
+        if not docs or (len(self) - len(self._known) <= allowed and len(self) < total):
             return
         if total == 1:
             raise self._first[next(iter(docs))]
@@ -66,10 +72,11 @@ class SkippedDocs:
             f"\n  {len(ids)} × {reason}: {_named(ids)}\n    {self._first[reason]}"
             for reason, ids in docs.items()
         )
+        bad = len(self) - len(self._known)
         error = FormatError(
-            f"Task {task!r}: {len(self):,} of {total:,} docs cannot be asked, and --max_skipped "
+            f"Task {task!r}: {bad:,} of {total:,} docs cannot be asked, and --max_skipped "
             f"{max_skipped} allows {min(allowed, total - 1):,}.{reasons}\nCorrect the data or the task, "
-            "leave such docs out with process_docs, or allow more with --max_skipped."
+            "name such docs in skip_docs, or allow more with --max_skipped."
         )
         error.docs = docs
         raise error

@@ -55,7 +55,7 @@ class RunOptions:
     shows_progress: bool = True
     max_failed: str | int = 0
     """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
-    max_skipped: str | int = MAX_SKIPPED
+    max_skipped: str | float = MAX_SKIPPED
     """How many docs of each task may be left out because they cannot be asked, likewise."""
 
 

@@ -9,7 +9,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.gold import TARGET_TYPES
 from lm_eval.formats.prompt_format import NORMALISATIONS
-from lm_eval.tasks.keys.rows import check_filter
+from lm_eval.tasks.keys.rows import check_bad_docs, check_filter
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
@@ -38,8 +38,8 @@ def check_values(config: TaskConfig) -> None:
     _check_cluster(config.cluster, where)
     _check_primary(config.primary_metric, where)
     _check_match(config.fewshot_match, where)
+    check_bad_docs(config.skip_docs, where)
     check_filter(config.where, "where", where)
-    check_filter((config.fewshot_config or {}).get("where"), "fewshot_config.where", where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
     if config.repeats > MOST_REPEATS:
@@ -170,6 +170,7 @@ def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
                 f"{did_you_mean(str(key), FEWSHOT_KEYS)} Keys: {listing(FEWSHOT_KEYS)}."
             )
     _check_function("fewshot_config.process_docs", settings.get("process_docs"), where)
+    check_filter(settings.get("where"), "fewshot_config.where", where)
     split = settings.get("split")
     if split is not None and not isinstance(split, str):
         raise ConfigError(

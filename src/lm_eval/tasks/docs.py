@@ -17,10 +17,18 @@ from lm_eval.config.fields import compile_field, shorten
 from lm_eval.data.named_splits import Splits
 from lm_eval.data.splits import is_on_hub, load_splits
 from lm_eval.data.table import Table
-from lm_eval.errors import ConfigError, DataError, FieldError, FormatError, MissingExtraError, place
+from lm_eval.errors import (
+    ConfigError,
+    DataError,
+    FieldError,
+    FormatError,
+    KnownBadDocError,
+    MissingExtraError,
+    place,
+)
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
-from lm_eval.tasks.keys.rows import RowFilter
+from lm_eval.tasks.keys.rows import KnownBadDocs, RowFilter
 from lm_eval.tasks.methods import HarnessMethods
 
 Doc = Mapping[str, Any]
@@ -144,6 +152,37 @@ class TaskDocs(HarnessMethods):
                 f"{' after process_docs' if self.config.process_docs else ''}."
             )
         return docs
+
+    @cached_property
+    def _known_bad(self) -> KnownBadDocs | None:
+        skip_docs = self.config.skip_docs
+        with self._located():
+            return None if skip_docs is None else KnownBadDocs(skip_docs, self.eval_docs)
+
+    def check_not_bad(self, doc_id: int) -> None:
+        """Refuse a doc that the task leaves out by name."""
+        reason = self._known_bad.reason(doc_id) if self._known_bad else None
+        if reason is not None:
+            raise KnownBadDocError(
+                f"the task leaves it out: skip_docs says {reason!r}.",
+                skip_reason=f"skip_docs: {reason}",
+            )
+
+    def good_docs(self) -> Sequence[Doc]:
+        """The docs to be asked, without those that the task leaves out."""
+        bad = self._known_bad
+        if bad is None:
+            return self.eval_docs
+        return [doc for doc_id, doc in enumerate(self.eval_docs) if bad.reason(doc_id) is None]
+
+    def is_good_example(self, place: int) -> bool:
+        """Whether nothing that the task says against docs holds for one of the pool."""
+        bad = self._known_bad
+        if bad is None:
+            return True
+        if self.pool_rules.excludes_doc:  # the pool is the split that is asked
+            return bad.reason(place) is None
+        return bad.reason_of(self.fewshot_docs[place]) is None
 
     @property
     def rows_total(self) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, listing
+from lm_eval.errors import KnownBadDocError, LmEvalError, LmEvalWarning, UsageError, listing
 from lm_eval.formats.items import Item
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.prompts import FormatPrompts
@@ -83,11 +83,14 @@ def _scanned(prompts: FormatPrompts, task: ConfigurableTask) -> _Scan:
     most = max(_MIN_FAILURES, len(task.eval_docs) // 20)
     for doc_id, doc in enumerate(task.eval_docs):
         try:
+            task.check_not_bad(doc_id)
             item = prompts.item(doc)
             if prompts.format.answers == "choice":
                 scan.shapes.setdefault((len(item.choices), item.gold), (doc_id, item))
             else:
                 prompts.format.shot_turn(item)
+        except KnownBadDocError:
+            continue
         except LmEvalError as error:
             scan.failures[doc_id] = error
             if len(scan.failures) > most:

@@ -30,7 +30,7 @@ from lm_eval.tasks.fitness import (
     check_supported,
     check_templates,
 )
-from lm_eval.tasks.keys.fingerprint import fingerprint_of
+from lm_eval.tasks.keys.fingerprint import fingerprint_of, with_commit
 from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
@@ -123,6 +123,8 @@ class ConfigurableTask(TaskDocs):
     def ask(self, doc_id: int) -> Asked:
         """What is asked about a doc. Errors name the task and the doc."""
         with self._located(doc_id):
+            if self.config.skip_docs is not None:
+                self.check_not_bad(doc_id)
             asked = self.prompts.ask(self.eval_docs[doc_id])
         self.cluster_of(doc_id)  # what is wrong with it is found before a model is asked
         if len(asked.choices) > self._most_labels:
@@ -180,6 +182,8 @@ class ConfigurableTask(TaskDocs):
             return False
         sampler = self._sampler[1] if self._sampler else None
         if isinstance(sampler, MatchedSampler) and not sampler.suits(place, doc):
+            return False
+        if not self.is_good_example(place):
             return False
         try:
             self.shot_turn(place)
@@ -326,8 +330,7 @@ class ConfigurableTask(TaskDocs):
         record = self.data_record
         if record is None:
             return self._file_fingerprint
-        text = f"{self._file_fingerprint} {record['commit']}"
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return with_commit(self._file_fingerprint, record["commit"])
 
     @cached_property
     def _file_fingerprint(self) -> str:
@@ -388,7 +391,7 @@ class ConfigurableTask(TaskDocs):
                     config.prompt_format,
                     raw,
                     target_type=config.target_type,
-                    docs=lambda: self.eval_docs,
+                    docs=self.good_docs,
                 )
             check_needs_format(config)
             if config.template_config is not None and raw == config.raw:

@@ -19,7 +19,7 @@ KEYS = (
 )
 NEWER_KEYS = (
     *("normalization", "target_type", "dataset_revision", "dataset_files"),
-    *("doc_to_context", "where", "fewshot_match", "primary_metric"),
+    *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match"),
 )
 """Keys that count where they are set, so that older fingerprints stay as they are."""
 
@@ -35,6 +35,11 @@ def fingerprint_of(config: TaskConfig) -> str:
     helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
     text = json.dumps({**content, **stated, "helpers": helpers}, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def with_commit(fingerprint: str, commit: str) -> str:
+    """The fingerprint of a task whose data set is at a commit of the hub."""
+    return hashlib.sha256(f"{fingerprint} {commit}".encode()).hexdigest()[:12]
 
 
 def _stated(value: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Which rows a task is about, and which examples suit a doc: ``where`` and ``fewshot_match``.
+"""Which rows a task is about, which it leaves out, and which examples suit a doc.
 
-In: an expression and rows. Out: the rows for which it is true, or the value that a doc shares with its
-examples. The commonest expression, one column compared with one value, is not run as a template:
-fifty tasks of one data set look at every row of it.
+In: the keys ``where``, ``skip_docs`` and ``fewshot_match``, and rows. Out: the rows that are kept, the
+reason why a doc is left out, and the value that a doc shares with its examples. The commonest
+``where``, one column compared with one value, is not run as a template: fifty tasks of one data set look
+at every row of it.
 """
 
 from __future__ import annotations
@@ -70,6 +71,76 @@ class RowFilter:
         values = [str(value) for value, _ in Counter(str(row[name]) for row in rows).most_common()]
         hint = did_you_mean(str(wanted), values)
         return f"{hint} Its column {name!r} has {listing(values, _SHOWN_VALUES)}."
+
+
+class KnownBadDocs:
+    """``skip_docs``: the docs that a task leaves out, and why.
+
+    A reason has a list of doc numbers or ids (the column ``id``), or an expression.
+    """
+
+    def __init__(self, reasons: Mapping[str, Any], docs: Sequence[Doc]) -> None:
+        self._docs = docs
+        self._listed: dict[Any, str] = {}
+        self._filters: dict[str, Field] = {}
+        for reason, named in reasons.items():
+            if isinstance(named, list):
+                self._listed |= dict.fromkeys(named, str(reason))
+            else:
+                self._filters[str(reason)] = compile_field(named)
+        self._has_ids = any(isinstance(name, str) for name in self._listed)
+        self._check_there()
+
+    def reason(self, doc_id: int) -> str | None:
+        """Why a doc is left out; None where it is not."""
+        doc = self._docs[doc_id]
+        listed = self._listed.get(doc_id)
+        if listed is None and self._has_ids:
+            listed = self._listed.get(doc["id"]) if isinstance(doc["id"], str) else None
+        return listed or self.reason_of(doc)
+
+    def reason_of(self, doc: Doc) -> str | None:
+        """Why an expression leaves out a doc of any split."""
+        return next((reason for reason, is_bad in self._filters.items() if is_bad(doc)), None)
+
+    def _check_there(self) -> None:
+        """Refuse numbers and ids that no doc has: another doc would be meant."""
+        if self._has_ids and self._docs and "id" not in self._docs[0]:
+            raise DataError(
+                "skip_docs names docs by text, but they have no column `id`. Give their numbers, or "
+                "an expression such as `\"{{ question_id in ['q7', 'q9'] }}\"`."
+            )
+        ids = {doc["id"] for doc in self._docs} if self._has_ids else set()
+        for name, reason in self._listed.items():
+            if name not in ids if isinstance(name, str) else not 0 <= name < len(self._docs):
+                raise DataError(
+                    f"skip_docs ({reason}) names doc {name!r}, which is not there. A number counts from "
+                    f"0 to {len(self._docs) - 1}; a text is the doc's value in the column `id`."
+                )
+
+
+def check_bad_docs(reasons: Any, where: str) -> None:
+    """Refuse what does not say which docs are left out and why."""
+    if reasons is None:
+        return
+    example = "`skip_docs: {two equal options: [86]}`"
+    if not isinstance(reasons, Mapping) or not reasons:
+        raise ConfigError(
+            f"{where}: skip_docs must map reasons to docs, such as {example}, not {shorten(reasons)}.",
+            key="skip_docs",
+        )
+    for reason, named in reasons.items():
+        if isinstance(named, list):
+            if all(isinstance(name, str | int) and not isinstance(name, bool) for name in named):
+                continue
+        elif isinstance(named, str) and compile_field(named).kind == "expression":
+            continue
+        raise ConfigError(
+            f"{where}: skip_docs has {shorten(named)} for the reason {str(reason)!r}. Give a list of "
+            f"doc numbers or ids, such as {example}, or one expression: "
+            '`"{{ options | length < 2 }}"`.',
+            key="skip_docs",
+        )
 
 
 def check_filter(spec: Any, key: str, where: str) -> None:

@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.cli import main
-from lm_eval.errors import ConfigError, DataError, FieldError, UsageError
+from lm_eval.errors import (
+    AmbiguousGoldError,
+    ConfigError,
+    DataError,
+    FieldError,
+    KnownBadDocError,
+    LmEvalWarning,
+    UsageError,
+)
+from lm_eval.requests import PromptOptions, build_requests
+from lm_eval.requests.options import allowed_count
+from lm_eval.requests.skipped import SkippedDocs
+from lm_eval.tasks.every_format import every_format
 from lm_eval.tasks.keys.rows import RowFilter
 from tests.support.command_line import run_inside
 
@@ -159,3 +171,76 @@ def test_the_command_line_counts_rows(write: Callable[..., Path], tmp_path: Path
     (results,) = (tmp_path / "out").rglob("results_*.json")
     counts = json.loads(results.read_text(encoding="utf-8"))["n-samples"]
     assert counts == {"law": {"original": 10, "effective": 10, "rows": 30}}
+
+
+def test_docs_that_are_known_to_be_bad() -> None:
+    rows = [{**row, "id": f"id{n}"} for n, row in enumerate(ROWS)]
+    reasons = {"wrong key": [3], "two keys": ["id5"], "hard": "{{ doc['Level No'] > 27 }}"}
+    asked = task(rows, skip_docs=reasons)
+    skipped = SkippedDocs()
+    (_, *_) = list(build_requests(asked, range(30), PromptOptions(), skipped))
+    assert skipped.by_reason() == {
+        "skip_docs: hard": [28, 29],
+        "skip_docs: wrong key": [3],
+        "skip_docs: two keys": [5],
+    }
+    skipped.check("t", 30, 0)  # they do not count
+    with pytest.raises(
+        KnownBadDocError, match=r"Task 't', doc 3: the task leaves it out.*wrong key"
+    ):
+        asked.ask(3)
+
+
+def test_known_bad_docs_are_no_examples() -> None:
+    asked = task(skip_docs={"odd": "{{ doc['Level No'] % 2 == 1 }}", "listed": [0, 2, 4]})
+    for doc_id in range(6, 30, 2):
+        assert all(shot % 2 == 0 and shot > 4 for shot in asked.shots(doc_id, 3))
+    other = task(skip_docs={"odd": "{{ doc['Level No'] % 2 == 1 }}"}, fewshot_split="dev")
+    places = [place for doc_id in range(0, 30, 2) for place in other.shots(doc_id, 3)]
+    assert all(other.fewshot_docs[place]["Level No"] % 2 == 0 for place in places)
+
+
+def test_every_format_is_judged_without_known_bad_docs() -> None:
+    rows = [*ROWS, {**ROWS[0], "choices": ["only one"]}]
+    config = task(rows, skip_docs={"one option": "{{ choices | length < 2 }}"}, formats=None).config
+    with pytest.warns(LmEvalWarning, match=r"leaves out .*\n  ranking: doc 0[^\n]*$"):
+        names = [made.format_name for made in every_format(config, parity=False)]
+    assert {"mcqa", "cloze", "cot"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "message"),
+    [
+        ({"x": [30]}, r"skip_docs \(x\) names doc 30, which is not there.*0 to 29"),
+        ({"x": [-1]}, r"names doc -1"),
+        ({"x": ["id3"]}, r"no column `id`"),
+    ],
+)
+def test_bad_docs_that_are_not_there(reasons: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        task(skip_docs=reasons).ask(0)
+
+
+@pytest.mark.parametrize("reasons", [[3], {}, {"x": 3}, {"x": [True]}, {"x": "text"}, {"x": [[1]]}])
+def test_bad_docs_that_are_not_named(reasons: Any) -> None:
+    with pytest.raises(ConfigError, match=r"skip_docs (must map|has)"):
+        task(skip_docs=reasons)
+
+
+def test_a_lower_case_letter_among_upper_case_ones_is_one_bad_doc() -> None:
+    """As in ruin_names of BIG-bench hard, where a title with commas was split into options."""
+    rows = [{**row, "answer": "AB"[n % 2]} for n, row in enumerate(ROWS)]
+    rows[7]["answer"] = "b"
+    skipped = SkippedDocs()
+    assert len(list(build_requests(task(rows), range(30), PromptOptions(), skipped))) == 29
+    assert [*skipped.by_reason().values()] == [[7]]
+    lower = [{**row, "answer": "ab"[n % 2]} for n, row in enumerate(ROWS)]
+    with pytest.raises(AmbiguousGoldError, match=r"only upper-case letters"):
+        task(lower).ask(0)
+
+
+@pytest.mark.parametrize(
+    ("bound", "count"), [("5", 5), ("5%", 10), ("0.02", 4), (0.05, 10), (0, 0)]
+)
+def test_a_bound_is_a_number_or_a_share(bound: Any, count: int) -> None:
+    assert allowed_count(bound, 200, flag="--max_skipped", what="docs") == count
