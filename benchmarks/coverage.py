@@ -19,7 +19,7 @@ import numpy as np
 
 from lm_eval.harness.aggregation import perplexity
 from lm_eval.harness.stderr import value_and_stderr
-from lm_eval.scoring.repeats import majority_score, pass_chance
+from lm_eval.scoring.functions import majority_score, pass_chance
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import (
     Estimate,

@@ -16,11 +16,12 @@ from lm_eval.addresses.finder import attributes_of
 from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model, plain_arguments
-from lm_eval.reports.items import RunItems
+from lm_eval.reports.samples import Show
 from lm_eval.run.borders import warn_of_borders
 from lm_eval.run.files import (
     opened_writer,
     run_info,
+    run_items,
     run_store,
     sample_sink,
     warn_of_model,
@@ -38,13 +39,12 @@ from lm_eval.run.plan import (
     with_chat_default,
 )
 from lm_eval.run.prepare import adapt, prepare_all
-from lm_eval.run.scorers import SampleSink, shown_by, task_scorer
+from lm_eval.run.scorers import FormatTaskScorer, SampleSink, TaskScorer, shown_by
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.run_secrets import hiding
-from lm_eval.text.secrets import is_secret_name
+from lm_eval.text.secrets import hiding, is_secret_name
 
 __all__ = ["RunOptions", "execute", "load_tasks", "run_all", "run_tasks", "task_manager"]
 
@@ -101,8 +101,8 @@ def execute(
             store = stack.enter_context(
                 run_store(run, prepared, options, model, model_args, writer)
             )
-            items = RunItems()
-            sink = sample_sink(tasks, items, writer, on_sample)
+            items = run_items(tasks, writer)
+            sink = sample_sink(items, writer, on_sample)
             results = run_all(prepared, model, options, on_sample=sink, kept=store.kept)
             info = run_info(run, options, model_args, model, started)
             warn_of_model(run, model)
@@ -124,7 +124,8 @@ def run_all(
     ``on_sample`` gets the samples in the order in which docs are complete; ``kept`` is where answers
     are looked up before the model is asked, and stored.
     """
-    warn_of_borders(prepared, model)
+    if any(task.scores_choices for task in prepared):
+        warn_of_borders(prepared, model)
     show = shown_by(model)
     scorers = [task_scorer(task, options, show, on_sample) for task in prepared]
     usage = ask_all(
@@ -140,6 +141,18 @@ def run_all(
         for task, scorer in zip(prepared, scorers, strict=True)
         for result in scorer.results()
     ]
+
+
+def task_scorer(
+    prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+) -> TaskScorer:
+    """The scorer of a task: under its format, in one or several orders, or by the harness's rules."""
+    if prepared.task.format is not None and options.prompt.permute is None:
+        return FormatTaskScorer(prepared, options, show, on_sample)
+    from lm_eval.run.variants import HarnessTaskScorer, OrderedTaskScorer
+
+    kind = HarnessTaskScorer if prepared.task.format is None else OrderedTaskScorer
+    return kind(prepared, options, show, on_sample)
 
 
 def run_tasks(

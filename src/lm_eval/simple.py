@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval import evaluator
-from lm_eval.config.pairs import parse_pairs
+from lm_eval.config.arguments import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
+from lm_eval.models.loading import bystander_note
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.requests.skipped import MAX_SKIPPED
 from lm_eval.run.plan import SEEDS, Run, RunOptions, priced
-from lm_eval.run.processes import bystander_note
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from lm_eval.config.arguments import parse_pairs
 from lm_eval.config.fields import shorten
-from lm_eval.config.pairs import parse_pairs
 from lm_eval.config.yaml import PathLike, key_line, load_yaml
 from lm_eval.errors import LmEvalError, did_you_mean, listing
 from lm_eval.registry import MODELS

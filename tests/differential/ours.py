@@ -17,7 +17,7 @@ import fake_model
 from regenerate import docs_of, plain
 from variants import HERE, options_of
 
-from lm_eval.cli.arguments import parse_pairs
+from lm_eval.config.arguments import parse_pairs
 from lm_eval.evaluator import RunOptions, adapt, check_groups, group_results, prepare_all, run_all
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.reports.results_file import RunInfo, results_dict

@@ -75,7 +75,7 @@ def test_a_script_under_torchrun_gets_results_in_the_first_process(tmp_path: Pat
 def test_which_process_runs(
     rank: str, count: str, runs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lm_eval.run.processes import bystander_note
+    from lm_eval.models.loading import bystander_note
 
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", count)

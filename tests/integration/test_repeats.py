@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lm_eval.lab.stored.run import open_runs
-from lm_eval.scoring.repeats import majority_score, pass_chance
+from lm_eval.scoring.functions import majority_score, pass_chance
 from lm_eval.stats.estimates import mean_estimate
 from tests.support.command_line import Workplace
 

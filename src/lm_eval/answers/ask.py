@@ -12,10 +12,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lm_eval.answers.keys import RequestKeys
-from lm_eval.answers.store import AnswerStore
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.base import LM, peek
@@ -32,6 +30,10 @@ from lm_eval.requests import (
 from lm_eval.requests.options import allowed_count
 from lm_eval.requests.values import Usage
 from lm_eval.text.progress import Progress
+
+if TYPE_CHECKING:
+    from lm_eval.answers.keys import RequestKeys
+    from lm_eval.answers.store import AnswerStore
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)
 

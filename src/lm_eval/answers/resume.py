@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.answers.ask import AnswerCache
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys
-from lm_eval.answers.store import AnswerStore, StoreInUseError, remove
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.overrides import overridden, redefinition
 from lm_eval.text.files import cache_folder
 from lm_eval.text.secrets import masked_values, redacted, secret_digest
+
+if TYPE_CHECKING:
+    from lm_eval.answers.store import AnswerStore
 
 FORGOTTEN_AFTER_S = 30 * 24 * 3600
 """Age at which an unfinished run in the user's cache is given up."""
@@ -91,6 +93,8 @@ class RunStore:
         text = self._kept_text() if error is not None else ""
         self.kept.store.close()
         if error is not None and not text and self.is_own:
+            from lm_eval.answers.store import remove
+
             remove(self.kept.store.path)  # nothing in it
         if error is not None and text:
             _tell(error, text)
@@ -128,6 +132,8 @@ def _tell(error: BaseException, text: str) -> None:
 
 def opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> AnswerCache:
     """The store that ``--use_cache`` names: a file, or a folder for one."""
+    from lm_eval.answers.store import AnswerStore
+
     if identity is None:
         raise UsageError(
             f"use_cache cannot tell the answers of this {type(model).__name__} from those of another "
@@ -159,6 +165,8 @@ def opened_run_store(
 
 def _free_store(folder: Path, key: str) -> AnswerStore | None:
     """The store of this key that holds most and that no living process uses, or a new one."""
+    from lm_eval.answers.store import AnswerStore, StoreInUseError
+
     start = f".unfinished-{key}"
     known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
     for path in known:
@@ -198,6 +206,8 @@ def _size(path: Path) -> int:
 
 
 def _forget_old_runs(folder: Path) -> None:
+    from lm_eval.answers.store import remove
+
     with suppress(OSError):
         for path in folder.glob(".unfinished-*.sqlite"):
             if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER_S:

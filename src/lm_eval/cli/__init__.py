@@ -2,8 +2,8 @@
 
 Imports nothing heavy, so that ``--help`` is instant.
 
-Read in this order: arguments, diff, ls, program, options, lab_commands, compare, power, reread, run,
-preview, sweep, validate.
+Read in this order: diff, ls, program, options, lab_commands, compare, power, reread, run, preview,
+sweep, validate.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     check_repeated(parser, args.command, words)
     path = getattr(args, "config", None)
     if path is not None:
-        from lm_eval.cli.arguments import option_file_tokens
+        from lm_eval.config.arguments import option_file_tokens
 
         tokens = option_file_tokens(path, vars(parsed(parser, [args.command])), REFUSED)
         try:

@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.cli.arguments import split_list
+from lm_eval.config.arguments import split_list
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.diff.facts import FactDiff, in_order
 from lm_eval.lab.diff.items import ItemDiff, Sample, answer_text, prompt_texts

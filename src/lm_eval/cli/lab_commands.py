@@ -217,7 +217,7 @@ def add_diff(commands: Any) -> None:
 
 def choice_of(args: Namespace) -> Choice:
     """Which results ``--tasks``, ``--formats``, ``--models`` and ``--metric`` ask for."""
-    from lm_eval.cli.arguments import split_list
+    from lm_eval.config.arguments import split_list
     from lm_eval.lab.stored.select import Choice
 
     return Choice(

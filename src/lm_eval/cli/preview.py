@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.cli.arguments import parse_pairs, parse_seeds
 from lm_eval.cli.run import prompt_options
+from lm_eval.config.arguments import parse_pairs, parse_seeds
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
@@ -26,7 +26,7 @@ from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.run_secrets import hiding
+from lm_eval.text.secrets import hiding
 from lm_eval.text.terminal import visible
 
 

@@ -230,7 +230,7 @@ def log_level(text: str) -> str:
 
 
 def _fail(name: str, message: str, *, code: int = 1) -> int:
-    from lm_eval.text.run_secrets import known_secrets
+    from lm_eval.text.secrets import known_secrets
 
     shown = visible(known_secrets().hide(message), keep=chr(10))
     print(f"{name}: error: {shown}", file=sys.stderr)
@@ -242,7 +242,7 @@ def _warning_printer(name: str) -> Any:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        from lm_eval.text.run_secrets import known_secrets
+        from lm_eval.text.secrets import known_secrets
 
         text = known_secrets().hide(str(message))
         if text not in seen:

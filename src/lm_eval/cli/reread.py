@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from lm_eval.cli.arguments import split_list
+from lm_eval.config.arguments import split_list
 from lm_eval.errors import UsageError
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.list_file import add_formats

@@ -6,10 +6,11 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lm_eval import evaluator
 from lm_eval.answers.ask import allowed_failures
-from lm_eval.cli.arguments import (
+from lm_eval.config.arguments import (
     check_num_fewshot,
     parse_batch_size,
     parse_pairs,
@@ -18,23 +19,21 @@ from lm_eval.cli.arguments import (
     split_list,
 )
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.formats.list_file import add_formats
-from lm_eval.orders.permutation import parse_permutation
-from lm_eval.orders.results import print_orders
+from lm_eval.models.loading import bystander_note
 from lm_eval.registry import MODELS
-from lm_eval.reports.markdown import make_table
 from lm_eval.reports.samples import write_out
 from lm_eval.reports.table import cost_table, print_costs, print_forecasts, print_results
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
-from lm_eval.run.processes import bystander_note
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.run_secrets import hiding, known_secrets
-from lm_eval.text.secrets import redacted_text
+from lm_eval.text.secrets import hiding, known_secrets, redacted_text
 from lm_eval.text.terminal import console, print_written, visible
+
+if TYPE_CHECKING:
+    from lm_eval.orders.permutation import Permutation
 
 LISTINGS = {
     "list": "tasks",
@@ -94,6 +93,8 @@ def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:
     Tasks learn the model's arguments, without secrets, and ``--metadata``.
     """
     if args.format_path:
+        from lm_eval.formats.list_file import add_formats
+
         add_formats(args.format_path)
     return evaluator.task_manager(
         run.model_args,
@@ -125,6 +126,8 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
     else:
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
         if asked.options.prompt.permute is not None:
+            from lm_eval.orders.results import print_orders
+
             print_orders(outcome.results, console())
         if args.compare == "true":
             _print_comparison(outcome)
@@ -137,6 +140,8 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
 
 def _print_markdown(outcome: Outcome) -> None:
     """The scores as the harness prints them, for scripts that read its table."""
+    from lm_eval.reports.markdown import make_table
+
     results = outcome.as_dict()
     for column in ("results", "groups"):
         if column in results:
@@ -240,8 +245,16 @@ def prompt_options(args: argparse.Namespace, *, as_chat: bool | None) -> PromptO
         multiturn=wants_multiturn if multiturn is not None else True,
         system_instruction=args.system_instruction,
         gen_kwargs=parse_pairs(getattr(args, "gen_kwargs", None), flag="--gen_kwargs"),
-        permute=None if args.permute is None else parse_permutation(args.permute),
+        permute=_permutation(args.permute),
     )
+
+
+def _permutation(text: str | None) -> Permutation | None:
+    if text is None:
+        return None
+    from lm_eval.orders.permutation import parse_permutation
+
+    return parse_permutation(text)
 
 
 def show_config(prepared: Sequence[Prepared]) -> None:

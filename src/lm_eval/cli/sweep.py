@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lm_eval import evaluator
-from lm_eval.cli.arguments import parse_seeds, split_list
 from lm_eval.cli.lab_commands import IN_TERMINAL
 from lm_eval.cli.run import check_output, leaves_the_run, run_of, task_manager
+from lm_eval.config.arguments import parse_seeds, split_list
 from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import AXES
@@ -44,7 +44,7 @@ from lm_eval.text.files import (
     safe_task_name,
     write_whole,
 )
-from lm_eval.text.run_secrets import hiding, known_secrets
+from lm_eval.text.secrets import hiding, known_secrets
 from lm_eval.text.terminal import console, print_line
 
 MIN_FORMATS = 2

@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lm_eval.cli.arguments import check_num_fewshot, split_list
+from lm_eval.config.arguments import check_num_fewshot, split_list
 from lm_eval.errors import (
     CodeNotRunError,
     FormatError,

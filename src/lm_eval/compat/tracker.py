@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lm_eval.config.pairs import parse_pairs
+from lm_eval.config.arguments import parse_pairs
 from lm_eval.errors import UsageError
 from lm_eval.models.loading import name_of
 from lm_eval.reports.samples import written_sample

@@ -1,6 +1,6 @@
 """Configuration as people write it: YAML files and field specs.
 
-Read in this order: budget, sandbox, filters, fields, functions, pairs, yaml_loader, yaml.
+Read in this order: budget, filters, fields, functions, yaml_loader, yaml, arguments.
 """
 
 from lm_eval.addresses.finder import attributes_of

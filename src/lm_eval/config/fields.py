@@ -17,9 +17,8 @@ from typing import Any, Literal, NoReturn
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
-from lm_eval.config.budget import BudgetError, bounded
+from lm_eval.config.budget import COMPILE_ERRORS, JOINED, BudgetError, Sandbox, bounded, joined
 from lm_eval.config.filters import TEMPLATE_FILTERS, FilterError
-from lm_eval.config.sandbox import COMPILE_ERRORS, JOINED, Sandbox, joined
 from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
 
 Doc = Mapping[str, Any]

@@ -16,8 +16,7 @@ from typing import Any
 
 from jinja2 import Undefined
 
-from lm_eval.config.budget import bounded
-from lm_eval.config.sandbox import MAX_ITEMS
+from lm_eval.config.budget import MAX_ITEMS, bounded
 
 MAX_LITERAL = 200_000
 """Characters of a Python literal: its syntax tree takes a hundred times as much memory."""

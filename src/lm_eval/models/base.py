@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
-from lm_eval.config.pairs import parse_pairs
+from lm_eval.config.arguments import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.models.borders import move_blanks

@@ -1,8 +1,9 @@
-"""A backend's name and its arguments → a model that is ready to answer."""
+"""A backend's name and its arguments → a model that is ready to answer, in the one process of a run."""
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,3 +93,21 @@ def _plain(value: Any) -> Any:
     if not callable(value):  # such as a path
         return str(value)
     return str(getattr(value, "name_or_path", "") or type(value).__name__)
+
+
+def bystander_note() -> str | None:
+    """What a process says that leaves the run to the first; None in the first, or where it is alone."""
+    rank, count = _number("RANK"), _number("WORLD_SIZE")
+    if rank is None or count is None or count < 2 or rank < 1:
+        return None
+    return (
+        f"this is process {rank + 1} of {count}, which does nothing: the first does the whole run. "
+        "Start it once, without torchrun or accelerate launch; device_map=auto spreads a model over "
+        "several GPUs."
+    )
+
+
+def _number(variable: str) -> int | None:
+    """A variable that the launchers set, as a number."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdecimal() else None

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.harness.scorer import FilteredDoc
-from lm_eval.orders.scoring import InOrder
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.metrics import TextOutcome, is_right
 from lm_eval.scoring.score import ScoredDoc
@@ -21,6 +19,8 @@ from lm_eval.text.secrets import redacted
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
+    from lm_eval.harness.scorer import FilteredDoc
+    from lm_eval.orders.scoring import InOrder
     from lm_eval.tasks.task import ConfigurableTask
 
 

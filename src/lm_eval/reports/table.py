@@ -28,7 +28,7 @@ from lm_eval.text.numbers import (
     percent,
     value_of,
 )
-from lm_eval.text.run_secrets import known_secrets
+from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

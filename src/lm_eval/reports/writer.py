@@ -30,7 +30,7 @@ from lm_eval.text.files import (
     unique_name,
     write_whole,
 )
-from lm_eval.text.run_secrets import known_secrets
+from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample

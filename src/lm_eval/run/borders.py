@@ -19,7 +19,7 @@ from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border, Encode, alike, describe_border, find_border
 from lm_eval.requests import DocRequests, LoglikelihoodRequest
-from lm_eval.run.plan import Prepared
+from lm_eval.run.plan import SCORED_TYPES, Prepared
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask
@@ -164,7 +164,7 @@ def report_borders(
     task: ConfigurableTask, docs: Iterable[DocRequests], total: int, model: LM
 ) -> BorderReport | None:
     """What the first of ``total`` docs show; None where there are no tokens or no scored choices."""
-    is_scored = task.output_type in ("multiple_choice", "loglikelihood")
+    is_scored = task.output_type in SCORED_TYPES
     tokenizer = tokenizer_of(model) if is_scored else None
     if tokenizer is None:
         return None

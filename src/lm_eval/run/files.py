@@ -26,7 +26,7 @@ from lm_eval.reports.writer import ResultWriter
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
 from lm_eval.run.scorers import SampleSink
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.run_secrets import known_secrets
+from lm_eval.text.secrets import known_secrets
 
 
 @contextmanager
@@ -58,11 +58,13 @@ def run_store(
 ) -> RunStore:
     """The store of a run's answers: a file of its own until it is finished, or ``--use_cache``."""
     total = sum(task.num_requests for task in prepared)
+    if run.use_cache is None and not model.keeps_answers:
+        return RunStore(None, total)
     backend = None if isinstance(run.model, LM) else run.backend
     identity = model_identity(model, backend, model_args)
     if run.use_cache is not None:
         return RunStore(opened_cache(run.use_cache, identity, model), total)
-    if identity is None or not model.keeps_answers:
+    if identity is None:
         return RunStore(None, total)
     folder = None if writer is None else writer.folder
     key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
@@ -97,18 +99,20 @@ def run_key(
     )
 
 
-def sample_sink(
-    tasks: Sequence[ConfigurableTask],
-    items: RunItems,
-    writer: ResultWriter | None,
-    on_sample: SampleSink | None,
-) -> SampleSink | None:
-    """What each sample is handed to: the caller, the samples file and, where they are needed, items.
+def run_items(tasks: Sequence[ConfigurableTask], writer: ResultWriter | None) -> RunItems | None:
+    """What collects a run's scores item by item: for its files, and to compare the formats of a task.
 
-    Items are needed for files, and to compare formats where a task is asked under several.
+    None where there are neither files nor a task that is asked under several formats.
     """
     has_several_formats = len({task.task_name for task in tasks}) < len(tasks)
-    if writer is None and not has_several_formats:
+    return None if writer is None and not has_several_formats else RunItems()
+
+
+def sample_sink(
+    items: RunItems | None, writer: ResultWriter | None, on_sample: SampleSink | None
+) -> SampleSink | None:
+    """What each sample is handed to: the caller, the items and the samples file."""
+    if items is None:
         return on_sample
 
     def sink(name: str, sample: dict[str, Any]) -> None:
@@ -170,7 +174,7 @@ def write_results(outcome: Outcome, store: RunStore, writer: ResultWriter | None
         outcome.reused, outcome.asked = store.kept.found, store.kept.added
         if outcome.reused or store.kept.is_shared:
             outcome.info.answers = {"total": store.total or 0, "reused": outcome.reused}
-    if writer is not None:
+    if writer is not None and outcome.items is not None:
         outcome.task_hashes = writer.task_hashes()
         outcome.path = writer.finish(outcome.as_dict(), outcome.items.to_dict())
     store.finish(is_complete=not any(result.missing for result in outcome.results))

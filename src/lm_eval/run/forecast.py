@@ -26,7 +26,7 @@ from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.progress import Progress
-from lm_eval.text.run_secrets import hiding
+from lm_eval.text.secrets import hiding
 
 
 def forecast(

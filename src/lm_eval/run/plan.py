@@ -12,15 +12,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lm_eval.answers.prices import Prices, read_prices
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import EMBEDDED_MODEL, model_parameters, name_of
-from lm_eval.orders.requests import build_ordered
-from lm_eval.reports.items import RunItems
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.requests import DocRequests, PromptOptions
 from lm_eval.requests.build import build_requests
@@ -28,12 +25,20 @@ from lm_eval.requests.skipped import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 
+if TYPE_CHECKING:
+    from lm_eval.answers.prices import Prices
+    from lm_eval.reports.items import RunItems
+
 SEEDS: Mapping[str, int | None] = {
     "random_seed": 0,
     "numpy_seed": 1234,
     "torch_seed": 1234,
     "fewshot_seed": 1234,
 }
+
+
+SCORED_TYPES = ("multiple_choice", "loglikelihood")
+"""Output types of tasks whose answers are given to the model, which scores them."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,11 @@ class Prepared:
     def num_requests(self) -> int:
         return sum(self.counts.values())
 
+    @property
+    def scores_choices(self) -> bool:
+        """Whether the model scores answers that are given to it, instead of writing its own."""
+        return self.task.output_type in SCORED_TYPES
+
     def asked(self) -> Iterator[DocRequests]:
         """Every doc with its requests, in order; those of a large task are built as they are read."""
         return iter(self.docs) if self._is_held else self._built()
@@ -157,8 +167,11 @@ def build_docs(
     task: ConfigurableTask, doc_ids: Sequence[int], prompt: PromptOptions, skipped: SkippedDocs
 ) -> Iterator[DocRequests]:
     """The requests of each doc: in the order of the data, and in the others that ``--permute`` adds."""
-    build = build_requests if prompt.permute is None else build_ordered
-    return build(task, doc_ids, prompt, skipped)
+    if prompt.permute is None:
+        return build_requests(task, doc_ids, prompt, skipped)
+    from lm_eval.orders.requests import build_ordered
+
+    return build_ordered(task, doc_ids, prompt, skipped)
 
 
 @dataclass
@@ -171,7 +184,7 @@ class Outcome:
     task_hashes: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
     """The results file, where one was written."""
-    items: RunItems = field(default_factory=RunItems)
+    items: RunItems | None = None
     """The scores item by item, where files were written or a task has several formats."""
     reused: int = 0
     """Answers that were kept from earlier runs, or from an earlier part of this one."""
@@ -202,6 +215,8 @@ def priced(run: Run, path: PathLike | None) -> Run:
     """The run with its model's prices from a file; as it is where no file is given."""
     if path is None:
         return run
+    from lm_eval.answers.prices import read_prices
+
     return replace(run, prices=read_prices(path).of(run.model_name))
 
 

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lm_eval.errors import (
     FormatError,
@@ -26,7 +27,6 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import format_names, get_format
-from lm_eval.harness.scorer import HarnessScorer
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, choose_docs, shot_count
 from lm_eval.requests.skipped import SkippedDocs
@@ -34,6 +34,9 @@ from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.tasks.task import ConfigurableTask
+
+if TYPE_CHECKING:
+    from lm_eval.harness.scorer import HarnessScorer
 
 HELD_DOCS = 16_384
 """How many docs of a run are held with their requests; those of further tasks are built twice.
@@ -78,7 +81,7 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
         require(*LAB_PACKAGES)  # a missing package is told before anything is asked
     chosen = doc_ids(task, options)
     has_gold = task.format is None and not options.predict_only
-    scorer = HarnessScorer(task) if has_gold else None
+    scorer = _harness_scorer(task) if has_gold else None
     is_held = len(chosen) <= held_docs
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
@@ -122,8 +125,15 @@ def metric_names(task: ConfigurableTask) -> list[str] | None:
     """The metrics of a task, checked; None where its own code names them as it scores."""
     if task.format is not None:
         return [metric.name for metric in task_metrics(task)]
-    scorer = HarnessScorer(task)
+    scorer = _harness_scorer(task)
     return None if task.own_process_results else list(scorer.metrics.names)
+
+
+def _harness_scorer(task: ConfigurableTask) -> HarnessScorer:
+    """What scores a task without a format; a run of formats alone never loads it."""
+    from lm_eval.harness.scorer import HarnessScorer
+
+    return HarnessScorer(task)
 
 
 def load_metrics(task: ConfigurableTask) -> None:
@@ -131,7 +141,7 @@ def load_metrics(task: ConfigurableTask) -> None:
     if task.format is not None:
         return
     try:
-        for metric in HarnessScorer(task).metrics:
+        for metric in _harness_scorer(task).metrics:
             metric.load()
     except MissingExtraError as error:
         raise MissingExtraError(

@@ -31,13 +31,16 @@ from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.functions import (
+    RepeatNotes,
     find_metric,
     get_metric,
+    is_repeat_metric,
     is_unknown_metric,
     metric_name,
+    repeat_metrics,
+    value_of,
 )
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
-from lm_eval.scoring.repeats import RepeatNotes, is_repeat_metric, repeat_metrics, value_of
 from lm_eval.scoring.results import Clusters, ReadingSummary, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask

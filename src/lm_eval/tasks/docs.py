@@ -43,6 +43,10 @@ class TaskDocs(HarnessMethods):
     format_name: str | None
     parity: bool
 
+    def overrides(self, name: str) -> bool:
+        """Whether a subclass brings this method of the harness itself."""
+        return getattr(type(self), name) is not getattr(HarnessMethods, name)
+
     @property
     def task_name(self) -> str:
         return str(self.config.task)

@@ -34,10 +34,6 @@ class HarnessMethods:
     def _task(self) -> ConfigurableTask:
         return cast("ConfigurableTask", self)
 
-    def overrides(self, name: str) -> bool:
-        """Whether a subclass brings this method itself."""
-        return getattr(type(self), name) is not getattr(HarnessMethods, name)
-
     # Docs
 
     @property

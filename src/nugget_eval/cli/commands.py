@@ -19,7 +19,7 @@ from lm_eval.cli.program import (
     run_program,
     whole,
 )
-from lm_eval.config.pairs import parse_pairs
+from lm_eval.config.arguments import parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
 from nugget_eval.config import SECTIONS, Config
 from nugget_eval.errors import ConfigurationError

@@ -8,12 +8,12 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from lm_eval.cli.arguments import split_list
 from lm_eval.cli.program import logging_from
+from lm_eval.config.arguments import split_list
 from lm_eval.errors import DataError, LmEvalWarning, UsageError
+from lm_eval.models.loading import bystander_note
 from lm_eval.reports.table import print_forecasts
 from lm_eval.requests.values import Usage
-from lm_eval.run.processes import bystander_note
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.numbers import (
     amount,
@@ -26,7 +26,7 @@ from lm_eval.text.numbers import (
     percent,
     tokens,
 )
-from lm_eval.text.run_secrets import hiding, known_secrets
+from lm_eval.text.secrets import hiding, known_secrets
 from lm_eval.text.terminal import console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config

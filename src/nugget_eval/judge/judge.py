@@ -19,7 +19,7 @@ from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
-from lm_eval.text.run_secrets import known_secrets
+from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem

@@ -22,7 +22,7 @@ from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.resampling import Measured
 from lm_eval.stats.sign_flips import PValue
 from lm_eval.text.encode import AsDict, plain
-from lm_eval.text.run_secrets import hiding
+from lm_eval.text.secrets import hiding
 from nugget_eval.config import Config
 from nugget_eval.data.items import load_items
 from nugget_eval.judge.evaluation import Evaluation, evaluating, judge_specs

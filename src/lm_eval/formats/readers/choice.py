@@ -91,6 +91,8 @@ def spread(text: str, rule: Callable[[str], Reading], prefix: str) -> Reading:
 
 def settled(text: str, options: AnswerOptions, strong: re.Pattern[str]) -> Reading:
     """The choice that folded ``text`` settles on, with the rule that found it."""
+    if not text.strip():
+        return NO_ANSWER
     text = _STRUCK.sub(lambda struck: " " * len(struck.group()), text) if "~~" in text else text
     usual = _usual_reply(text, options, strong)
     if usual is not None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 
 
 class Wording:
     """A pattern that begins with one of some words, found by the first letters of these.
 
     To look for the words of a text in a set is many times quicker than to search for a pattern with a
-    hundred ways to begin; most replies hold none of them.
+    hundred ways to begin; most replies hold none of them, and the pattern is compiled for the first
+    that does.
     """
 
     def __init__(self, pattern: str, items: Iterable[str]) -> None:
-        self.pattern = re.compile(pattern)
+        self._source = pattern
         by_key: dict[str, set[str]] = {}
         for stem in {stem for item in items for stem in _stems(item)}:
             word = _FIRST_WORD.match(stem) if _has_edges(stem) else None
@@ -23,6 +25,10 @@ class Wording:
         self.joined_ascii = tuple(filter(str.isascii, self.joined))
         self.by_key = {key: _shortest(stems) for key, stems in by_key.items()}
         self.keys = frozenset(self.by_key)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._source)
 
     def is_in(self, low: str, keys: frozenset[str]) -> bool:
         """False if ``low``, with the keys of its words, holds no such wording."""

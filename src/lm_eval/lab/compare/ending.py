@@ -54,7 +54,8 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
     from lm_eval.lab.stored.select import comparable, groups_in
 
     results = outcome.as_dict()
-    columns = {(one.name, one.filter): one for one in outcome.items.columns()}
+    known = [] if outcome.items is None else outcome.items.columns()
+    columns = {(one.name, one.filter): one for one in known}
 
     def items(name: str, filter_name: str) -> ItemColumns:
         return columns[name, filter_name]

@@ -22,7 +22,7 @@ from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored.run import PLAIN, sweep_path
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.reports.items import ItemColumns
-from lm_eval.scoring.repeats import is_repeat_metric
+from lm_eval.scoring.functions import is_repeat_metric
 from lm_eval.stats.clusters import is_binary, is_share
 from lm_eval.stats.numeric import Bools, Floats, np
 

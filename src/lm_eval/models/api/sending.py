@@ -22,8 +22,12 @@ from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, full_address
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import valid_text
 from lm_eval.requests.values import Usage
-from lm_eval.text.run_secrets import known_secrets, secrets_in_address, secrets_in_headers
-from lm_eval.text.secrets import shown_address
+from lm_eval.text.secrets import (
+    known_secrets,
+    secrets_in_address,
+    secrets_in_headers,
+    shown_address,
+)
 
 if TYPE_CHECKING:
     from lm_eval.models.http.transport import Received, Transport

@@ -27,7 +27,7 @@ from lm_eval.answers.store import (
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
-from lm_eval.text.run_secrets import hiding
+from lm_eval.text.secrets import hiding
 
 COUNT = 300
 

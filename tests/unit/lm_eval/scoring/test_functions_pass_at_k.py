@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.scoring.repeats import majority_score, pass_chance
+from lm_eval.scoring.functions import majority_score, pass_chance
 from lm_eval.stats.estimates import mean_estimate
 
 RIGHT = "b"

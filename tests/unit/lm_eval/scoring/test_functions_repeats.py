@@ -8,8 +8,8 @@ import pytest
 
 from lm_eval.errors import ConfigError
 from lm_eval.formats.readers import NO_ANSWER, Reading
+from lm_eval.scoring.functions import is_repeat_metric, repeat_metrics
 from lm_eval.scoring.metrics import TextOutcome
-from lm_eval.scoring.repeats import is_repeat_metric, repeat_metrics
 
 
 def replies(kind: Any, gold: Any, *values: Any) -> list[TextOutcome]:
