@@ -32,6 +32,7 @@ FILES = (
     DATA / "replies" / "fresh_letters.jsonl",
     DATA / "replies" / "fresh_free_text.jsonl",
     DATA / "nuggets" / "fresh.jsonl",
+    DATA / "nuggets" / "kinds.jsonl",
 )
 NOTHING = "no_answer"
 

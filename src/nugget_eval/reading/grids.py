@@ -65,7 +65,8 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) ->
             return []
         index = cell_number(cells[0]) if labels[0] is None else None
         return [Slot(next(filter(None, labels)), index, line.span)]
-    return [Slot(label, None, line.span) for label in labels]
+    explained = [words(cell) is None for cell in cells]
+    return [Slot(label, None, line.span, why) for label, why in zip(labels, explained, strict=True)]
 
 
 def _columns(

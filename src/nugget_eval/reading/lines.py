@@ -8,8 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nugget_eval.reading.candidates import LABEL_KEYS, LabelWords, Span, index_of, key_of
-from nugget_eval.reading.numbering import begins_with_number, cell_number, item_start
+from nugget_eval.reading.candidates import (
+    FOREIGN_LABEL_KEYS,
+    LABEL_KEYS,
+    LabelWords,
+    Span,
+    index_of,
+    key_of,
+)
+from nugget_eval.reading.numbering import begins_with_number, cell_number, is_numbers, item_start
 from nugget_eval.reading.remarks import body_label, leading_label, marked_end, slot_label
 from nugget_eval.reading.spellings import STEM, Label, label_sequence
 
@@ -17,7 +24,8 @@ _LINE = re.compile(r"[^\n]+")
 FENCE = re.compile(r"\s{0,12}(?:>\s?)?(?:`{3,}|~{3,})\s{0,4}([\w+-]{0,20})")
 _QUOTE = re.compile(r"\s{0,8}>\s?(?![\w/])|\s{0,8}>\s")
 _FIELD = re.compile(
-    r"[ \t]*(?:[-*+•][ \t]+)?[*_`\"]{0,3}(?P<key>[A-Za-z][A-Za-z _-]{0,30}?)[*_`\"]{0,3}[ \t]?"
+    r"[ \t]*(?:[-*+•][ \t]+)?[*_`\"]{0,3}(?P<key>[^\W\d_][^\W\d]{0,30}?(?:[ _-][^\W\d]{1,30}?){0,3})"
+    r"[*_`\"]{0,3}[ \t]?"
     r"(?:[:→–—]|=(?![\"'“<])|->|=>|-(?=[ \t]))[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
 _TABLE_RULE_MARKS = frozenset(" \t|:-")
@@ -52,6 +60,11 @@ class Line:
     delimiter: str = ""
     cells: tuple[str, ...] = ()
     is_menu: bool = False
+
+    @property
+    def has_lead(self) -> bool:
+        """True if words come before the cells of a row."""
+        return self.span[1] - self.span[0] < len(self.text)
 
 
 def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
@@ -172,10 +185,13 @@ def _item(line: Line, source: str, words: LabelWords) -> bool:
     if start is None:
         return False
     body = source[start.end :].strip(" \t|")
+    aside = _ASIDE.match(body) if start.is_loose and not start.is_bare else None
+    if aside is not None:  # ``N1 (air support came late): support``
+        body = body[aside.end() :].strip()
     label, explained = body_label(body, words)
     if label is None and (start.is_loose or start.mark):
         return False
-    if start.is_loose and explained and leading_label(body, words) is None:
+    if start.is_loose and explained and aside is None and leading_label(body, words) is None:
         return False  # ``Nuggets 1 and 3: support``
     if start.is_bare and explained:
         return False
@@ -188,6 +204,10 @@ def _item(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
+_ASIDE = re.compile(
+    r"(?:\([^()]{1,300}\)|\"[^\"]{1,300}\"|“[^”]{1,300}”)[ \t]*[*_`]{0,3}"
+    r"(?::|→|->|=>|[–—=]|-(?=[ \t]))[*_`]{0,3}"
+)
 _FULL_STOP = re.compile(r"[.!?](?=\s)")
 
 
@@ -196,7 +216,8 @@ def _field(line: Line, source: str, words: LabelWords) -> bool:
     if match is None:
         return False
     key = key_of(match["key"])
-    if key.removeprefix("final").removeprefix("the") not in LABEL_KEYS or words(match["key"]):
+    is_known = key.removeprefix("final").removeprefix("the") in LABEL_KEYS
+    if not (is_known or match["key"].lower() in FOREIGN_LABEL_KEYS) or words(match["key"]):
         return False
     label, explained = body_label(match["value"].strip(), words)
     if label is None:
@@ -206,35 +227,75 @@ def _field(line: Line, source: str, words: LabelWords) -> bool:
 
 
 _KEYED = re.compile(
-    r"[ \t]*(?P<key>\S.*\S)[ \t]*(?::|→|->|=>|[ \t][=–—-][ \t])[ \t]*(?P<value>[^:→]{4,60})"
+    r"[ \t]*(?:[-*+•][ \t]+)?(?P<key>\S.*?\S)[ \t]*(?P<mark>:|→|->|=>|[ \t][=–—-][ \t])[ \t]*"
+    r"(?P<value>[^:→]{4,60})"
 )
+_NUGGET_FIELD = re.compile(
+    r"\W{0,3}(?:nugget|claim|fact|statement|text|aussage|fait|hecho|fato|fatto)\s?:\s", re.I
+)
+_LABEL_FIELD = re.compile(
+    r"[.;,|\s]\W{0,3}(?:label|verdict|decision|assignment|judge?ment)\W{0,3}\Z", re.IGNORECASE
+)
+# What a line may be about, other than a nugget: a reading of it, a judge, a run, the labels themselves.
 _ABOUT_THE_ANSWER = re.compile(
-    r"\b(?:if|unless|labels?|answers?|verdicts?|decisions?|final|initial\w*|draft|first|second"
-    r"|strict\w*|lenient\w*|options?"
-    r"|judges?|annotators?|models?|runs?|readings?|views?|version|case|attempt|maybe|perhaps"
-    r"|possibl[ey]|could|might|would"
-    r"|should|reviewers?|raters?|says?|said|not|against|instead|wrong|correct\w*|previous\w*"
-    r"|alternative\w*|passage|nuggets?|example|e\.g|either)\b",
+    r"\b(?:labels?|answers?|verdicts?|decisions?|final|initial\w*|draft|first|second|strict\w*|lenient\w*"
+    r"|options?|judges?|annotators?|models?|runs?|readings?|views?|version|case|attempt|pass|reviewers?"
+    r"|raters?|says?|said|against|instead|wrong|correct\w*|previous\w*|alternative\w*|passage|nuggets?"
+    r"|example|e\.g|either|format|old|new|before|after|user|assistant|system)\b",
     re.IGNORECASE,
 )
-
-
+_CONDITION = re.compile(
+    r"\W*(?:if|unless|maybe|perhaps|possibl[ey]|otherwise|not|when|wenn|falls|si|se|если|如果|もし)\b"
+    r"|.*\b(?:could|might|would|either)\b"
+    r"|\W*(?:[^\W\d_]+\s){0,2}(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\W*\Z"
+    r"|.*\b(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\b[^.]{0,20}"
+    r"\b(?:in|by|from)\s+the\s+(?:passage|text|document)",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    r"(?::|→|->|=>|\bis)\s*[*`\"]{0,3}(?:partial_|not_)?support\b", re.IGNORECASE
+)
+_NUMBERED_KEY = re.compile(r"\W{0,4}(?:[^\W\d_]+\W{1,3}){1,2}\d{1,3}\s?[:.)–—]")
+_LONG_KEY = 6  # words: with so many it is a sentence, whatever is among them
 _WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
-def _keyed(line: Line, source: str, words: LabelWords) -> bool:
-    """True for ``Bees collect nectar: support``: the text of a nugget and its label.
+def is_nugget(key: str, *, is_pointed: bool) -> bool:
+    """True if the text before a label may be that of a nugget, and so what the label is about.
 
-    Not where the text is about the answer (``On a strict reading: support``), nor where it is too short
-    to be a nugget.
+    ``is_pointed``: an arrow leads from the one to the other. Not where the text is about the answer
+    (``On a strict reading``), a condition or a definition, nor where it is a number or too short.
     """
+    text = key.strip()
+    if (text[:1] in _QUOTES and text[-1:] in _QUOTES) or _NUGGET_FIELD.match(text):
+        return True
+    if _CONDITION.match(text) or _LABELLED.search(text) or _NUMBERED_KEY.match(text):
+        return False
+    size, signs = len(text.split()), len(_WITHOUT_BLANKS.findall(text))
+    if size < _LONG_KEY and _ABOUT_THE_ANSWER.search(text):
+        return False
+    if is_pointed:
+        return (size > 1 or signs > 1) and not is_numbers(text)
+    if begins_with_number(text) and size < _LONG_KEY:
+        return False
+    return size > 2 or signs > 3
+
+
+_QUOTES = frozenset("\"'“”„‟«»「」『』‘’*")
+
+
+def _keyed(line: Line, source: str, words: LabelWords) -> bool:
+    """True for ``Bees collect nectar: support``: the text of a nugget and its label."""
     keyed = _KEYED.fullmatch(source)
     label = words(keyed["value"], strict_slot=False) if keyed else None
-    key = keyed["key"] if keyed and label else source.strip().rpartition(" ")[0]
-    label = label or marked_end(source.strip(), words)
-    if label is None or _ABOUT_THE_ANSWER.search(key) or begins_with_number(key):
-        return False
-    if len(key.split()) < 3 and len(_WITHOUT_BLANKS.findall(key)) < 4:
+    if keyed is not None and label is not None:
+        field = _LABEL_FIELD.search(keyed["key"])
+        key = keyed["key"][: field.start() + 1] if field else keyed["key"]
+        is_pointed = keyed["mark"] in ("→", "->", "=>")
+    else:
+        key, is_pointed = source.strip().rpartition(" ")[0], False
+        label = marked_end(source.strip(), words)
+    if label is None or not is_nugget(key, is_pointed=is_pointed):
         return False
     line.kind, line.label = "keyed", label
     return True
@@ -315,11 +376,15 @@ def _without_lead(cells: list[str], words: LabelWords) -> tuple[list[str], int]:
     return [cells[0][lead.end() :], *cells[1:]], lead.end()
 
 
+_LEADING_AND = re.compile(
+    r"\A(?:and|und|et|y|e|и)\s+(?=(?:partial_|not_)?support\b)", re.IGNORECASE
+)
 _JOINING = re.compile(r"(?:\A|\s)(?:and|then)\s")
 
 
 def _and_parts(cell: str, words: LabelWords) -> list[str]:
     """``support and not_support`` as two cells; ``and support`` without its *and*."""
+    cell = _LEADING_AND.sub("", cell)
     if " and " not in f" {cell}" and cell[:5] != "then ":
         return [cell]
     parts = [part.strip() for part in _JOINING.split(cell) if part.strip()]
@@ -349,6 +414,8 @@ def _is_plausible(cells: list[str], delimiter: str, words: LabelWords) -> bool:
     has_definitions = delimiter in ",;"  # ``support = stated, not_support = absent``
     labels = [slot_label(cell, words, comments_only=has_definitions) for cell in cells]
     known = sum(label is not None for label in labels)
+    if delimiter == ";" and known < len(cells) and _all_remarked(cells, words):
+        return True
     if not known:
         return False
     if delimiter in "|\t":
@@ -365,6 +432,14 @@ def _is_plausible(cells: list[str], delimiter: str, words: LabelWords) -> bool:
     return is_numbered or known * 2 > len(cells) or labels[-1] is not None
 
 
+def _all_remarked(cells: list[str], words: LabelWords) -> bool:
+    """True for ``support: the year is given; not_support: no colour``, which defines neither."""
+    if any("=" in cell or _GENERAL.search(cell) for cell in cells):
+        return False
+    return all(slot_label(cell, words) for cell in cells)
+
+
+_GENERAL = re.compile(r"\b(?:passage|nugget|text|document)s?\b", re.IGNORECASE)  # defines a label
 _NO_NUGGET = re.compile(
     r"[-*+•][ \t]|(?:no|not|nein|non|não|нет|yes|ja|oui|sí|sim|да|wait|so|then)\Z", re.I
 )

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, index_of, make
+from nugget_eval.reading.cues import is_turn_back
 from nugget_eval.reading.grids import grid, names_label, quoted
-from nugget_eval.reading.lines import Line, read_lines, split_cells
+from nugget_eval.reading.lines import Line, is_nugget, read_lines, split_cells
 from nugget_eval.reading.numbering import numbers_of
 from nugget_eval.reading.remarks import body_label
 from nugget_eval.reading.spellings import LABELS, ORDER, STEM, Label
@@ -22,6 +23,8 @@ _INLINE_NUMBER = re.compile(
 _INLINE_LETTER = re.compile(
     r"(?:\A|(?<=[\s,;(\[/|]))[(\[]?(?P<mark>[a-z]|[ivx]{1,4})(?:[.):\]]{1,2})[ \t]*", re.IGNORECASE
 )
+_YEARS = 1000  # a number from here on is hardly that of a nugget
+_ARROWS = ("→", "->", "=>", "➔", "➜", "➡", "⇒")
 _FENCE_FORMATS = {
     "json": "json",
     "yaml": "yaml",
@@ -73,7 +76,7 @@ class _Collector:
         if line.kind == "rule":
             return
         self._under_header(line)
-        inline = _inline_numbered(line, self.words)
+        inline = _inline_numbered(line, self.words) or inline_keyed(line, self.words)
         if inline is not None:
             self.finish()
             self.found.append(inline)
@@ -106,6 +109,9 @@ class _Collector:
 
     def _item(self, line: Line) -> None:
         run = self.run
+        if line.bullet in _ARROWS and line.label is not None and self._awaits_label():
+            self._complete(line)
+            return
         if run is not None and run.kind == "numbered" and _is_below(run, line):
             if line.label is not None:
                 self._complete(line)
@@ -118,12 +124,20 @@ class _Collector:
 
     def _label(self, line: Line) -> None:
         run = self.run
-        awaits = run is not None and run.holds_items and run.slots[-1].label is None
-        if awaits and not line.after_blank:
+        if self._awaits_label() and (not line.after_blank or self._awaits_only_one()):
             self._complete(line)
             return
         joins = run is not None and not run.has_text_after_blank
         self._add("label", line, Slot(line.label, None, line.span, line.explained), joins=joins)
+
+    def _awaits_label(self) -> bool:
+        run = self.run
+        return run is not None and run.holds_items and run.slots[-1].label is None
+
+    def _awaits_only_one(self) -> bool:
+        """True if the last item is the only one without a label: one that follows later is its own."""
+        run = self.run
+        return run is not None and all(slot.label is not None for slot in run.slots[:-1])
 
     def _field(self, line: Line) -> None:
         """``Label: support``: of the item above it, or one of a list of fields."""
@@ -157,6 +171,7 @@ class _Collector:
         if (
             last is None
             or line.after_blank
+            or line.has_lead
             or (last.delimiter, len(last.cells)) != (line.delimiter, len(line.cells))
         ):
             header = self._header(line)
@@ -202,7 +217,7 @@ class _Collector:
         if run.kind in ("row", "label", "field", "keyed"):
             if run.kind == "row" and _is_row_like(run.lines[-1], line):
                 run.lines.append(line)
-            elif run.kind != "field" or line.after_blank:
+            elif run.kind != "field" or is_turn_back(line.text):
                 self.finish()
         elif line.after_blank and not line.indent:
             run.has_text_after_blank = True
@@ -264,7 +279,7 @@ def _of_slots(run: _Run) -> Candidate | None:
     slots, excluded = run.slots, quoted(run.lines)
     if run.kind == "lettered":
         slots = _lettered(run)
-        is_menu = [slot.label for slot in slots] == list(LABELS)
+        is_menu = [slot.label for slot in slots] == list(LABELS) and run.lines[0].mark != "一"
         excluded = excluded or ("menu" if is_menu else None)
     if all(line.is_scale for line in run.lines) and _is_scale(slots):
         excluded = "menu"
@@ -325,7 +340,7 @@ def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
         Slot(_inline_label(line.text[mark.end() : end], words), int(mark["index"]))
         for mark, end in zip(marks, ends, strict=True)
     ]
-    if not all(slot.label for slot in slots):
+    if not all(slot.label and slot.index < _YEARS for slot in slots if slot.index is not None):
         return None
     is_bare = any(mark["bare"] is not None for mark in marks)
     if is_bare and [slot.index for slot in slots] != list(range(1, len(slots) + 1)):
@@ -353,6 +368,38 @@ def _inline_lettered(line: Line, words: LabelWords) -> Candidate | None:
     excluded = "menu" if [slot.label for slot in slots] == list(LABELS) else quoted([line])
     span = (line.span[0] + marks[0].start(), line.span[1])
     return make("numbered", "inline", span, slots, excluded=excluded)
+
+
+_INLINE_KEYED = re.compile(
+    r"[ \t]*(?P<key>[^;→]{2,300}?)[ \t]*(?P<mark>→|->|=>|:)[ \t]*(?P<label>[^;,:→]{4,40}?)[ \t]*"
+    r"(?:[;,]|\.?\Z)"
+)
+
+
+def inline_keyed(line: Line, words: LabelWords) -> Candidate | None:
+    """``Opened in 1932 → support; closed in 1999 → not_support`` on one line."""
+    if line.kind in ("fence", "rule", "group", "item") or not _MARKED_PAIR.search(line.text):
+        return None
+    slots, at = [], 0
+    while at < len(line.text.rstrip()):
+        pair = _INLINE_KEYED.match(line.text, at)
+        label = words(pair["label"], strict_slot=False) if pair else None
+        if (
+            pair is None
+            or label is None
+            or not is_nugget(pair["key"], is_pointed=pair["mark"] != ":")
+        ):
+            return None
+        slots.append(Slot(label, None, (line.span[0] + at, line.span[0] + pair.end())))
+        at = pair.end()
+    return (
+        make("prose", "keyed", line.span, slots, excluded=quoted([line]))
+        if len(slots) > 1
+        else None
+    )
+
+
+_MARKED_PAIR = re.compile(r"(?:→|->|=>|:)[^;,]{4,40}[;,][^;]{2,300}(?:→|->|=>|:)")
 
 
 def _has_two_labels(text: str) -> bool:

@@ -19,6 +19,7 @@ _BULLETS = (
 )
 _WORDS = (  # what a nugget is called
     "nuggets?|items?|claims?|facts?|statements?|labels?|answers?|points?|entry|assertions?|elements?"
+    "|fragmento?|frammento|information|información|informação|proposition|proposición|proposição|detail|these"
     "|aussage|fakt|behauptung|punkt|eintrag|antwort|pépite|fait|affirmation|élément|point|énoncé|hecho"
     "|afirmaci[oó]n|dato|elemento|punto|enunciado|fato|facto|afirmação|item|ponto|fatto|affermazione"
     "|факт|утверждение|пункт|наггет|тезис|信息点|資訊點|要点|事实|事實|陈述|声明|条目|知识点"
@@ -44,6 +45,12 @@ _NUMBER = re.compile(
 _ORDINAL = re.compile(
     rf"[*_`]{{0,3}}(?:the[ \t])?(?P<ordinal>{'|'.join(_ORDINALS)})"
     rf"(?P<noun>[ \t](?:{_WORDS}))?[*_`]{{0,3}}[ \t]?"
+    r"(?:[:=]|->|=>|[→–—]|-(?=[ \t]))[*_`]{0,3}",
+    re.IGNORECASE,
+)
+_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NAMED = re.compile(
+    rf"[*_`]{{0,3}}(?:{_WORDS})[ \t](?P<number>{'|'.join(_CARDINALS)}|[a-z])[*_`]{{0,3}}[ \t]?"
     r"(?:[:=]|->|=>|[→–—]|-(?=[ \t]))[*_`]{0,3}",
     re.IGNORECASE,
 )
@@ -105,10 +112,21 @@ def item_start(source: str) -> ItemStart | None:
         number = _ORDINALS.index(ordinal["ordinal"].lower()) + 1
         is_bare = ordinal["noun"] is None
         return ItemStart(bullet, number, "", is_bare, ordinal.end(), is_loose=is_bare)
+    named = _NAMED.match(source, at)
+    if named is not None:
+        return _named(bullet, named)
     letter = _LETTER.match(source, at)
     if letter is not None and letter["mark"].lower() in _MARKS and _is_lettered(letter):
         return ItemStart(bullet, None, letter["mark"].lower(), False, letter.end())
     return ItemStart(bullet, None, "", False, at) if bullet else None
+
+
+def _named(bullet: str, named: re.Match[str]) -> ItemStart:
+    """``Nugget two:`` by its number, ``Nugget B:`` by its letter."""
+    word = named["number"].lower()
+    if word in _CARDINALS:
+        return ItemStart(bullet, _CARDINALS.index(word) + 1, "", False, named.end())
+    return ItemStart(bullet, None, word, False, named.end())
 
 
 def _numbered(source: str, number: re.Match[str], lead: re.Match[str]) -> ItemStart | None:
@@ -145,6 +163,18 @@ def cell_number(cell: str) -> int | None:
 _NUMBER_INSIDE = re.compile(
     r"\W{0,4}(?P<words>(?:[^\W\d_]+\W{0,3}){0,2})\d{1,3}(?!\d|\.\d|[ ]?%)(?=\W|\Z|[条條項])"
 )
+_NUMBERS_ONLY = re.compile(
+    rf"\W*(?:(?:{_WORDS}|{_SHORT})\W{{0,3}})?\d{{1,4}}(?:\W{{0,3}}(?:and|und|et|y|e|и|和|と|to|bis)?\W{{0,3}}"
+    rf"(?:(?:{_WORDS})\W{{0,3}})?\d{{1,4}})*\W*",
+    re.IGNORECASE,
+)
+
+
+def is_numbers(text: str) -> bool:
+    """True if a text is nothing but the numbers of nuggets."""
+    return len(text) < 200 and _NUMBERS_ONLY.fullmatch(text) is not None
+
+
 _LOCATIONS = names(
     "line lines sentence sentences paragraph para section page p quote passage see in at satz "
     "zeile absatz "

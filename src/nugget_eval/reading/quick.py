@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from nugget_eval.reading.candidates import FormatUsed, LabelReading, Span
+from nugget_eval.reading.cues import cue_before
 from nugget_eval.reading.numbering import item_start
-from nugget_eval.reading.ranking import cue_before
 from nugget_eval.reading.remarks import NEGATIONS, takes_back
 from nugget_eval.reading.spellings import LABELS, STEM, Label
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from nugget_eval.reading import cues
 from nugget_eval.reading.candidates import (
     Candidate,
     ErrorType,
@@ -20,68 +21,12 @@ from nugget_eval.reading.candidates import (
     LabelReading,
     Slot,
     Span,
-    names,
 )
 from nugget_eval.reading.spellings import LABELS, Label
 
-_REACH = 200
 _LEAD_END = " \t\r\n`~<>()[]{}*_#\"'“”"
-_EXAMPLE = re.compile(
-    r"\be\.\s?g\b|\beg[.:,]|\bi\.\s?e\.|\bfor\s+instance\b|(?<!this )(?<!given )\bexamples?\b"
-    r"|\bsuch\s+as\b"
-    r"|\bsamples?\s*(?:answer|output|response|:)|\b(?:looks?|written|formatted)\s+like\b"
-    r"|\blike\s+(?:this|so)\b"
-    r"|\bone\s+of\b|\b(?:valid|allowed|possible|available|permitted|following|three)\s+(?:labels?"
-    r"|values?"
-    r"|options?|choices|categories)\s*(?:are|is|:)|\b(?:options|choices|categories)\s*(?:are|:)"
-    r"|(?<!\bI )(?<!not )(?<!can't )(?<!will )(?<!'ll )\bchoose\b"
-    r"|\bexpected\s+(?:output|format|answer)\b|\byou\s+asked\b|\bscale\s*:|\blegend\b"
-    r"|\bpossible\s*:|\blabels?\s+to\s+(?:use|choose)\b|\bdefinitions?\b"
-    r"|\bz\.\s?B\.|\bzum\s+beispiel\b|\bpar\s+exemple\b|\bpor\s+(?:ejemplo|exemplo)\b"
-    r"|\bad\s+esempio\b|\bнапример\b"
-    r"|例如|比如|例えば|例：|예를\s?들|예시|مثل|उदाहरण|\bassign\s+one\b|\beither\b"
-    r"|\bformat\s+(?:is|should|must|would)\b|\bplaceholder\b|\btemplate\b|\bschema\b",
-    re.IGNORECASE,
-)
-_DRAFT = re.compile(
-    r"\bdrafts?\b|\binitial(?:ly)?\b|\bpreliminary\b|\btentative(?:ly)?\b|\bprovisional(?:ly)?\b"
-    r"|\bfirst\s+(?:pass|attempt|guess|thought|impression|try|version|draft)\b|\bat\s+first\b"
-    r"|\b(?:previous(?:ly)?|earlier)\b|\bI\s+(?:first\s+)?(?:thought|considered|was\s+going)\b|\bmaybe\b"
-    r"|\bperhaps\b|\b(?:might|could)\s+be\b|\binstead\s+of\b|\brather\s+than\b|\bnot\s*:?\s*\Z"
-    r"|\bwrong\b|\bif\b"
-    r"|\balternative(?:ly)?\b|\boption\s+\w\b",
-    re.IGNORECASE,
-)
-_QUOTE = re.compile(
-    r"\b(?:passage|document|text|article|page|snippet|nugget|query|user|instructions?|prompt|it"
-    r"|source)\b"
-    r"[^.\n]{0,60}\b(?:says?|said|states?|reads?|contains?|includes?|claims?|asks?|tells?"
-    r"|instructs?|demands?"
-    r"|writes?|quotes?|wants?)\b",
-    re.IGNORECASE,
-)
-_FINAL = re.compile(
-    r"(?<!not )(?<!non-)(?<!before the )\b(?:final(?:ly)?|corrected|correction|revised|revision|updated"
-    r"|amended|conclusion|in\s+summary|endgültig\w*|respuesta\s+final|最终)\b|最终",
-    re.IGNORECASE,
-)
-_AFTER = re.compile(
-    r"[\s`*_)\]}.,:;\"'-]{0,6}(?:\(|#|//|<--?|←)?\s{0,3}(?:(?:this|that|which)\s+)?"
-    r"(?:is|was|as|would\s+be|are)?\s{0,2}"
-    r"(?:just|only|merely)?\s{0,2}(?:an?|the|my)?\s{0,2}(?:first|initial|rough|possible)?\s{0,2}"
-    r"(?:example|draft|placeholder|format\b|wrong|incorrect"
-    r"|not\s+(?:correct|right|(?:the|my)\s+(?:final\s+)?answer))",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(r"\b(?:please|(?:could|can)\s+you)\s+(?:provide|share|give|paste|send)\b", re.I)
 # An ellipsis replaces labels; the position of what follows it is uncertain.
 _ELISION = re.compile(r"(?:^|[\s,;|\[>\"'])(?:\.{3}|…)(?=[\s,;|\]<\"']|\Z)", re.MULTILINE)
-_REVISION = re.compile(
-    r"\b(?:wait|actually|however|correction|corrected|on\s+second\s+thought|let\s+me|re-?(?:check"
-    r"|evaluat|consider"
-    r"|view|vis|think)\w*|mistake|sorry|oops|instead|changed?|therefore|thus|so)\b",
-    re.IGNORECASE,
-)
 
 
 def rank(text: str, candidates: Sequence[Candidate], answers: Sequence[Span]) -> list[Candidate]:
@@ -100,7 +45,7 @@ def rank(text: str, candidates: Sequence[Candidate], answers: Sequence[Span]) ->
 def is_revised(text: str, earlier: Candidate, later: Candidate) -> bool:
     """True if the words between two answers say that the second replaces the first."""
     between = text[earlier.span[1] : later.span[0]][-4000:]
-    return _REVISION.search(between) is not None
+    return cues.is_revising(between)
 
 
 def _ranked(
@@ -109,19 +54,34 @@ def _ranked(
     if candidate.excluded:
         return candidate
     # Words before the previous candidate are about that one, unless both are in one enumeration.
-    floor = last.span[1] if last is not None else 0
+    floor = _labels_end(text, last) if last is not None else 0
     lead = _lead(text, candidate.span[0], _line_end(text, floor, candidate.span[0]) if last else 0)
     excluded = None if is_answer else _exclusion(text, candidate, lead)
     if last is not None and last.excluded and _is_enumerated(text[floor : candidate.span[0]]):
         excluded = last.excluded
     if excluded is not None:
         return replace(candidate, excluded=excluded)
-    if is_answer or _FINAL.search(lead):
+    if is_answer or cues.is_final(lead):
         return replace(candidate, rank=3)
     shares_line = last is not None and "\n" not in text[floor : candidate.span[0]]
     return replace(
         candidate, rank=2 if _stands_alone(text, candidate.span) and not shares_line else 1
     )
+
+
+def _labels_end(text: str, candidate: Candidate) -> int:
+    """Where the last label of a candidate ends; words on the same line may be about the next one."""
+    start, end = candidate.span
+    if candidate.excluded is None:
+        return end
+    last = max(
+        (found.end() for found in _LABEL.finditer(text, max(start, end - cues.REACH), end)),
+        default=end,
+    )
+    return last
+
+
+_LABEL = re.compile(r"support(?:ed)?\b", re.IGNORECASE)
 
 
 def _line_end(text: str, start: int, stop: int) -> int:
@@ -136,56 +96,29 @@ def _is_enumerated(between: str) -> bool:
 
 def _exclusion(text: str, candidate: Candidate, lead: str) -> str | None:
     """Why a candidate cannot be the answer, by the words before it, then by itself and what follows."""
-    cue = _cue(lead) if lead else None
-    if cue is not None:
-        return cue
+    why = cues.cue(lead) if lead else None
+    if why is None and not candidate.is_numbered and cues.is_format(lead):
+        why = "example"
+    if why is not None:
+        return why
     start, end = candidate.span
-    line = text.rfind("\n", max(0, start - _REACH), start) + 1
+    line = text.rfind("\n", max(0, start - cues.REACH), start) + 1
     if text[line:start].lstrip()[:1] == ">":
         return "quote"
     is_elided = not candidate.is_numbered and _ELISION.search(text, start, min(end, start + 20_000))
-    if is_elided or _AFTER.match(text, end) or _ASKS.search(text, end, end + _REACH):
+    if is_elided or cues.is_disowned(text, start, end):
         return "example"
     return "definitions" if is_definitions(text, candidate) else None
 
 
-_CUE_WORDS = names(
-    "eg instance example examples such sample samples look looks written formatted like one valid "
-    "allowed "
-    "possible available permitted following three options choices categories choose expected "
-    "asked scale "
-    "legend use definition definitions beispiel exemple ejemplo exemplo esempio assign either format "
-    "placeholder template schema draft drafts initial initially preliminary tentative tentatively "
-    "provisional provisionally first previous previously earlier thought considered going maybe perhaps "
-    "might could instead rather not wrong if alternative alternatively option passage document "
-    "text article "
-    "page snippet nugget query user instruction instructions prompt it source"
+# What a definition of a label speaks of, and the text of a nugget seldom does.
+_ABOUT_NUGGETS = re.compile(
+    r"\b(?:passages?|texts?|nuggets?|documents?|claims?|facts?|statements?|state[sd]?|stating|mention\w*|captur\w+"
+    r"|contain\w*|cover\w*|absent|absence|missing|explicit\w*|implicit\w*|part(?:ly|s|ial|ially)?|full(?:y)?|complete\w*"
+    r"|evidence|information|present|found|given|nothing|says?|said|confirm\w*|direct\w*|relevant|only|sentence|line"
+    r"|paragraph|source|match\w*|not|no|unrelated|wrong|but)\b"
 )
-_WORD = re.compile(r"[a-z]+")
-
-
-def cue_before(line: str) -> str | None:
-    """What a line says that the candidate below it is, other than the answer."""
-    return _cue(_last_sentence(line.strip()))
-
-
-def _cue(lead: str) -> str | None:
-    """What the words before a candidate say it is, other than the answer."""
-    lowered = lead.lower()
-    is_plain = (
-        lead.isascii() and "e.g" not in lowered and "i.e" not in lowered and "z.b" not in lowered
-    )
-    if is_plain and _CUE_WORDS.isdisjoint(_WORD.findall(lowered)):
-        return None  # the patterns are slow
-    if _EXAMPLE.search(lead):
-        return "example"
-    if _DRAFT.search(lead):
-        return "draft"
-    if not lead.endswith((".", "!", "?")) and _QUOTE.search(lead):
-        return "quote"
-    return None
-
-
+_FOREIGN = re.compile(r"[^\W\d_a-z]")
 _DEFINING = (
     "explicitly and sufficiently",
     "directly relevant but",
@@ -204,36 +137,28 @@ def is_definitions(text: str, candidate: Candidate) -> bool:
         return False
     if not all(slot.explained for slot in candidate.slots):
         return False
-    if not candidate.is_numbered and tuple(labels) == LABELS:
-        return True
     source = text[slice(*candidate.span)].lower()
+    if not candidate.is_numbered and tuple(labels) == LABELS:
+        return _FOREIGN.search(source) is not None or _ABOUT_NUGGETS.search(source) is not None
     return sum(words in source for words in _DEFINING) > 1
 
 
 def _lead(text: str, start: int, floor: int) -> str:
     """What leads up to a candidate: the rest of its line before it, else the line before that."""
-    before = text[max(floor, start - 3 * _REACH) : start]
+    before = text[max(floor, start - 3 * cues.REACH) : start]
     line = before.rpartition("\n")[2]
     if line.strip(_LEAD_END + "-+•0123456789.:="):
-        return _last_sentence(line)
+        return cues.last_sentence(line)
     above = before.rstrip().split("\n")
     while above and (not above[-1].strip(_LEAD_END) or above[-1].lstrip()[:3] in ("```", "~~~")):
         above.pop()
-    return _last_sentence(above[-1].strip()) if above else ""
-
-
-def _last_sentence(line: str) -> str:
-    line = line.rstrip()[-_REACH:]
-    if ". " not in line and "! " not in line and "? " not in line:
-        return line
-    cuts = [cut.end() for cut in re.finditer(r"[.!?](?=\s+[A-Z\"'“])", line)]
-    return line[cuts[-1] :] if cuts else line
+    return cues.last_sentence(above[-1].strip()) if above else ""
 
 
 def _stands_alone(text: str, span: Span) -> bool:
     """True if a candidate shares its lines with nothing but punctuation, or follows a colon."""
-    before = text[max(0, span[0] - _REACH) : span[0]].rpartition("\n")[2].rstrip(" \t\"'`*")
-    after = text[span[1] : span[1] + _REACH].partition("\n")[0].strip(" \t\"'`*.,;")
+    before = text[max(0, span[0] - cues.REACH) : span[0]].rpartition("\n")[2].rstrip(" \t\"'`*")
+    after = text[span[1] : span[1] + cues.REACH].partition("\n")[0].strip(" \t\"'`*.,;")
     is_led = not before.strip(_LEAD_END) or before.endswith((":", "=", "→", ">"))
     return is_led and not after.strip(_LEAD_END)
 

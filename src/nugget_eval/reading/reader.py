@@ -1,4 +1,4 @@
-"""A judge's reply → ``LabelReading``, and the reasoning in it. Never raises, never guesses.
+"""A judge's reply → ``LabelReading``. Never raises, never guesses.
 
 Thinking is cut out, every candidate answer is collected and ranked, and the best one is placed on the
 nuggets. A bare, correct answer takes a short cut (``quick``).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lm_eval.formats.readers.reply import is_refusal
 from lm_eval.formats.readers.text import fold
@@ -23,12 +23,13 @@ from nugget_eval.reading.candidates import (
     Span,
     cut_out,
 )
+from nugget_eval.reading.cues import correction, next_prompt, turn_end
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, plain_html, tagged, without_answer_tags
+from nugget_eval.reading.prose.statements import stated
 from nugget_eval.reading.quick import MENU, quick_labels, quick_list
 from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
-from nugget_eval.reading.spellings import STEM, Label, label_of
-from nugget_eval.reading.statements import stated
+from nugget_eval.reading.spellings import STEM
 from nugget_eval.reading.structured import bracketed
 
 LONGEST_REPLY = 8_000_000
@@ -48,6 +49,11 @@ _PUNCTUATION = {
     **{ord("،"): ",", ord("؛"): ";", ord("۔"): ".", 0x20E3: "."},  # the last is a key-cap
     **{ord(first) + i: str(i + 1) for first in "⑴⒈❶➀➊" for i in range(9)},
 }
+_STRUCK_OUT = re.compile(
+    r"(?<!~)~~(?![~\s])[^~\n]{1,1000}~~(?!~)|<(?P<tag>del|s|strike)>[^<>\n]{1,1000}</(?P=tag)>"
+)
+_QUOTE_MARK = re.compile(r"^([ \t]*)>", re.MULTILINE)
+_SLOT_LABEL = re.compile(r"(?:partial|not)_support|(?<![\w-])support(?=\W*(?:\Z|\n))")
 _REASONING_FIELD = re.compile(
     r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
     r"[ \t]*=[^\n]*",
@@ -131,6 +137,46 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
     text, offsets = _visible(response)
     thinking, open_at = find_thinking(text)
     masked = plain_html(_without_reasoning_fields(cut_out(text, thinking)))
+    masked = _own_words(masked)
+    reading = _before_next_prompt(masked, count, words, format_type)
+    if reading is None:
+        reading = _of_own(masked, text, open_at, count, words, format_type)
+    return _moved(reading, offsets)
+
+
+def _own_words(text: str) -> str:
+    """``text`` as far as the judge's own turn goes, without what is struck out or quoted as a whole."""
+    end = turn_end(text)
+    text = text if end is None else text[:end]
+    if "~~" in text or "</" in text:
+        text = _STRUCK_OUT.sub(lambda struck: " " * len(struck[0]), text)
+    if text.lstrip()[:1] == ">" and all(
+        line.lstrip()[:1] == ">" for line in text.split("\n") if line.strip()
+    ):
+        text = _QUOTE_MARK.sub(r"\1 ", text)
+    return text
+
+
+def _before_next_prompt(
+    text: str, count: int, words: LabelWords, format_type: str | None
+) -> LabelReading | None:
+    """The complete reading of what comes before the fields of another prompt; else None."""
+    end = next_prompt(text)
+    if end is None:
+        return None
+    reading = _of_own(text[:end], text[:end], None, count, words, format_type)
+    return reading if reading.is_complete else None
+
+
+def _of_own(
+    masked: str,
+    text: str,
+    open_at: int | None,
+    count: int,
+    words: LabelWords,
+    format_type: str | None,
+) -> LabelReading:
+    """The reading of the judge's own words. ``text`` is the reply with its thinking."""
     candidates = _ranked(masked, words)
     if len(candidates) > MOST_CANDIDATES:
         return unread(count, "failed", "ambiguous", f"{len(candidates)} possible answers")
@@ -141,9 +187,62 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
     if not candidates and ('\\"' in masked or "\\n" in masked):
         candidates = _unescaped(masked, words)
     reading = decide(masked, candidates, count, format_type)
+    if reading is None or reading.error_type not in (None, "ambiguous"):
+        reading, candidates = _in_sentences(masked, words, count, reading, candidates)
     if reading is None:
         reading = _nothing(masked, candidates, count, is_unclosed=open_at is not None)
-    return _moved(replace(reading, candidates=tuple(candidates)), offsets)
+    elif reading.is_complete:
+        reading = _amended(masked, reading, words)
+    return replace(reading, candidates=tuple(candidates))
+
+
+def _amended(text: str, reading: LabelReading, words: LabelWords) -> LabelReading:
+    """The reading with what a correction behind it says of single nuggets.
+
+    Where the correction names a label and cannot be read, nothing is certain.
+    """
+    assert reading.span is not None
+    start = correction(text, reading.span[1])
+    if start is None or STEM.search(text, start) is None:
+        return reading
+    count = len(reading.labels)
+    rest = " " * start + text[start:]
+    lists = rank(rest, _candidates(rest, words), ())
+    amended = decide(rest, lists, count, None)
+    if amended is None or not any(amended.labels):
+        amended = decide(rest, stated(rest, words, count), count, None)
+    if amended is not None and any(amended.labels):
+        labels = tuple(new or old for new, old in zip(amended.labels, reading.labels, strict=True))
+        return replace(
+            reading, labels=labels, span=(reading.span[0], (amended.span or reading.span)[1])
+        )
+    if _SLOT_LABEL.search(rest):
+        return unread(count, reading.format_used, "ambiguous", "a correction that is not clear")
+    return reading
+
+
+def _in_sentences(
+    text: str,
+    words: LabelWords,
+    count: int,
+    reading: LabelReading | None,
+    candidates: list[Candidate],
+) -> tuple[LabelReading | None, list[Candidate]]:
+    """What sentences say, where lists say nothing, or less and nothing else."""
+    if STEM.search(text) is None:
+        return reading, candidates
+    sentences = rank(text, stated(text, words, count), answer_spans(text))
+    said = decide(text, sentences, count, None)
+    if said is None:
+        return reading, candidates
+    if reading is not None and not (said.is_complete and _agree(said, reading)):
+        return reading, candidates
+    return said, [*candidates, *sentences]
+
+
+def _agree(a: LabelReading, b: LabelReading) -> bool:
+    """True if no nugget has two labels."""
+    return all(x == y for x, y in zip(a.labels, b.labels, strict=True) if x and y)
 
 
 def _visible(response: str) -> tuple[str, list[int] | None]:
@@ -194,8 +293,6 @@ def _candidates(text: str, words: LabelWords) -> list[Candidate]:
     rest = cut_out(rest, _separate(in_brackets))
     if words.plain_words or STEM.search(rest):
         candidates += listed(without_answer_tags(rest), words)
-        if not candidates:
-            candidates += stated(rest, words)
     return sorted(candidates, key=lambda candidate: candidate.span)
 
 
@@ -290,84 +387,3 @@ def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
             for candidate in reading.candidates
         ),
     )
-
-
-# Reasoning
-
-_EVENT = re.compile(
-    r"(?:^|(?<=>))[ \t]*(?:[-*•][ \t]+)?[*_`]{0,2}(?:nugget[ \t]{0,2}#?)?\(?(?P<number>\d{1,4})"
-    r"[*_`]{0,2}[ \t]?[.):][*_`]{0,2}(?!\d)"
-    r"|(?:^|(?<=[\s;,.]))[*_`\"]{0,2}(?P<field>nugget|snippet|rationale|decision)[*_`\"]{0,2}"
-    r"[ \t]{0,2}[=:][ \t]*"
-    r"|(?P<end><\s{0,4}/\s{0,4}reasoning[^<>]{0,80}>)",
-    re.MULTILINE | re.IGNORECASE,
-)
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
-
-
-@dataclass(frozen=True, slots=True)
-class Reasoned:
-    """What the reasoning says about one nugget; a field that is not there is None.
-
-    ``number`` is the one the reply gives. ``decision`` is None also where it is not a known label.
-    """
-
-    number: int | None
-    nugget: str | None = None
-    snippet: str | None = None
-    rationale: str | None = None
-    decision: Label | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self.nugget is self.snippet is self.rationale is self.decision is None
-
-
-def read_reasoning(response: str) -> tuple[Reasoned, ...]:
-    """The reasoning about each nugget, in the order written; empty where there is none.
-
-    Reads the fields ``nugget=``, ``snippet=``, ``rationale=`` and ``decision=`` wherever they occur: a
-    small model forgets the tags around them. A new number or a field that comes again starts the next.
-    """
-    if not isinstance(response, str):
-        return ()
-    return tuple(item for item in _items(response) if not item.is_empty)
-
-
-def _items(response: str) -> Iterator[Reasoned]:
-    number: int | None = None
-    fields: dict[str, str] = {}
-    events = list(_EVENT.finditer(response))
-    for i, event in enumerate(events):
-        end = events[i + 1].start() if i + 1 < len(events) else len(response)
-        name = (event["field"] or "").lower()
-        if name and name not in fields:
-            fields[name] = _value(response[event.end() : end])
-        elif name:
-            yield _reasoned(number, fields)
-            number, fields = None, {name: _value(response[event.end() : end])}
-        elif event["number"] or event["end"]:
-            yield _reasoned(number, fields)
-            number, fields = int(event["number"]) if event["number"] else None, {}
-    yield _reasoned(number, fields)
-
-
-def _reasoned(number: int | None, fields: dict[str, str]) -> Reasoned:
-    decision = fields.get("decision")
-    return Reasoned(
-        number,
-        fields.get("nugget"),
-        fields.get("snippet"),
-        fields.get("rationale"),
-        label_of(decision) if decision is not None else None,
-    )
-
-
-def _value(source: str) -> str:
-    """A field's text without the quotes around it; what follows the closing quote goes as well."""
-    text = source.strip()
-    closing = _QUOTES.get(text[:1])
-    if closing is None:
-        return text.rstrip(";,").rstrip()
-    end = text.rfind(closing)
-    return text[1:end] if end > 0 else text[1:]

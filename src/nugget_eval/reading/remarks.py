@@ -26,21 +26,27 @@ _LEADING_LABEL = re.compile(
 )
 _CLOSING = frozenset('*`"”)]')  # what may separate a label from words that follow without a colon
 _GAP = re.compile(
-    r"[ \t]*(?P<mark>[:;.,–—(\[{→←/#|=%~>]|-{1,2}(?:[ \t>]|\Z)|<!--|/\*|//|(?:because|since|as|due|given"
+    r"[ \t]*(?P<mark>(?:,[ \t]*)?(?:(?:because|since|as|weil|da|denn|car|porque|perché|poiché|потому)\b"
+    r"|因为|因為)"
+    r"|[:;.,–—(\[{→←/#|=%~>]|-{1,2}(?:[ \t>]|\Z)|<!--|/\*|//|(?:because|since|as|due|given"
     r"|weil|da|denn"
     r"|car|porque|pues|ya que|perché|poiché|потому|так как)\b|因为|因為|なぜなら)[ \t]*",
     re.IGNORECASE,
 )
 # A remark behind one of these is a comment; behind the others it may also define the label.
 _COMMENT_MARKS = ("(", "[", "#", "<!--", "/*", "//", "←", "|")
+_REASON = re.compile(
+    r",?[ \t]*(?:because|since|as|weil|da|denn|car|porque|perché|poiché|потому|因为|因為)", re.I
+)
 _PART = re.compile(
     r"[ \t]*(?:(?=[✅✔☑✓🟢⚠🟡❌✗✘✖🔴])|[:;→⇒]|->|=>|[ \t][-–—=|]{1,2}[ \t]|—|\b(?:label|decision"
-    r"|verdict|answer)[ \t]is\b)[ \t]*",
+    r"|verdict|answer)[ \t]is\b|[,.;]?[ \t](?:therefore|thus|hence)\b[ \t:,]*|[,.;][ \t]so\b[ \t:,]*)"
+    r"[ \t]*",
     re.IGNORECASE,
 )
 _ONE_COMMA = re.compile(r"[^,]+,[ \t]+(?P<label>(?:partial_|not_)?support)\.?")
 _LAST_SENTENCE = re.compile(
-    r"[.!。][\"'”)]{0,2}[ \t]+(?=[^.!?\n]{4,40}[.!]?\Z)|(?<=。)(?=[^.!?\n]{4,40}\Z)"
+    r"[.!。][\"'”)]{0,2}[ \t]+(?=[^.!?\n]{4,40}[.!]?[*_`\"')]{0,3}\Z)|(?<=。)(?=[^.!?\n]{4,40}\Z)"
 )
 NEGATIONS = names("not no never against nor nicht kein keine pas non não ne не нет")
 """Words that deny the label behind them."""
@@ -220,13 +226,19 @@ def leading_label(body: str, words: LabelWords) -> LeadingLabel | None:
         label, body[start : start + _REACH]
     ):
         label = None
-    is_sentence = leading["label"][:1].isupper() and (mark == "," or mark.isalpha())
+    is_reason = _REASON.fullmatch(mark) is not None
+    is_sentence = leading["label"][:1].isupper() and (
+        mark in (",", "as", "da") or (mark.isalpha() and not is_reason)
+    )
     is_parted = gap is not None or "]" in leading["close"]
-    return LeadingLabel(label, mark in _COMMENT_MARKS, is_sentence, is_parted)
+    is_comment = mark in _COMMENT_MARKS or is_reason
+    return LeadingLabel(label, is_comment, is_sentence, is_parted)
 
 
 def _names_another(remark: str, label: Label, words: LabelWords) -> bool:
     """True if the remark is another label, or begins with one: ``support -> partial_support``."""
+    if _SECOND_LABEL.search(remark):
+        return True
     if _LEADING_LABEL.match(remark) is None:
         return False
     other = words(remark, strict_slot=False)
@@ -234,6 +246,12 @@ def _names_another(remark: str, label: Label, words: LabelWords) -> bool:
         leading = leading_label(remark, words)
         other = leading.label if leading and not leading.is_sentence else None
     return other is not None and other != label
+
+
+_SECOND_LABEL = re.compile(  # ``support, because …; not_support, because …`` are two
+    r"[;.][ \t]{0,3}(?:(?:and|und|et|y|e|и)[ \t])?(?:partial_|not_)?support[ \t]{0,3}"
+    r"(?:,|because|:|–|—|since|\Z)"
+)
 
 
 def _is_closed(leading: re.Match[str], body: str) -> bool:

@@ -90,6 +90,9 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN = re.compile(r"[\s_\-\u2010\u2011\u2013]+")
 _DASH_BETWEEN = re.compile(r"\w\s+[-–]\s+\w")  # ``no - support`` are two words
 _COMMAND = re.compile(r"\\[a-zA-Z]{2,12}[ ]?\{([^{}]*)\}")  # \text{support}
+_CALL = re.compile(
+    r"\w{0,20}(?:label|support|verdict)\w{0,10}\([\"']?(?P<value>[\w ]{4,20})[\"']?\)", re.I
+)
 _MEMBER = re.compile(  # Label.SUPPORT, and what Python prints for it: <Label.SUPPORT: 'support'>
     r"\w{0,20}(?:label|support|verdict|decision|judge?ment|assignment|class|level|rating|enum)\w{0,10}"
     r"(?:\.|::|->|(?<=LABEL)_)(?P<member>\w{4,20})(?:: ?['\"]?(?P<value>\w{4,20})['\"]?)?",
@@ -131,6 +134,8 @@ def _key(text: str, case_sensitive: bool) -> str:
     if not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain.rstrip("¹²³⁴⁵⁶⁷⁸⁹⁰")).replace("’", "'")
         plain, mark = _without_mark(plain)
+    if "(" in plain:
+        plain = _CALL.sub(r"\g<value>", plain)
     if _LEADING_NEGATION.match(plain) or _DASH_BETWEEN.search(plain):
         return ""
     plain = plain.strip(_EDGES)
@@ -170,7 +175,7 @@ _SPELLED = re.compile(
 )
 _WRAPPING = " \t\"'`*#@(){}<>[]"
 # Between alternatives there may be a slash, a plus, a dash or a colon, never one of the others.
-_ALTERNATING = frozenset(("/", "//", "+", "-", "–", "—", ":", "~"))
+_ALTERNATING = frozenset(("/", "//", "+", "-", "–", "—", ":", "~", "→", "->", "=>", ">", ">>"))
 _SEPARATORS = _ALTERNATING | {"", "·", "•", "∙", "・", "&", "&&", "||", "∣", "¦", "and", "then"}
 _SEPARATORS |= {"und", "et", "y", "e", "и", "和", "と", "및", "و", "और"}
 
@@ -178,6 +183,12 @@ _SEPARATORS |= {"und", "et", "y", "e", "и", "和", "と", "및", "و", "और"
 def _bare(word: str) -> str:
     """A label without the name before it: ``label:support``."""
     return re.split(r"[.:=]", word)[-1]
+
+
+def _separator(between: str) -> str:
+    """What separates two labels, without the marks around each of them."""
+    is_pointed = ">" in between and "<" not in between  # ``->``, not the end of a placeholder
+    return between.strip(_WRAPPING.replace(">", "") if is_pointed else _WRAPPING).lower()
 
 
 def label_sequence(text: str, *, is_marked: bool = False) -> list[Label] | None:
@@ -189,7 +200,7 @@ def label_sequence(text: str, *, is_marked: bool = False) -> list[Label] | None:
     spelled = list(_SPELLED.finditer(text)) if len(text) <= 20_000 else []
     if len(spelled) < 2 or text[: spelled[0].start()].strip(_EDGES):
         return None
-    between = {text[a.end() : b.start()].strip(_WRAPPING).lower() for a, b in pairwise(spelled)}
+    between = {_separator(text[a.end() : b.start()]) for a, b in pairwise(spelled)}
     tail = text[spelled[-1].end() :].strip(_EDGES)
     if len(between) != 1 or not between <= _SEPARATORS or tail not in ("", *between):
         return None

@@ -237,6 +237,9 @@ def bracketed(text: str, words: LabelWords) -> list[Candidate]:
     if "[" in text or "(" in text or "{" in text:
         rest, kept = cut_out(text, claimed), set(claimed)
         candidates = [candidate for candidate in candidates if candidate.span in kept]
+        pairs = list(tuple_pairs(rest, words))
+        candidates += pairs
+        rest = cut_out(rest, (pair.span for pair in pairs))
         candidates += flat_lists(rest, words)
         candidates += loose_objects(rest, words)
     candidates.sort(key=lambda candidate: candidate.span)
@@ -292,6 +295,23 @@ _REMARK = re.compile(
     r"|\((?P<aside>[^()\n]{0,300})\))(?P<late>[ \t]*,)?"
 )
 _OBJECT = re.compile(r"\{([^{}]*)(\}|\Z)")
+_PAIRS = re.compile(  # [(1, 'support'), (2, 'not_support')]
+    r"\[\s*\((?P<first>[^()\n]{1,80})\)(?:\s*,\s*\([^()\n]{1,80}\)){0,500}\s*,?\s*\]"
+)
+_PAIR_ITEM = re.compile(
+    r"\(\s*[\"']?(?P<key>[^,\"']{1,30})[\"']?\s*,\s*[\"']?(?P<label>[^,\"']{4,40})[\"']?\s*\)"
+)
+
+
+def tuple_pairs(text: str, words: LabelWords) -> Iterator[Candidate]:
+    """Lists of Python tuples, each a number and a label."""
+    for found in _PAIRS.finditer(text):
+        items = list(_PAIR_ITEM.finditer(found[0]))
+        slots = [Slot(words(item["label"]), index_of(item["key"])) for item in items]
+        if len(items) == found[0].count("(") and all(slot.index is not None for slot in slots):
+            candidate = make("python_list", "pairs", found.span(), slots)
+            if candidate is not None:
+                yield candidate
 
 
 def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""Candidates in sentences: ``Nugget 2 is not supported``; of one nugget, ``The label is: support``."""
+"""The label that a sentence gives to the only nugget: ``The label is support``, ``I choose it``."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import re
 from collections.abc import Iterator
 
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
+from nugget_eval.reading.cues import cue_before
+from nugget_eval.reading.prose import vocabulary as v
+from nugget_eval.reading.prose.claims import SENTENCE
 from nugget_eval.reading.remarks import takes_back
+from nugget_eval.reading.spellings import Label
 
 _LABEL = (
     r"(?P<label>[\"'*`“‘«]{0,3}[ ]?(?:(?:fully|partially|partly|partial|not"
     r"|un)[ _-]?){0,2}support(?:ed)?(?![A-Za-z0-9_])"
     r"[ ]?[\"'*`”’»]{0,3})"
-)
-_STATEMENT = re.compile(
-    r"\bnugget[ \t]{0,2}(?:number[ \t]{0,2}|#)?(?P<index>\d{1,4})[\"')*_`]{0,3}[ \t]{0,2}"
-    r"(?:\([^()\n]{0,200}\)[ \t]{0,2})?(?:is|was|as|gets|:|=|→|->|should[ \t]be|would[ \t]be)[ \t]{1,2}"
-    r"(?:(?:labell?ed|marked|rated|judged|classified|assigned)[ \t])?(?:as[ \t])?"
-    rf"{_LABEL}(?=(?P<rest>[^.\n]{{0,80}}))",
-    re.IGNORECASE,
 )
 # What a judge calls its label, and the verb behind it, in the languages judges are asked in.
 _NAMES = (
@@ -75,28 +72,7 @@ _END = re.compile(
 _SENTENCE_REACH = 200
 
 
-def stated(text: str, words: LabelWords) -> list[Candidate]:
-    """The candidate of all sentences that give a numbered nugget a label, else those of one nugget."""
-    slots = list(_numbered(text, words))
-    if not slots:
-        return list(_single(text, words))
-    starts = [slot.span[0] for slot in slots if slot.span]
-    ends = [slot.span[1] for slot in slots if slot.span]
-    candidate = make("prose", "statements", (min(starts), max(ends)), slots)
-    return [candidate] if candidate else []
-
-
-def _numbered(text: str, words: LabelWords) -> Iterator[Slot]:
-    for statement in _STATEMENT.finditer(text):
-        if _CONDITION.search(text, max(0, statement.start() - 20), statement.start()):
-            continue
-        rest = statement["rest"].partition(" nugget ")[0]
-        is_open = _OPEN.search(rest) is not None or not _END.match(rest)
-        label = None if is_open else words(statement["label"], strict_slot=False)
-        yield Slot(label, int(statement["index"]), (statement.start(), statement.end("label")))
-
-
-def _single(text: str, words: LabelWords) -> Iterator[Candidate]:
+def single(text: str, words: LabelWords) -> Iterator[Candidate]:
     """One candidate per sentence that gives *the* nugget a label; doubt and alternatives give none."""
     for statement in _SINGLE.finditer(text):
         label = words(statement["label"], strict_slot=False)
@@ -119,6 +95,50 @@ def _single(text: str, words: LabelWords) -> Iterator[Candidate]:
             yield candidate
 
 
+_ANY_LABEL = re.compile(rf"(?<![A-Za-z0-9_]){_LABEL}", re.IGNORECASE)
+_ASSIGNING = re.compile(rf"(?:[^\w?]|{v.GLUE}|{v.ASSIGN}|{v.REVISING})*", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(?:[^\w?]|{v.ASSIGNED})*", re.IGNORECASE)
+
+
+def assigned(text: str, words: LabelWords) -> Iterator[Candidate]:
+    """Sentences that are nothing but a label and words that assign it: ``I would go with support``."""
+    has_label = False
+    for sentence in SENTENCE.finditer(text):
+        if len(sentence[0]) > 2 * _SENTENCE_REACH or sentence[0].endswith("?"):
+            continue
+        labels = list(_ANY_LABEL.finditer(sentence[0]))
+        if len(labels) != 1 or _DOUBT.search(sentence[0]):
+            continue
+        label = _assigned(sentence[0], labels[0], words, is_first=not has_label)
+        if label is None:
+            continue
+        has_label = True
+        start, end = (sentence.start() + place for place in labels[0].span("label"))
+        candidate = make("prose", "statement", (start, end), [Slot(label, None, (start, end))])
+        if candidate is not None:
+            yield candidate
+
+
+def _assigned(
+    sentence: str, found: re.Match[str], words: LabelWords, *, is_first: bool
+) -> Label | None:
+    """The label of a sentence if its other words only assign it; *no* may take back an earlier one."""
+    start = found.start("label")
+    clause = max(sentence.rfind(",", 0, start), sentence.rfind(":", 0, start)) + 1
+    lead, rest = sentence[:start], sentence[found.end("label") :]
+    if not _ASSIGNING.fullmatch(lead, clause) or cue_before(lead[:clause]):
+        return None
+    if _DENIED.search(lead) and (is_first or not v.is_taking_back(lead)):
+        return None
+    if lead.strip() and _is_negated(found):
+        return None
+    is_closed = _END.match(rest) is not None and not _OPEN.search(rest)
+    label = words(found["label"], strict_slot=False)
+    if label is None or takes_back(label, rest):
+        return None
+    return label if is_closed or _ASSIGNED.fullmatch(rest) else None
+
+
 def _sentence(text: str, end: int) -> str:
     """The part of a sentence before ``end``."""
     before = text[max(0, end - _SENTENCE_REACH) : end]
@@ -128,6 +148,5 @@ def _sentence(text: str, end: int) -> str:
 def _is_negated(statement: re.Match[str]) -> bool:
     """True for ``the label is not support``, which denies a label instead of giving one."""
     is_bare = " " in statement["label"].strip("\"'*` ") and statement["label"][:1].isalpha()
-    return (
-        is_bare and statement["subject"] is None and "supported" not in statement["label"].lower()
-    )
+    has_subject = statement.re is _SINGLE and statement["subject"] is not None
+    return is_bare and not has_subject and "supported" not in statement["label"].lower()

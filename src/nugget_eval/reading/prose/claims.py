@@ -1,0 +1,345 @@
+"""Sentences that give nuggets their labels → slots: a nugget, a label, only words of no weight between.
+
+``Nuggets 1 and 3 are supported, nugget 2 is not``; ``I assign support to the first``; ``None of them is
+supported``. A sentence that doubts, asks, quotes or sets a condition claims nothing; one whose words
+between nugget and label say anything else leaves that nugget without a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from nugget_eval.reading.candidates import LabelWords, Slot, Span
+from nugget_eval.reading.cues import cue_before
+from nugget_eval.reading.prose import vocabulary as v
+from nugget_eval.reading.prose.subjects import Subject, subjects
+from nugget_eval.reading.remarks import takes_back
+from nugget_eval.reading.spellings import STEM, Label
+
+LABEL = re.compile(
+    r"(?<![A-Za-z0-9_])(?:"
+    r"(?P<verb>(?:does|do|did)(?:[ ]not|n't|n’t)[ ]support"
+    r"|(?:(?:fully|partially|partly|only|clearly)[ ]){0,2}supports)"
+    r"|(?:(?:only|explicitly|directly|clearly|entirely|fully|full|completely|partially|partly|partial|not|no|un"
+    r"|non)[ _-]?){0,3}support(?:ed)?|(?P<denied>but[ ]not(?=[ ](?:the|nuggets?|number|for)[ ])"
+    r"|(?:(?:is|are|was|were|does|do)[ ]not|isn't|aren't)(?=[ ]?(?:[.,;!]|\Z))))(?![A-Za-z0-9_])",
+    re.IGNORECASE,
+)
+_EMPHASIS = re.compile(r"\A(?:only|explicitly|directly|clearly|entirely)[ _-](?=\w)", re.IGNORECASE)
+SENTENCE = re.compile(r"(?:[^.!?;。\n]|[.](?=\w))+[.!?;。]?")
+_LONGEST = 1_000
+# What a sentence says between a nugget and its label, or a label and its nugget.
+_GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE})*", re.IGNORECASE)
+_DENYING_GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE}|{v.NOT_GLUE}|wird|gestützt)*", re.IGNORECASE)
+_TO = re.compile(rf"(?:[^\w?.]|{v.TO_WORDS})*", re.IGNORECASE)
+_JOIN = re.compile(rf"[ \t,&/*`\"']*(?:{v.AND}[ \t*`\"']*)?", re.IGNORECASE)
+_LEAD = re.compile(
+    rf"(?:[^\w?]|{v.GLUE}|{v.AND}|passage|text|document|article|source|there|but|while|whereas|go|with"
+    r"|although|though|however|overall|give|choose|le|texte|passaggio|der|aber)*",
+    re.IGNORECASE,
+)
+_SO = re.compile(rf"{v.SO}|{v.LABEL_NOUN}|\b(?:it|this)[ ]is\b", re.IGNORECASE)
+_DOUBT = re.compile(v.DOUBT, re.IGNORECASE)
+_DENIED = re.compile(r"\b(?:not|never|nicht|nie|pas|jamais|nunca|não|mai|не|никогда)\b|n't\b", re.I)
+_CONJUNCTION = re.compile(
+    r"(?:[\s,]*(?<![^\W\d_])(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras"
+    r"|que|e|mas|enquanto|ma|mentre|и|а|но|और|و|而|for|für|pour|para|per|the|le|la|les|el|los|o|os|il|der"
+    r"|die|das)(?![^\W\d_]))+\Z",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|oder|aber|ou|mais|o"
+    r"|pero|mas|или|но)\b|\?|或|または|또는|أو|या",
+    re.IGNORECASE,
+)
+END = re.compile(
+    r"[\"'*`)\]]{0,4}\s{0,3}(?:\Z|[,:!)\n.;。]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
+    r"|in\s+(?:this|the)|by\s+(?:the|this|its)|and|while|explicitly|directly|clearly|fully|entirely|at\s+all"
+    r"|respectively|throughout|too|also|well|weil|da|denn|car|porque|perché|потому|par\s+le|por\s+el|durch)\b"
+    r"|です|だ|である|と|로|입니다|이다|이고|이며|है|हैं|因为)",
+    re.IGNORECASE,
+)
+_PARENTHESIS = re.compile(r"\([^()\n]{0,300}\)|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|«[^»\n]{0,300}»")
+_BOUNDARY = re.compile(r"[,;:]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """A label in a sentence. ``is_verb``: the passage *supports* what follows."""
+
+    span: Span
+    label: Label | None
+    is_verb: bool = False
+    is_denial: bool = False
+
+
+@dataclass(slots=True)
+class _Talk:
+    """What the sentences so far have said."""
+
+    words: LabelWords
+    count: int
+    slots: list[Slot] = field(default_factory=list)
+    topic: Subject | None = None
+    last: Label | None = None
+    has_numbers: bool = False
+
+    @property
+    def named(self) -> set[int]:
+        return {slot.index for slot in self.slots if slot.index is not None}
+
+    def numbers(self, subject: Subject) -> tuple[int, ...]:
+        """The nuggets that a phrase is about; *the rest* are those not named before."""
+        if not subject.is_rest:
+            return subject.numbers
+        if not self.slots:
+            return ()
+        return tuple(n for n in range(1, self.count + 1) if n not in self.named)
+
+
+def claimed(text: str, words: LabelWords, count: int) -> list[Slot]:
+    """The slots of all sentences that give nuggets labels, in order."""
+    talk = _Talk(words, count)
+    plain = without_asides(text, words)
+    for sentence in SENTENCE.finditer(plain):
+        source = sentence[0]
+        if len(source) <= _LONGEST and not source.rstrip().endswith("?"):
+            _read(talk, source, sentence.start())
+    return talk.slots
+
+
+def without_asides(text: str, words: LabelWords) -> str:
+    """``text`` of equal length without brackets and quotations, unless a label is all they hold."""
+
+    def blank(aside: re.Match[str]) -> str:
+        return aside[0] if words(aside[0]) is not None else " " * len(aside[0])
+
+    return _PARENTHESIS.sub(blank, text)
+
+
+def _read(talk: _Talk, sentence: str, at: int) -> None:
+    labels = list(_labels(talk, sentence)) if STEM.search(sentence) or talk.last else []
+    about = [subject for subject in subjects(sentence, talk.count) if _is_meant(talk, subject)]
+    if not labels:
+        if about:
+            talk.topic = about[0] if len(about) == 1 and len(about[0].numbers) == 1 else None
+        return
+    mentions: list[Subject | _Mention] = sorted([*labels, *about], key=lambda m: m.span)
+    _Reader(talk, sentence, at, mentions).run()
+
+
+def _is_meant(talk: _Talk, subject: Subject) -> bool:
+    """False for a number without a word beside it, unless numbers have been named before."""
+    return talk.has_numbers or not subject.is_bare
+
+
+def _labels(talk: _Talk, sentence: str) -> Iterator[_Mention]:
+    for found in LABEL.finditer(sentence):
+        is_denial = found["denied"] is not None
+        label: Label | None = "not_support" if is_denial else None
+        if not is_denial:
+            label = talk.words(_EMPHASIS.sub("", found[0]), strict_slot=False)
+        yield _Mention(found.span(), label, found["verb"] is not None, is_denial)
+
+
+class _Reader:
+    """Reads one sentence, mention by mention."""
+
+    def __init__(
+        self, talk: _Talk, text: str, at: int, mentions: Sequence[Subject | _Mention]
+    ) -> None:
+        self.talk, self.text, self.at = talk, text, at
+        self.mentions = mentions
+        self.pending: list[Subject] = []
+        self.excluded: set[int] = set()
+        self.claimed: list[int] = []  # the places in ``slots`` of the last claim
+
+    def run(self) -> None:
+        i = 0
+        while i < len(self.mentions):
+            mention = self.mentions[i]
+            if isinstance(mention, Subject):
+                self._subject(mention)
+                i += 1
+            else:
+                i = self._label(i)
+        self._topic()
+
+    def _subject(self, subject: Subject) -> None:
+        if subject.numbers and not subject.is_bare:
+            self.talk.has_numbers = True
+        if subject.is_exception:
+            self._except(subject)
+        elif self.pending and self._between(self.pending[-1], subject, _JOIN):
+            self.pending.append(subject)
+        else:
+            self.pending, self.excluded = [subject], set()
+
+    def _except(self, subject: Subject) -> None:
+        """*All nuggets except 3*: not about 3; *all are support except 3, which is …*: taken back."""
+        if self.pending:
+            self.excluded |= set(subject.numbers)
+            self.pending[-1] = replace(
+                self.pending[-1], span=(self.pending[-1].span[0], subject.span[1])
+            )
+            return
+        numbers = set(subject.numbers)
+        slots = self.talk.slots
+        slots[:] = [
+            slot
+            for i, slot in enumerate(slots)
+            if i not in self.claimed or slot.index not in numbers
+        ]
+        self.claimed = []
+        self.pending = [replace(subject, is_exception=False)]
+
+    def _label(self, i: int) -> int:
+        """Read the label at ``i`` and those joined to it; how far the sentence has been read."""
+        series = self._series(i)
+        labels = [mention.label for mention in series]
+        after = i + len(series)
+        first, last = series[0], series[-1]
+        if first.is_denial and self.talk.last != "support":
+            self.pending = []
+            return after
+        if self.pending:
+            is_denied = self.pending[-1].is_denied
+            self._claim(
+                self.pending, labels if self._is_said(first, last, after) else [None], is_denied
+            )
+            self.pending, self.excluded = [], set()
+            return after
+        following = self._following(after)
+        if following and len(series) == 1 and self._is_given(i, first, following, after):
+            self._claim(following, labels, following[-1].is_denied, is_verb=first.is_verb)
+            return after + len(following)
+        topic = self.talk.topic
+        if topic is not None and len(series) == 1 and self._is_about_topic(first, after):
+            self._claim([topic], labels, False)
+            self.talk.topic = None
+        return after
+
+    def _series(self, i: int) -> list[_Mention]:
+        """The label at ``i``, with those that only *and* or a comma joins to it."""
+        series = [self.mentions[i]]
+        for mention in self.mentions[i + 1 :]:
+            if isinstance(mention, Subject) or not self._between(series[-1], mention, _JOIN):
+                break
+            series.append(mention)
+        return series  # type: ignore[return-value]
+
+    def _following(self, i: int) -> list[Subject]:
+        """The nuggets right behind a label; not those that have a label of their own behind them."""
+        following: list[Subject] = []
+        for j in range(i, len(self.mentions)):
+            mention = self.mentions[j]
+            if not isinstance(mention, Subject) or mention.is_exception:
+                break
+            if following and not self._between(following[-1], mention, _JOIN):
+                break
+            following.append(mention)
+        behind = i + len(following)
+        if len(following) > 1 and behind < len(self.mentions):
+            following.pop()
+        return following
+
+    def _between(self, a: Subject | _Mention, b: Subject | _Mention, glue: re.Pattern[str]) -> bool:
+        return glue.fullmatch(self.text, a.span[1], b.span[0]) is not None
+
+    def _is_said(self, first: _Mention, last: _Mention, after: int) -> bool:
+        """True if the words between the pending nuggets and a label say that it is theirs."""
+        start, end = self.pending[-1].span[1], first.span[0]
+        if any(subject.is_denied for subject in self.pending):
+            is_glue = _DENYING_GLUE.fullmatch(self.text, start, end) is not None
+        else:
+            is_glue = _GLUE.fullmatch(self.text, start, end) is not None
+        clause = max((b.end() for b in _BOUNDARY.finditer(self.text, start, end)), default=end)
+        is_concluded = (
+            _GLUE.fullmatch(self.text, clause, end) is not None
+            and _SO.search(self.text, clause, end) is not None
+        )
+        if not (is_glue or is_concluded) or first.is_verb:
+            return False
+        return self._is_claimed(self.pending[0].span[0], first.span[0]) and self._ends(last, after)
+
+    def _is_given(self, i: int, label: _Mention, following: list[Subject], after: int) -> bool:
+        """True for ``support for nugget 1`` and ``the passage supports nugget 1``."""
+        before = self.mentions[i - 1].span[1] if i else 0
+        clause = max(
+            (b.end() for b in _BOUNDARY.finditer(self.text, before, label.span[0])), default=before
+        )
+        if not _LEAD.fullmatch(self.text, clause, label.span[0]):
+            return False
+        if not self._between(label, following[0], _TO):
+            return False
+        if following[0].is_denied and not label.is_verb:
+            return False
+        return self._is_claimed(clause, label.span[0]) and self._ends(
+            _Mention(following[-1].span, label.label), after + len(following)
+        )
+
+    def _is_about_topic(self, label: _Mention, after: int) -> bool:
+        clause = max((b.end() for b in _BOUNDARY.finditer(self.text, 0, label.span[0])), default=0)
+        is_led = _GLUE.fullmatch(self.text, clause, label.span[0]) is not None
+        start = (_BOUNDARY.search(self.text, 0, label.span[0]) and 0) or clause
+        is_so = _SO.search(self.text, start, label.span[0]) is not None
+        is_claimed = self._is_claimed(clause, label.span[0])
+        return is_led and is_so and is_claimed and self._ends(label, after)
+
+    def _is_claimed(self, start: int, end: int) -> bool:
+        """False where words before the claim doubt it, deny it or put it in another's mouth."""
+        if _DOUBT.search(self.text, 0, end):
+            return False
+        before = max((b.end() for b in _BOUNDARY.finditer(self.text, 0, start)), default=0)
+        last = max((m.span[1] for m in self.mentions if m.span[1] <= start), default=0)
+        clause = self.text[max(before, last) : start]
+        return not _DENIED.search(clause) and cue_before(clause) is None
+
+    def _ends(self, mention: _Mention, after: int) -> bool:
+        """True if what follows the claim neither goes on with it nor takes it back."""
+        is_last = after >= len(self.mentions)
+        stop = len(self.text) if is_last else self.mentions[after].span[0]
+        tail = self.text[mention.span[1] : stop]
+        if not is_last:
+            following = self.mentions[after]
+            if isinstance(following, Subject) and following.is_exception:
+                return True
+            tail = _CONJUNCTION.sub("", tail.rstrip())
+        if not END.match(tail):
+            return False
+        clause = re.split(r"[,;:.]", tail.lstrip(" ,"), maxsplit=1)[0]
+        is_back = mention.label is not None and takes_back(mention.label, tail[:60])
+        return not (_OPEN.search(clause) or is_back)
+
+    def _claim(
+        self,
+        about: Sequence[Subject],
+        labels: Sequence[Label | None],
+        is_denied: bool,
+        *,
+        is_verb: bool = False,
+    ) -> None:
+        numbers = [n for subject in about for n in self.talk.numbers(subject)]
+        numbers = [n for n in numbers if n not in self.excluded]
+        if is_denied:
+            labels = ["not_support" if label == "support" else None for label in labels]
+        if len(labels) == 1:
+            labels = list(labels) * len(numbers)
+        elif len(labels) != len(numbers):
+            labels = [None] * len(numbers)
+        start = min(about[0].span[0], self.mentions[0].span[0])
+        span = (self.at + start, self.at + max(m.span[1] for m in self.mentions))
+        self.claimed = list(range(len(self.talk.slots), len(self.talk.slots) + len(numbers)))
+        self.talk.slots += (
+            Slot(label, number, span, explained=is_verb)
+            for number, label in zip(numbers, labels, strict=True)
+        )
+        self.talk.last = labels[-1] if labels else None
+        self.talk.topic = None
+
+    def _topic(self) -> None:
+        """A single nugget that has no label yet is what the next sentences are about."""
+        if len(self.pending) == 1 and len(self.pending[0].numbers) == 1:
+            self.talk.topic = self.pending[0]
