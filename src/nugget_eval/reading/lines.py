@@ -245,7 +245,7 @@ _ABOUT_THE_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
-    r"\W*(?:if|unless|maybe|perhaps|possibl[ey]|otherwise|not|when|wenn|falls|si|se|если|如果|もし)\b"
+    r"\W*(?:if|unless|maybe|perhaps|possibl[ey]|otherwise|not|when|wenn|falls|si|если|如果|もし)\b"
     r"|.*\b(?:could|might|would|either)\b"
     r"|\W*(?:[^\W\d_]+\s){0,2}(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\W*\Z"
     r"|.*\b(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\b[^.]{0,20}"
@@ -339,7 +339,9 @@ def _row(line: Line, source: str, words: LabelWords) -> bool:
     for delimiter in DELIMITERS:
         if delimiter not in source:
             continue
-        cells, lead = _without_lead(split_cells(source, delimiter), words)
+        start = _announced(source) if delimiter in ",;" else 0
+        cells, lead = _without_lead(split_cells(source[start:], delimiter), words)
+        lead += start
         cells = [_CELL_KEY.sub("", part) for cell in cells for part in _and_parts(cell, words)]
         line.is_menu = _is_menu(source, delimiter, cells, words)
         if line.is_menu or (len(cells) > 1 and _is_plausible(cells, delimiter, words)):
@@ -358,6 +360,18 @@ def _is_menu(source: str, delimiter: str, cells: list[str], words: LabelWords) -
     bare = source.strip()
     is_placeholder = delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
     return is_placeholder and any(words(cell) for cell in cells)
+
+
+_ANNOUNCED = re.compile(
+    r"[^\d:=\n]{1,200}:[\s\"'*`]*(?=(?:partial[_ ]|not[_ ])?support)", re.IGNORECASE
+)
+
+
+def _announced(source: str) -> int:
+    """Where the labels begin behind a sentence with commas: ``Sure, here they are: support, …``."""
+    lead = _ANNOUNCED.match(source)
+    is_sentence = lead is not None and ("," in lead[0] or ";" in lead[0])
+    return lead.end() if lead and is_sentence and not STEM.search(lead[0]) else 0
 
 
 _CELL_KEY = re.compile(r"\A(?:label|decision|verdict|answer)[ \t]?[=:][ \t]?(?=\S)", re.IGNORECASE)

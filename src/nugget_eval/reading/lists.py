@@ -261,7 +261,7 @@ def _fits(run: _Run, line: Line) -> bool:
     """True if an item goes on with the list: the same bullet, or the next number."""
     if line.index is None:
         same = run.kind == _kind(line) and line.indent == run.lines[0].indent
-        return same and not run.has_text_after_blank
+        return same and (not run.has_text_after_blank or line.bullet in _ARROWS)
     if run.kind != "numbered":
         return False
     numbers = [slot.index for slot in run.slots[-1:]]

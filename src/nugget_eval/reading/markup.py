@@ -33,7 +33,9 @@ _ANSWER_TAG = re.compile(
     r"|labels)(?:\s[^<>]{0,500}?)?/?>",
     re.IGNORECASE,
 )
-_BOX = re.compile(r"(\${0,2}\\boxed\{)([^{}\n]{0,2000})(\}\${0,2})")
+_BOX = re.compile(
+    r"(?P<open>\${0,2}\\boxed\{(?:\\text\{)?)(?P<inside>[^{}\n]{0,2000})(?P<close>\}{1,2}\${0,2})"
+)
 _LINE_BREAK = re.compile(r"<br[ \t]{0,3}/?>|</?p>", re.IGNORECASE)
 _EMPHASIS = re.compile(
     r"</?(?:b|strong|i|em|u|code|mark|tt|kbd|small|font|span)(?:\s[^<>]{0,200})?>", re.IGNORECASE
@@ -140,7 +142,9 @@ def without_answer_tags(text: str) -> str:
         text = _ANSWER_TAG.sub(lambda tag: gap(len(tag[0])), text)
     if "\\boxed{" not in text:
         return text
-    return _BOX.sub(lambda box: gap(len(box[1])) + box[2] + gap(len(box[3])), text)
+    return _BOX.sub(
+        lambda box: gap(len(box["open"])) + box["inside"] + gap(len(box["close"])), text
+    )
 
 
 def _without_comments(text: str) -> str:

@@ -50,7 +50,9 @@ _ORDINAL = re.compile(
 )
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NAMED = re.compile(
-    rf"[*_`]{{0,3}}(?:{_WORDS})[ \t](?P<number>{'|'.join(_CARDINALS)}|[a-z])[*_`]{{0,3}}[ \t]?"
+    rf"[*_`]{{0,3}}(?:(?P<noun>{_WORDS})[ \t]"
+    rf"(?:(?P<letter>[a-z])(?![^\W\d_])|(?={'|'.join(_CARDINALS)})))?"
+    rf"(?P<number>{'|'.join(_CARDINALS)})?[*_`]{{0,3}}[ \t]?"
     r"(?:[:=]|->|=>|[→–—]|-(?=[ \t]))[*_`]{0,3}",
     re.IGNORECASE,
 )
@@ -113,7 +115,7 @@ def item_start(source: str) -> ItemStart | None:
         is_bare = ordinal["noun"] is None
         return ItemStart(bullet, number, "", is_bare, ordinal.end(), is_loose=is_bare)
     named = _NAMED.match(source, at)
-    if named is not None:
+    if named is not None and (named["number"] or named["letter"]):
         return _named(bullet, named)
     letter = _LETTER.match(source, at)
     if letter is not None and letter["mark"].lower() in _MARKS and _is_lettered(letter):
@@ -123,10 +125,10 @@ def item_start(source: str) -> ItemStart | None:
 
 def _named(bullet: str, named: re.Match[str]) -> ItemStart:
     """``Nugget two:`` by its number, ``Nugget B:`` by its letter."""
-    word = named["number"].lower()
-    if word in _CARDINALS:
-        return ItemStart(bullet, _CARDINALS.index(word) + 1, "", False, named.end())
-    return ItemStart(bullet, None, word, False, named.end())
+    if named["letter"]:
+        return ItemStart(bullet, None, named["letter"].lower(), False, named.end())
+    number, is_bare = _CARDINALS.index(named["number"].lower()) + 1, named["noun"] is None
+    return ItemStart(bullet, number, "", is_bare, named.end(), is_loose=is_bare)
 
 
 def _numbered(source: str, number: re.Match[str], lead: re.Match[str]) -> ItemStart | None:

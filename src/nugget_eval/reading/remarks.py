@@ -222,8 +222,9 @@ def leading_label(body: str, words: LabelWords) -> LeadingLabel | None:
     if gap is None and not _is_closed(leading, body):
         return None
     mark, start = ("", leading.end()) if gap is None else (gap["mark"], gap.end())
+    spoken_from = leading.end() if _REASON.fullmatch(mark) else start
     if _names_another(body[start:], label, words) or takes_back(
-        label, body[start : start + _REACH]
+        label, body[spoken_from : spoken_from + _REACH]
     ):
         label = None
     is_reason = _REASON.fullmatch(mark) is not None
@@ -334,7 +335,7 @@ def takes_back(label: Label, remark: str) -> bool:
     first = _first_clause(remark)
     spoken = (_ASCII_WORD if first.isascii() else _WORD).findall(first)
     if spoken and (
-        spoken[0] in _OR or not _DOUBTS.isdisjoint(spoken if is_support else spoken[:1])
+        _is_or(spoken[0], first) or not _DOUBTS.isdisjoint(spoken if is_support else spoken[:1])
     ):
         return True
     if "not sure" in first or "no wait" in first or _is_unspaced_doubt(first):
@@ -342,6 +343,11 @@ def takes_back(label: Label, remark: str) -> bool:
     if is_support:
         return _is_hedged(first, _without_denied_flaws(spoken))
     return label == "not_support" and _is_affirmed(first, spoken)
+
+
+def _is_or(word: str, first: str) -> bool:
+    """True for *or*; *o* is an article in Portuguese, unless a label follows."""
+    return word in _OR and (word != "o" or STEM.search(first) is not None)
 
 
 def _first_clause(remark: str) -> str:

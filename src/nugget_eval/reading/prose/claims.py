@@ -40,9 +40,17 @@ _LEAD = re.compile(
     r"|although|though|however|overall|give|choose|le|texte|passaggio|der|aber)*",
     re.IGNORECASE,
 )
-_SO = re.compile(rf"{v.SO}|{v.LABEL_NOUN}|\b(?:it|this)[ ]is\b", re.IGNORECASE)
+_SO = re.compile(
+    rf"{v.SO}|{v.LABEL_NOUN}|\b(?:it|this)[ ]is\b"
+    r"|\band[ ](?=(?:so[ ])?(?:receives?|gets?|(?:is|are)[ ](?:labell?ed|marked|rated|therefore))\b)",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r"(?::|→|->|=>|—)[\s*`\"'(\[]*\Z")
 _DOUBT = re.compile(v.DOUBT, re.IGNORECASE)
-_DENIED = re.compile(r"\b(?:not|never|nicht|nie|pas|jamais|nunca|não|mai|не|никогда)\b|n't\b", re.I)
+_DENIED = re.compile(
+    r"\b(?:not|never|false|untrue|incorrect|wrong|doubt|nicht|nie|pas|jamais|nunca|não|mai|не|никогда)\b|n't\b",
+    re.I,
+)
 _CONJUNCTION = re.compile(
     r"(?:[\s,]*(?<![^\W\d_])(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras"
     r"|que|e|mas|enquanto|ma|mentre|и|а|но|और|و|而|for|für|pour|para|per|the|le|la|les|el|los|o|os|il|der"
@@ -255,14 +263,19 @@ class _Reader:
             is_glue = _DENYING_GLUE.fullmatch(self.text, start, end) is not None
         else:
             is_glue = _GLUE.fullmatch(self.text, start, end) is not None
-        clause = max((b.end() for b in _BOUNDARY.finditer(self.text, start, end)), default=end)
-        is_concluded = (
-            _GLUE.fullmatch(self.text, clause, end) is not None
-            and _SO.search(self.text, clause, end) is not None
-        )
-        if not (is_glue or is_concluded) or first.is_verb:
+        if not (is_glue or self._is_concluded(start, end)) or first.is_verb:
             return False
         return self._is_claimed(self.pending[0].span[0], first.span[0]) and self._ends(last, after)
+
+    def _is_concluded(self, start: int, end: int) -> bool:
+        """True if a label ends what is said of a nugget: ``…, so it is`` support, ``…:`` support."""
+        if _COLON.search(self.text, start, end):
+            return True
+        clause = max((b.end() for b in _BOUNDARY.finditer(self.text, start, end)), default=end)
+        leads = [so.start() for so in _SO.finditer(self.text, start, end)]
+        return any(_GLUE.fullmatch(self.text, lead, end) for lead in leads) or (
+            any(lead >= clause for lead in leads) and bool(_GLUE.fullmatch(self.text, clause, end))
+        )
 
     def _is_given(self, i: int, label: _Mention, following: list[Subject], after: int) -> bool:
         """True for ``support for nugget 1`` and ``the passage supports nugget 1``."""
@@ -306,6 +319,8 @@ class _Reader:
             following = self.mentions[after]
             if isinstance(following, Subject) and following.is_exception:
                 return True
+            if isinstance(following, Subject) and not tail.strip():
+                return False  # ``nuggets support the claim``
             tail = _CONJUNCTION.sub("", tail.rstrip())
         if not END.match(tail):
             return False

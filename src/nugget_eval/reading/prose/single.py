@@ -39,7 +39,7 @@ _SINGLE = re.compile(
     r"|\b(?:it|this)\s+is\b|\b(?:go|gone)\s+with\b|\b(?:nugget|claim)\s+gets\b"
     r"|\b(?:nugget|claim|statement|fact|so|therefore|thus|hence|result|conclusion|ergebnis|fazit"
     r"|résultat|conclusión)\s?:"
-    r"|\b(?:therefore|thus|hence)\b,?"
+    r"|\b(?:therefore|thus|hence|so)\b,?"
     r"|\b(?:the|this)\s+(?:nugget|claim|fact|statement)\s+(?=is\b)(?P<subject>is))"
     rf"[ \t]{{0,2}}:?[ \t]{{0,2}}{_LABEL}(?P<rest>[^.\n。]{{0,80}})",
     re.IGNORECASE,

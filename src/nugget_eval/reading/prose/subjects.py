@@ -44,7 +44,12 @@ _NUMBERED = (
 _BARE = r"(?P<bare>(?<![\w#.,/-])\d{1,3}(?![\d.,%]\d|\w))"
 _ORDINAL = "|".join(f"(?P<o{i}>{pattern})" for i, pattern in enumerate(v.ORDINALS, 1))
 _ONE = r"(?:[ \t](?:one|eine|uno|una|um|uma))?"
-_AFTER_ORDINAL = rf"{v.COUNTER}(?:[ \t]{{0,2}}{v.NOUN}|{_ONE})"
+# Without a noun, an ordinal must not count anything else: ``the first sentence``.
+_AFTER_ORDINAL = (
+    rf"{v.COUNTER}(?:[ \t]{{0,2}}{v.NOUN}"
+    rf"|{_ONE}(?=[ \t]{{0,2}}(?:[^\w\s]|\Z|{v.GLUE}|{v.AND}|do(?:es)?\b"
+    r"|(?:partial|not|fully|un)?[ _]?support)))"
+)
 _SUBJECT = re.compile(
     rf"(?P<vague>{v.VAGUE}(?:[ \t]{{1,2}}{v.THE}(?:{_MANY}|\d{{1,2}})?)?"
     rf"|(?:{_MANY}|\d{{1,2}})[ \t](?:of|von|der|des|sur|de|out[ \t]of|из)[ \t]{v.THE}"
