@@ -30,18 +30,21 @@ _EXAMPLE = re.compile(
     r"|\bz\.\s?B\.|\bzum\s+beispiel\b|\bpar\s+exemple\b|\bpor\s+(?:ejemplo|exemplo)\b"
     r"|\bad\s+esempio\b|\bнапример\b"
     r"|例如|比如|例えば|例：|예를\s?들|예시|مثل|उदाहरण|\bassign\s+one\b|\beither\b"
-    r"|\bformat\s+(?:is|should|must|would)\b|\bplaceholder\b|\btemplate\b|\bschema\b",
+    r"|\bmust\s+be\s*:?\s*\Z|\bformat\s+(?:is|should|must|would)\b|\bplaceholder\b|\btemplate\b|\bschema\b",
     re.IGNORECASE,
 )
 # ``Format:``, ``Ausgabeformat:``: what follows shows how to answer.
 _FORMAT = re.compile(
     r"\W*(?:[^\W\d_]+\s){0,2}(?:[^\W\d_]*format[oe]?|формат(?:\s\w+)?|schema|syntax)\s?:?\W*"
+    r"|\W*(?:(?:your|the|my)\s)?(?:task|instructions?|label\s+(?:set|options|scheme)|classes|scheme|taxonomy"
+    r"|rubric|guidelines?|aufgabe|anweisung(?:en)?|tâche|consigne|tarea|instrucciones|tarefa|instruções|compito"
+    r"|istruzioni|задача|инструкция)\s?:\W*"
     r"|\W*\S{0,6}(?:格式|形式|フォーマット|형식|(?:ال)?تنسيق|(?:ال)?صيغة|प्रारूप|फ़ॉर्मेट)\S{0,3}\s?:\W*",
     re.IGNORECASE,
 )
 _ORDER = re.compile(  # an instruction: ``Respond in the format […]``, ``Please answer as follows:``
-    r"\W*(?:please\s+|bitte\s+|por\s+favor,?\s+)?(?:(?:respond|reply|return|use|write|select|provide|print)\b"
-    r"(?=\s+\w)|answer\s+(?:as|in|with|like|using)\b|output\s+(?:as|in|with|like|using)\b"
+    r"\W*(?:please\s+|bitte\s+|por\s+favor,?\s+)?(?:(?:respond|reply|use|write|select|provide)\b"
+    r"(?=\s+\w)|(?-i:Return|RETURN)(?=\s|\Z)|answer\s+(?:as|in|with|like|using)\b|output\s+(?:as|in|with|like|using)\b"
     r"|(?:label|give)\s+(?:each|every)\b|(?:antworte|antworten\s+sie|verwende|réponds|répondez|utilise"
     r"|responde|responda|usa|rispondi|ответь|ответьте|используй)\s)"
     r"|\W*(?:请|請)(?:按|以|用|输出|回答|使用)",
@@ -169,6 +172,7 @@ def correction(text: str, start: int) -> int | None:
 
 _CUE_WORDS = names(
     """
+    task set classes scheme taxonomy rubric guideline guidelines must returns
     eg instance example examples such sample samples look looks written formatted like one valid
     allowed possible available permitted following three options choices categories choose
     expected asked scale legend use definition definitions beispiel exemple ejemplo exemplo

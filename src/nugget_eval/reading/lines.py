@@ -238,10 +238,15 @@ _LABEL_FIELD = re.compile(
 )
 # What a line may be about, other than a nugget: a reading of it, a judge, a run, the labels themselves.
 _ABOUT_THE_ANSWER = re.compile(
-    r"\b(?:labels?|answers?|verdicts?|decisions?|final|initial\w*|draft|first|second|strict\w*|lenient\w*"
-    r"|options?|judges?|annotators?|models?|runs?|readings?|views?|version|case|attempt|pass|reviewers?"
-    r"|raters?|says?|said|against|instead|wrong|correct\w*|previous\w*|alternative\w*|passage|nuggets?"
-    r"|example|e\.g|either|format|old|new|before|after|user|assistant|system)\b",
+    r"\b(?:labels?|answers?|verdicts?|decisions?|initial\w*|draft|strict\w*|lenient\w*|options?|judges?"
+    r"|annotators?|readings?|reviewers?|raters?|says?|said|against|instead|wrong|correct\w*|previous\w*"
+    r"|alternative\w*|passage|nuggets?|example|e\.g|either|format|assistant)\b",
+    re.IGNORECASE,
+)
+# The same, if the line says little else: ``second pass``.
+_ABOUT_A_RUN = re.compile(
+    r"\b(?:final|first|second|models?|humans?|runs?|views?|version|case|attempt|pass|old|new|before|after|user"
+    r"|system|yes|no|high|low|task|mapping)\b",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
@@ -256,6 +261,7 @@ _LABELLED = re.compile(
     r"(?::|→|->|=>|\bis)\s*[*`\"]{0,3}(?:partial_|not_)?support\b", re.IGNORECASE
 )
 _NUMBERED_KEY = re.compile(r"\W{0,4}(?:[^\W\d_]+\W{1,3}){1,2}\d{1,3}\s?[:.)–—]")
+_SHORT_KEY = 4
 _LONG_KEY = 6  # words: with so many it is a sentence, whatever is among them
 _WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
@@ -272,7 +278,9 @@ def is_nugget(key: str, *, is_pointed: bool) -> bool:
     if _CONDITION.match(text) or _LABELLED.search(text) or _NUMBERED_KEY.match(text):
         return False
     size, signs = len(text.split()), len(_WITHOUT_BLANKS.findall(text))
-    if size < _LONG_KEY and _ABOUT_THE_ANSWER.search(text):
+    if (size < _LONG_KEY and _ABOUT_THE_ANSWER.search(text)) or (
+        size < _SHORT_KEY and _ABOUT_A_RUN.search(text)
+    ):
         return False
     if is_pointed:
         return (size > 1 or signs > 1) and not is_numbers(text)

@@ -42,9 +42,15 @@ _LEAD = re.compile(
 )
 _SO = re.compile(
     rf"{v.SO}|{v.LABEL_NOUN}|\b(?:it|this)[ ]is\b"
-    r"|\band[ ](?=(?:so[ ])?(?:receives?|gets?|(?:is|are)[ ](?:labell?ed|marked|rated|therefore))\b)",
+    r"|(?<=\band )(?:so[ ])?(?:receives?|gets?|(?:is|are)[ ](?:labell?ed|marked|rated|therefore))\b",
     re.IGNORECASE,
 )
+# How a clause may begin that says which label a nugget has.
+_OPENING = re.compile(
+    rf"(?:[^\w?]|\d|{v.GLUE}|{v.AND}|{v.ASSIGN}|{v.SO}|{v.OPENING}|{v.EXCEPT}|{v.LABEL_NOUN}|{v.NOUN})*",
+    re.IGNORECASE,
+)
+_REPORTED = re.compile(r"[\s,]*(?:says|said|states|claims|according)\b", re.IGNORECASE)
 _COLON = re.compile(r"(?::|→|->|=>|—)[\s*`\"'(\[]*\Z")
 _DOUBT = re.compile(v.DOUBT, re.IGNORECASE)
 _DENIED = re.compile(
@@ -64,7 +70,7 @@ _OPEN = re.compile(
 )
 END = re.compile(
     r"[\"'*`)\]]{0,4}\s{0,3}(?:\Z|[,:!)\n.;。]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
-    r"|in\s+(?:this|the)|by\s+(?:the|this|its)|and|while|explicitly|directly|clearly|fully|entirely|at\s+all"
+    r"|in\s+(?:this|the)|by\s+(?:the|this|its|any|an?|it|what|no)|and|while|explicitly|directly|clearly|fully|entirely|at\s+all"
     r"|respectively|throughout|too|also|well|weil|da|denn|car|porque|perché|потому|par\s+le|por\s+el|durch)\b"
     r"|です|だ|である|と|로|입니다|이다|이고|이며|है|हैं|因为)",
     re.IGNORECASE,
@@ -163,6 +169,7 @@ class _Reader:
         self.pending: list[Subject] = []
         self.excluded: set[int] = set()
         self.claimed: list[int] = []  # the places in ``slots`` of the last claim
+        self.is_doubted = False
 
     def run(self) -> None:
         i = 0
@@ -302,13 +309,22 @@ class _Reader:
         return is_led and is_so and is_claimed and self._ends(label, after)
 
     def _is_claimed(self, start: int, end: int) -> bool:
-        """False where words before the claim doubt it, deny it or put it in another's mouth."""
+        """False where words before the claim doubt it, deny it or put it in another's mouth.
+
+        What doubts one claim of a sentence doubts those behind it.
+        """
+        self.is_doubted = self.is_doubted or not self._is_opened(start, end)
+        return not self.is_doubted
+
+    def _is_opened(self, start: int, end: int) -> bool:
         if _DOUBT.search(self.text, 0, end):
             return False
         before = max((b.end() for b in _BOUNDARY.finditer(self.text, 0, start)), default=0)
         last = max((m.span[1] for m in self.mentions if m.span[1] <= start), default=0)
         clause = self.text[max(before, last) : start]
-        return not _DENIED.search(clause) and cue_before(clause) is None
+        if _DENIED.search(clause) or not _OPENING.fullmatch(clause):
+            return False
+        return cue_before(clause) is None
 
     def _ends(self, mention: _Mention, after: int) -> bool:
         """True if what follows the claim neither goes on with it nor takes it back."""
@@ -322,7 +338,7 @@ class _Reader:
             if isinstance(following, Subject) and not tail.strip():
                 return False  # ``nuggets support the claim``
             tail = _CONJUNCTION.sub("", tail.rstrip())
-        if not END.match(tail):
+        if not END.match(tail) or _REPORTED.match(tail):
             return False
         clause = re.split(r"[,;:.]", tail.lstrip(" ,"), maxsplit=1)[0]
         is_back = mention.label is not None and takes_back(mention.label, tail[:60])

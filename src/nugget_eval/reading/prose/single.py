@@ -54,7 +54,7 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 _OPEN = re.compile(
-    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means"
+    r"\b(?:had|were|but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means"
     r"|oder|aber|ou|mais|o|pero|mas|или|но)\b"
     r"|\?|或|または|또는|أو|या",
     re.IGNORECASE,

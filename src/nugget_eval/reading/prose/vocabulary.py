@@ -170,9 +170,9 @@ AND = words(
 )
 TO = words("to through bis à a até al по", "到 至 から 부터 إلى से")
 THE = (
-    r"(?:(?:the|der|die|das|den|dem|le|la|les|l'|du|des|el|los|las|lo|o|os|a|as|il|i|gli|this|that|these"
+    r"(?:(?<![^\W\d_])(?:(?:the|der|die|das|den|dem|le|la|les|l'|du|des|el|los|las|lo|o|os|a|as|il|i|gli|this|that|these"
     r"|those|your|my|dieses|diese|dieser|ce|cette|ces|este|esta|estos|estas|questo|questa|deste|этот|это"
-    r"|эта|эти|of|de|do|da|dei|delle|degli|del)[ \t]{1,3}|l'){0,3}"
+    r"|эта|эти|of|de|do|da|dei|delle|degli|del)[ \t]{1,3}|l')){0,3}"
 )
 THESE = (
     r"(?:(?<![^\W\d_])(?:the|these|die|diese|les|ces|los|estos|os|estes|i|questi|эти)[ \t]{1,3}"
@@ -196,11 +196,12 @@ GLUE = words(
     deem(?:ed)? assign assigned assigning gives? given giving as should would must will therefore
     thus so hence also clearly explicitly directly fully i we it them they this that which each all
     both verdict decision judge?ment assessment answer rating classification category correct
-    appropriate right best final to only still indeed i'd i'll it's that's i'm ones? value status
-    result conclude ist sind wird werden als mit dem das die der bewertet eingestuft markiert
-    gekennzeichnet erhält erhalten bekommt bekommen lautet lauten also somit daher jeweils ich
-    bewerte urteil bewertung einstufung est sont reçoit reçoivent étiquetée?s? classée?s? notée?s?
-    comme l'étiquette étiquettes? obtient obtiennent donc a ont tous toutes es son reciben?
+    appropriate right best final to only still
+    can~be~(?:labell?ed|marked|classified|rated|considered) indeed i'd i'll it's that's i'm ones?
+    value status result conclude ist sind wird werden als mit dem das die der bewertet eingestuft
+    markiert gekennzeichnet erhält erhalten bekommt bekommen lautet lauten also somit daher jeweils
+    ich bewerte urteil bewertung einstufung est sont reçoit reçoivent étiquetée?s? classée?s?
+    notée?s? comme l'étiquette étiquettes? obtient obtiennent donc a ont tous toutes es son reciben?
     etiquetas? la el los como se clasificad[oa]s? clasifican? etiquetad[oa]s? están? tienen? é são
     recebem? rótulos? o os classificad[oa]s? rotulad[oa]s? estão tem têm è sono riceve ricevono
     etichett[ae] l'etichetta come classificat[oaie] etichettat[oaie] ha hanno va vanno tod[oa]s
@@ -255,8 +256,25 @@ BECAUSE = words(
     因为 因為 由于 なぜなら لأن क्योंकि 왜냐하면
     """,
 )
+OPENING = words(
+    """
+    for regarding only overall finally also then now first second third yes no but while whereas
+    although though however since because whilst and so here next additionally meanwhile similarly
+    likewise both summary in passage text by to summarize sum short conclude hence thus therefore as
+    für nur insgesamt also aber während dann nun somit deshalb daher pour seulement mais tandis que
+    donc alors por solo sólo pero mientras entonces só mas enquanto então apenas ma mentre quindi
+    poi но а только значит итак хотя le les las il gli l' un une una uno dem den which who
+    """,
+    """
+    因此 所以 但 而 只有 其中 また そして 一方 ただし 그리고 반면 하지만 لكن أما و लेकिन जबकि और
+    इसलिए
+    """,
+)
+"""Words with which a clause may begin that says which label a nugget has."""
 DOUBT = words(
     r"""
+    assume assuming assumed pretend imagine refuse would~have had ignore
+    according~to~(?:the|my)~(?:user|prompt|judge|author|model)
     if whether unless suppose supposing could might may maybe perhaps possibly cannot can't were
     wenn falls ob könnte vielleicht si quizás quizá podría peut-être pourrait se talvez poderia
     forse potrebbe если может возможно either example e\.g hesitate unsure uncertain between asked
