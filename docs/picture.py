@@ -2,7 +2,7 @@
 
 Runs the embedded model on the demo questions under four formats (a few minutes on two cores) and
 needs the extras ``gguf`` and ``lab`` and the weights, as ``make demo`` installs them. ``--model dummy``
-tries it out in seconds. The picture has the table and what the comparison says, word for word.
+tries it out in seconds. The picture has the whole screen, word for word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -23,9 +22,7 @@ from rich.terminal_theme import TerminalTheme
 
 COMMAND = "lm-eval run --tasks 'demo_mcq@*' --gen_kwargs max_gen_toks=96"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
-SHOWN = ("Task ", "What this says:")
-"""How the paragraphs of the output that are drawn begin; "…" stands for what lies between them."""
-WIDTH = 88
+WIDTH = 100
 INK, PAPER = (36, 41, 47), (255, 255, 255)
 THEME = TerminalTheme(PAPER, INK, [INK] * 8, [INK] * 8)
 
@@ -38,8 +35,8 @@ def main() -> None:
     command = COMMAND + (f" --model {args.model}" if args.model else "")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), markup=False, highlight=False)
     console.print(f"$ {command}\n")
-    for line in shown(printed(command)):
-        console.print(line, style="bold" if line.startswith(SHOWN) else None)
+    for place, line in enumerate(printed(command).splitlines()):
+        console.print(line.rstrip(), style="bold" if place == 0 else None)
     args.output.write_text(drawn(console), encoding="utf-8")
     print(args.output)
 
@@ -53,14 +50,6 @@ def printed(command: str) -> str:
         [path, *rest], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     return run.stdout
-
-
-def shown(output: str) -> Iterator[str]:
-    """The lines of the paragraphs that are drawn."""
-    paragraphs = [part for part in output.split("\n\n") if part.startswith(SHOWN)]
-    for part in paragraphs:
-        yield from (line.rstrip() for line in part.splitlines())
-        yield from ("", "…", "")
 
 
 def drawn(console: Console) -> str:

@@ -1,8 +1,8 @@
 """A format-first evaluation harness for language models.
 
 Read in this order: errors, addresses, registry, text, config, data, formats, tasks, requests, models,
-stats, scoring, orders, harness, answers, reports, run, evaluator, simple, lab, cli, utils, compat, api,
-filters.
+stats, scoring, orders, harness, answers, reports, run, evaluator, simple, lab, screen, cli,
+utils, compat, api, filters.
 """
 
 from __future__ import annotations

@@ -148,10 +148,11 @@ def test_what_was_asked_is_counted_priced_and_shown(place: Workplace, server: Fa
     cost = (fresh * 100 + 10 * 10 + usage["tokens_out"] * 300) / 1e6 + 5 * 0.001
     assert block["total"]["cost"] == pytest.approx(cost)
     assert block["prices"]["entry"] == "toy"
-    costs = outcome.out[outcome.out.index("Cost of") :]
-    line = next(line for line in costs.splitlines() if line.startswith("t@generate "))
-    assert line.split()[:3] == ["t@generate", "5", "5"]
-    assert line.split()[-1] == f"{cost:.4f}"
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("Cost ")]
+    assert line.split(maxsplit=1)[1] == (
+        f"5 requests (5 sent again), {usage['tokens_in']:,} + {usage['tokens_out']} tokens in and out "
+        f"(10 cached), USD {cost:.4f}"
+    )
 
 
 def test_a_tokenizer_that_is_named_and_not_there_is_found(

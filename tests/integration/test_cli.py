@@ -934,10 +934,10 @@ def test_unread_replies_name_the_phrase_that_would_have_been_read(
     done = place.run("--tasks", "t.yaml@own", "--model_args", f"reply={reply}")
     assert done.code == 0, done.err
     shown = " ".join(done.out.split())
-    command = "lm-eval reread RUN --tasks t@own --scorer 'after_last,phrase=answer is'"
-    assert (command in shown) is is_named
+    path = next(place.output.rglob("results_*.json"))
+    command = f"lm-eval reread {path} --tasks t@own --scorer 'after_last,phrase=answer is'"
+    assert (f"Try {command}" in shown) is is_named
     if is_named:
-        folder = str(place.output)
-        again = place.cli(*shlex.split(command.replace("RUN", folder).removeprefix("lm-eval ")))
+        again = place.cli(*shlex.split(command.removeprefix("lm-eval ")))
         assert again.code == 0, again.err
         assert "100 %" in again.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,16 +63,16 @@ def said(text: str) -> str:
 def test_a_run_of_several_formats_ends_with_what_differs(work: Workplace) -> None:
     done = run(work, "--tasks", FORMATS, args="cloze=2,unread=4")
     text = said(done.out)
-    assert "t: 3 formats on the same 40 items, asked of known" in text
-    assert "The format matters here: the best (mcqa, 1.00) and the worst (cloze, 0.50)" in text
-    assert "Real differences (too large for luck, with all 3 comparisons allowed for)" in text
-    assert "Confounded by unread answers: mcqa is 0.25 better than generate" in text
-    assert ", but 25 % of the answers under generate were not read; on the 30 items read" in text
-    assert "Not the same question: mcqa and generate show the choices; cloze scores them" in text
-    assert "Not read: 10 of 40 answers under generate." in text
+    assert done.out.startswith("t · 40 items · 0-shot · known · ")
+    assert "The format matters: best − worst = .50 (by chance ≤ " in text
+    assert re.search(r"\nReal +mcqa > cloze +\+\.50 \[", done.out)
+    assert re.search(r"\nConfounded +generate trails mcqa by \.25 \(p = ", done.out)
+    assert ", but 25 % of its replies contain no answer. Where both were parsed" in text
+    assert "! Choices: shown under mcqa and generate, scored unseen under cloze." in text
+    assert "! generate: 10 of 40 replies without an answer (" in text
     path = next(work.output.rglob("results_*.json"))
-    assert f"`lm-eval compare {path}`" in done.out
-    assert done.out.rstrip().endswith(f"Written: {path}")
+    assert f"\nSaved    {path}\n" in done.out
+    assert done.out.endswith(f"\nDetails  lm-eval compare {path} --flips\n")
 
 
 def test_files_without_a_word_on_choices_are_compared_as_those_with_one(work: Workplace) -> None:
@@ -94,38 +95,42 @@ def test_files_without_a_word_on_choices_are_compared_as_those_with_one(work: Wo
     ) in said(done.out)
 
 
-def test_the_end_of_a_run_says_what_compare_says_of_its_files(work: Workplace) -> None:
-    done = run(work, "--tasks", FORMATS, args="unread=4")
-    later = work.cli("compare", str(work.output))
-    start, end = "What this says:", "\n\n"
-    of_run = done.out.partition(start)[2].partition(end)[0]
-    assert of_run
-    assert of_run == later.out.partition(start)[2].partition(end)[0]
+def test_the_end_of_a_run_has_the_numbers_of_compare(work: Workplace) -> None:
+    done = run(work, "--tasks", FORMATS, args="unread=4,cloze=2")
+    (block,) = compared(work)["comparisons"]
+    for pair in block["pairs"]:
+        difference = f"{pair['result']['difference']['value']:.2f}".removeprefix("0")
+        assert difference in done.out
+        if pair["verdict"] != "confounded":
+            assert re.search(rf"{pair['first']} > {pair['second']} +\+{difference} \[", done.out)
 
 
 def test_a_run_without_files_is_compared_too(work: Workplace) -> None:
-    done = work.cli("run", "--model", "known", "--tasks", FORMATS)
-    assert "What this says:" in done.out
+    done = work.cli("run", "--model", "known", "--tasks", FORMATS, "--model_args", "cloze=2")
+    assert "The format matters: " in done.out
     assert "lm-eval compare" not in done.out
+    assert "Keep     add --output_path DIR to save scores, prompts and replies" in done.out
 
 
 def test_a_run_of_one_format_is_not_compared(work: Workplace) -> None:
-    assert "What this says" not in run(work, "--tasks", "t.yaml@mcqa").out
+    assert "Details" not in run(work, "--tasks", "t.yaml@mcqa").out
 
 
 def test_the_comparison_can_be_left_out(work: Workplace) -> None:
-    assert "What this says" not in run(work, "--tasks", FORMATS, "--compare", "false").out
+    done = run(work, "--tasks", FORMATS, "--compare", "false", args="cloze=2")
+    assert "The format matters" not in done.out
+    assert "Details" not in done.out
 
 
 def test_a_run_that_only_predicts_is_not_compared(work: Workplace) -> None:
-    assert "What this says" not in run(work, "--tasks", FORMATS, "--predict_only").out
+    assert "Details" not in run(work, "--tasks", FORMATS, "--predict_only").out
 
 
 def test_what_cannot_be_compared_is_a_warning_and_the_run_stands(work: Workplace) -> None:
     """Docs that failed for good are missing under one format only."""
     done = run(work, "--tasks", FORMATS, "--max_failed", "2", args="fails=3+5")
-    assert "t@generate" in done.out
-    assert "What this says" not in done.out
+    assert "generate: 2 of 40 docs got no answer from the model" in said(done.out)
+    assert "Details" not in done.out
     text = said(done.err)
     assert "The formats were not compared: These runs are not about the same items" in text
     path = next(work.output.rglob("results_*.json"))
@@ -153,7 +158,7 @@ def test_a_run_without_the_packages_says_how_to_get_the_comparison(
     assert f"need {package}, which is not installed" in line
     assert "pip install 'lm-eval-formats[lab]'" in line
     assert "`lm-eval compare out/dummy/results_" in line
-    assert "t@cloze" in done.stdout
+    assert "\ncloze" in done.stdout
     sweep = ["sweep", "--tasks", "t.yaml@mcqa", "--formats", "3", "--model", "dummy"]
     commands = [["compare", "out"], sweep]
     if package == "numpy":
@@ -250,7 +255,9 @@ def test_several_replies_to_a_doc_are_read_in_parts(work: Workplace) -> None:
     assert row["score_read"]["value"] == pytest.approx(scores["acc_read,none"])
     unread = 1 - row["share_read"]
     assert row["bounds"][1] == pytest.approx(row["score"]["value"] + unread)
-    assert f"Not read: {100 * unread:.0f} % of the answers under generate." in said(done.out)
+    replies = scores["replies"]
+    missed = f"{replies['total'] - replies['read']} of {replies['total']} replies without an answer"
+    assert f"! generate: {missed} (" in said(done.out)
     (block,) = compared(work, "--metric", "pass@5,acc")["comparisons"]
     row = next(row for row in block["rows"] if row["label"] == "generate")
     assert row["share_read"] > 0.9  # a doc counts where any of its replies was read
@@ -350,16 +357,14 @@ def test_a_run_without_samples(work: Workplace) -> None:
 
 def test_constant_scores(work: Workplace) -> None:
     done = run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=always")
-    assert "No difference: both formats got the same score on every one of the 40 items" in said(
-        done.out
-    )
+    assert "No difference: both formats score alike on every item." in done.out
     (pair,) = compared(work)["comparisons"][0]["pairs"]
     assert (pair["result"]["p"], pair["result"]["correlation"]) == (1.0, None)
 
 
 def test_three_items(work: Workplace) -> None:
     done = run(work, "--tasks", FORMATS, "--limit", "3", args="cloze=never")
-    assert "Too few items to tell: with 3" in said(done.out)
+    assert "3 items are too few to tell any difference from chance; that takes 7." in said(done.out)
     assert work.cli("compare", str(work.output)).code == 0
 
 
@@ -367,7 +372,7 @@ def test_all_unread(work: Workplace) -> None:
     done = run(
         work, "--tasks", "t.yaml@generate,t.yaml@cot", model="dummy", args="reply=No comment."
     )
-    assert "Nothing was read: none of the answers under these 2 formats" in said(done.out)
+    assert "No reply contained an answer, so these scores say nothing" in said(done.out)
     rows = compared(work)["comparisons"][0]["rows"]
     assert [(row["num_read"], row["bounds"]) for row in rows] == [(0, [0.0, 1.0])] * 2
 

@@ -55,7 +55,7 @@ def launched(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_under_torchrun_is_one_run(tmp_path: Path) -> None:
     done = launched(tmp_path, "-m", "lm_eval", *RUN)
     assert done.stderr.count(NOTE) == 1
-    assert done.stdout.count("Written:") == 1
+    assert done.stdout.count("Saved ") == 1
     assert len([*tmp_path.glob("out/**/results_*.json")]) == 1
 
 

@@ -164,8 +164,8 @@ _RUN = {
     "--log_samples -s": "also write every prompt and answer (needs --output_path, which turns it "
     "on)",
     "--predict_only -x": "only save the answers, do not score them (needs --output_path)",
-    "--table screen|markdown": "how scores are shown: for people, or as EleutherAI's harness prints "
-    "them (default: screen)",
+    "--table screen|full|markdown": "how scores are shown: on one screen with what they mean, as a "
+    "table of every metric and warning, or as EleutherAI's harness prints them (default: screen)",
     "--write_out -w": "print the first prompt of each task",
 }
 _HARNESS = {

@@ -25,13 +25,13 @@ from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 from lm_eval.lab.reread.items import ReadAgain, Verdict, given_reader, in_words, reader_words
 from lm_eval.lab.reread.results import NOT_READ, Reread, Side, rereadable, rereads
-from lm_eval.lab.show.phrases import counted, difference_words, marked, quoted
+from lm_eval.lab.show.phrases import difference_words, marked, quoted
 from lm_eval.lab.stored.select import one_run
 from lm_eval.scoring.metrics import same_answer
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.encode import AsDict, to_json
 from lm_eval.text.files import output_file
-from lm_eval.text.numbers import interval, number, percent
+from lm_eval.text.numbers import counted, interval, number, percent
 from lm_eval.text.terminal import console, print_written, visible
 
 if TYPE_CHECKING:

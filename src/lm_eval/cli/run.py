@@ -30,7 +30,7 @@ from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import hiding, known_secrets, redacted_text
-from lm_eval.text.terminal import console, print_written, visible
+from lm_eval.text.terminal import console, print_line, print_written, visible
 
 if TYPE_CHECKING:
     from lm_eval.orders.permutation import Permutation
@@ -123,17 +123,27 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
         print_costs(outcome.results, console(), asked.prices)
     elif args.table == "markdown":
         _print_markdown(outcome)
-    else:
+    elif args.table == "full":
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
-        if asked.options.prompt.permute is not None:
-            from lm_eval.orders.results import print_orders
+    else:
+        from lm_eval.screen.page import print_screen
 
-            print_orders(outcome.results, console())
-        if args.compare == "true":
-            _print_comparison(outcome)
+        print_screen(outcome, console(), prices=asked.prices, compares=args.compare == "true")
+    if asked.options.prompt.permute is not None and args.table != "markdown":
+        from lm_eval.orders.results import print_orders
+
+        print_orders(outcome.results, console())
     warn_about_prices(outcome)
+    if args.table != "screen" or args.predict_only:
+        _print_files(outcome)
+
+
+def _print_files(outcome: Outcome) -> None:
+    """How many answers were there already, and where the files are."""
     if outcome.info.answers:
-        console().print(reuse_line(outcome), markup=False, highlight=False, soft_wrap=True)
+        from lm_eval.screen.page import reuse_words
+
+        print_line(reuse_words(outcome))
     if outcome.path is not None:
         print_written(outcome.path)
 
@@ -146,24 +156,6 @@ def _print_markdown(outcome: Outcome) -> None:
     for column in ("results", "groups"):
         if column in results:
             print(visible(make_table(results, column), keep="\n"))
-
-
-def _print_comparison(outcome: Outcome) -> None:
-    """What the differences between formats mean, where a task was asked under several."""
-    names = {(result.task, result.name) for result in outcome.results}
-    if len(names) > len({task for task, _ in names}):
-        from lm_eval.lab.compare.ending import print_formats
-
-        print_formats(outcome, console())
-
-
-def reuse_line(outcome: Outcome) -> str:
-    """How many answers were not asked for, because an earlier run or start of this one had them."""
-    counts, cache = outcome.info.answers, outcome.info.use_cache
-    where = (
-        "there already, from before this run stopped" if cache is None else f"taken from {cache}"
-    )
-    return f"{counts['reused']:,} of {counts['total']:,} answers were {where}."
 
 
 def warn_about_prices(outcome: Outcome) -> None:

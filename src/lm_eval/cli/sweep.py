@@ -22,7 +22,6 @@ from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import AXES
 from lm_eval.lab.grammar.sample import MOST_CHOICES, FormatList, sample_formats
-from lm_eval.lab.show.phrases import counted
 from lm_eval.lab.stored.run import sweep_path
 from lm_eval.lab.sweep import sweep as sweeping
 from lm_eval.lab.sweep.cells import Asker, OpenedModel, SweptTask
@@ -44,6 +43,7 @@ from lm_eval.text.files import (
     safe_task_name,
     write_whole,
 )
+from lm_eval.text.numbers import counted
 from lm_eval.text.secrets import hiding, known_secrets
 from lm_eval.text.terminal import console, print_line
 

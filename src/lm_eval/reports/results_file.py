@@ -122,6 +122,7 @@ def results_dict(
             for name, result in tasks.items()
             if result.shows_choices is not None
         },
+        **_tallies(tasks),
         "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
         **_data(tasks),
@@ -246,6 +247,21 @@ def _data(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """The commits and files of data sets of the hub; nothing where none was asked."""
     data = {name: result.data for name, result in tasks.items() if result.data is not None}
     return {"data": data} if data else {}
+
+
+def _tallies(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """What guessing would score, and how often each label was chosen and is right."""
+    tallies = {name: result.tally for name, result in tasks.items() if result.tally is not None}
+    chosen = {
+        name: {
+            label: {"chosen": tally.chosen[label], "right": tally.right[label]}
+            for label in sorted(tally.chosen.keys() | tally.right.keys())
+        }
+        for name, tally in tallies.items()
+        if tally.right
+    }
+    chances = {name: tally.chance for name, tally in tallies.items()}
+    return ({"chance": chances} if chances else {}) | ({"chosen": chosen} if chosen else {})
 
 
 def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:

@@ -45,6 +45,35 @@ class ReadingSummary:
 
 
 @dataclass
+class ChoiceTally:
+    """How often each label was chosen, and how often it is right; and what guessing would score."""
+
+    chosen: Counter[str] = field(default_factory=Counter)
+    right: Counter[str] = field(default_factory=Counter)
+    total: int = 0
+    """Docs with choices."""
+    guessed: float = 0.0
+    """The sum over these docs of the share of choices that are right."""
+
+    @property
+    def chance(self) -> float | None:
+        """The score of someone who guesses; None where docs have no choices."""
+        return self.guessed / self.total if self.total else None
+
+    def add(self, labels: Sequence[str], picked: int | None, gold: Sequence[Any]) -> None:
+        """Count a doc whose choices have these labels; ``picked`` is None where nothing was read."""
+        if picked is not None:
+            self.chosen[labels[picked]] += 1
+        for place in gold:
+            self.right[labels[place]] += 1
+
+    def add_chance(self, num_right: int, num_choices: int) -> None:
+        """Count the doc for ``chance``."""
+        self.total += 1
+        self.guessed += num_right / num_choices
+
+
+@dataclass
 class TaskResult:
     """Scores of one task under one format."""
 
@@ -82,6 +111,8 @@ class TaskResult:
     """Whether the score is that of choices compared by log-likelihood."""
     shows_choices: bool | None = None
     """Whether the prompts show the choices; None for a task without choices."""
+    tally: ChoiceTally | None = None
+    """Which labels were chosen, and the score of guessing; None where docs have no choices."""
     choice_order: ChoiceOrder | None = None
     """What the order of choices does, where docs were asked in several orders."""
     usage: Usage | None = None

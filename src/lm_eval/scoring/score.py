@@ -41,7 +41,13 @@ from lm_eval.scoring.functions import (
     value_of,
 )
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
-from lm_eval.scoring.results import Clusters, ReadingSummary, TaskResult, ValueColumn
+from lm_eval.scoring.results import (
+    ChoiceTally,
+    Clusters,
+    ReadingSummary,
+    TaskResult,
+    ValueColumn,
+)
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -211,6 +217,7 @@ class FormatScores:
         self._readings = _Readings(_format_of(task)) if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
         self._repeats = RepeatNotes()
+        self._tally = ChoiceTally()
         self._count = 0
 
     def add(self, place: int, doc: ScoredDoc) -> None:
@@ -223,6 +230,7 @@ class FormatScores:
                 self._values[name].add(place, value)
         if self._readings is not None:
             self._readings.add(place, doc)
+        _count_choice(self._tally, _format_of(self._task), doc)
 
     def result(
         self,
@@ -264,6 +272,7 @@ class FormatScores:
             skipped=dict(skipped or {}),
             scores_choices=task.output_type == "multiple_choice",
             shows_choices=task.shows_choices,
+            tally=self._tally if self._tally.total else None,
         )
 
     def _estimate(self, metric: Metric) -> Estimate:
@@ -272,6 +281,22 @@ class FormatScores:
             return self._clusters.estimate(column.in_order(), column.places())
         self._clusters.left_plain(metric.name)
         return metric.aggregate(column.in_order())
+
+
+def _count_choice(tally: ChoiceTally, fmt: PromptFormat, doc: ScoredDoc) -> None:
+    """Count what guessing would score and, where the prompt shows labels, which one was chosen."""
+    item, outcome = doc.requests.asked.item, doc.outcome
+    if item is None or len(item.choices) < 2 or fmt.answers == "order":
+        return
+    is_choice = fmt.answers == "choice"
+    tally.add_chance(len(set(outcome.gold)) if is_choice else 1, len(item.choices))
+    if not is_choice or not fmt.shows_labels or fmt.scores_texts:
+        return
+    if isinstance(outcome, ChoiceOutcome):
+        labels, picked = outcome.texts, outcome.picked()
+    else:
+        labels, picked = outcome.labels, outcome.reading.value
+    tally.add(labels, picked, outcome.gold)
 
 
 class _Readings:

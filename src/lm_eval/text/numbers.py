@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -90,6 +91,16 @@ def percent(part: float, whole: float) -> str:
     if part > 0 and share < 0.5:
         return "< 1 %"
     return f"{share:.0f} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 item``, ``1,200 items``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def count(number: int) -> str:

@@ -18,32 +18,22 @@ from lm_eval.run.plan import Outcome
 from lm_eval.stats.numeric import LAB_PACKAGES, require
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from lm_eval.lab.compare.values import ComparisonReport
+    from lm_eval.lab.compare.values import Comparison, ComparisonReport
 
 
-def print_formats(outcome: Outcome, console: Console) -> None:
-    """Print the comparison of the run's formats; a warning where that cannot be done."""
+def comparison_of(outcome: Outcome) -> tuple[Comparison, ...]:
+    """The comparison of the run's formats, task by task; a warning where that cannot be done."""
     if not _several(outcome):
-        return
+        return ()
     try:
-        found = compared_formats(outcome)
+        return compared_formats(outcome).blocks
     except MissingExtraError as error:
         _warn(f"The formats were not compared. {error.what} Install it: {error.install}.", outcome)
     except LmEvalError as error:
         _warn(f"The formats were not compared: {error}", outcome)
     except Exception as error:  # a defect here must not cost anybody a run
         _warn(f"The formats were not compared ({type(error).__name__}: {error}).", outcome)
-    else:
-        from lm_eval.lab.compare.tables import print_comparison
-
-        console.print()
-        print_comparison(found, console, is_ending=True)
-        if outcome.path is not None:
-            more = "Task by task, more" if any(block.members for block in found.blocks) else "More"
-            text = f"{more} numbers, the docs that flip, plots: `lm-eval compare {outcome.path}`"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return ()
 
 
 def compared_formats(outcome: Outcome) -> ComparisonReport:

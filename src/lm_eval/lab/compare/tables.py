@@ -66,26 +66,21 @@ class Section:
     """Shown below the first table, in a terminal."""
 
 
-def sections(
-    report: ComparisonReport, *, flips: int | None = None, is_ending: bool = False
-) -> list[Section]:
+def sections(report: ComparisonReport, *, flips: int | None = None) -> list[Section]:
     """The parts of the report, in order.
 
-    ``flips`` is how many flipped items are listed at most. ``is_ending`` leaves out what the table of a
-    run has just shown, and numbers for those who ask for them.
+    ``flips`` is how many flipped items are listed at most.
     """
-    found = [
-        _comparison_section(comparison, flips, is_ending=is_ending) for comparison in report.blocks
-    ]
+    found = [_comparison_section(comparison, flips) for comparison in report.blocks]
     return found + [_ranking_section(ranking) for ranking in report.rankings]
 
 
 def print_comparison(
-    report: ComparisonReport, console: Console, *, flips: int | None = None, is_ending: bool = False
+    report: ComparisonReport, console: Console, *, flips: int | None = None
 ) -> None:
-    """Print the whole report, or its end-of-run form."""
+    """Print the whole report."""
     said: set[str] = set()
-    for place, section in enumerate(sections(report, flips=flips, is_ending=is_ending)):
+    for place, section in enumerate(sections(report, flips=flips)):
         if place:
             console.print()
         _print_section(section, console, said)
@@ -133,14 +128,7 @@ def _print_section(section: Section, console: Console, said: set[str]) -> None:
 # One model's formats, or one format's models
 
 
-def _comparison_section(comparison: Comparison, flips: int | None, *, is_ending: bool) -> Section:
-    if is_ending:
-        return Section(
-            title(comparison),
-            sentences(comparison),
-            [pair_table(comparison)],
-            [*pair_notes(comparison)],
-        )
+def _comparison_section(comparison: Comparison, flips: int | None) -> Section:
     tables = [score_table(comparison), pair_table(comparison)]
     notes = [*pair_notes(comparison), *comparison_notes(comparison)]
     if flips is not None:

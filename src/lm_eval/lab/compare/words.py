@@ -23,12 +23,12 @@ from lm_eval.lab.show.phrases import (
     ends,
     fair_words,
     items,
-    joined,
     scored,
     size,
     unread,
 )
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOICES_SHOWN
+from lm_eval.text.numbers import joined
 from lm_eval.text.terminal import visible
 
 
@@ -133,7 +133,7 @@ def different_information(comparison: Comparison) -> str:
     """Which rows show the choices and which do not; empty where all do the same."""
     kinds = comparison.rows_by_choices()
     parts = [
-        f"{_some_names(rows)} {_CHOICES[kind][len(rows) > 1].format('them' if place else 'the choices')}"
+        f"{some_names(rows)} {_CHOICES[kind][len(rows) > 1].format('them' if place else 'the choices')}"
         for place, (kind, rows) in enumerate(kinds.items())
     ]
     if not parts:
@@ -144,7 +144,7 @@ def different_information(comparison: Comparison) -> str:
     )
 
 
-def _some_names(rows: Sequence[ComparisonRow]) -> str:
+def some_names(rows: Sequence[ComparisonRow]) -> str:
     """``a, b and c``, ``a, b, c and 4 more``."""
     names = [visible(row.label) for row in rows]
     more = len(names) - NAMED

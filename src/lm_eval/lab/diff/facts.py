@@ -16,8 +16,8 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import LmEvalError
 from lm_eval.formats.compile import compile_format
 from lm_eval.lab.reread.items import reader_words
-from lm_eval.lab.show.phrases import counted
 from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
+from lm_eval.text.numbers import counted
 from lm_eval.text.secrets import redacted
 
 TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")

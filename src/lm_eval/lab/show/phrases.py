@@ -5,17 +5,16 @@ Names and replies are data and go through ``visible``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lm_eval.stats.estimates import Estimate
-from lm_eval.stats.paired import Paired
-from lm_eval.text.numbers import NOTHING, interval, number, p_equals, percent, signed
+from lm_eval.text.numbers import NOTHING, counted, interval, number, p_equals, percent, signed
 from lm_eval.text.terminal import ELLIPSIS, visible
 
 if TYPE_CHECKING:
     from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
+    from lm_eval.stats.paired import Paired
 
 MANY_FORMATS = 4
 """From here on, picking the best and the worst is worth a word of caution."""
@@ -38,11 +37,6 @@ def size(comparison: Comparison, value: float) -> str:
 def p_words(p: float) -> str:
     """``p = 0.012``, ``p < 0.001``, ``p = 1``."""
     return p_equals(p) if p < 0.9995 else "p = 1"
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 item``, ``1,200 items``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def items(comparison: Comparison) -> str:
@@ -131,11 +125,6 @@ def chance(value: float) -> str:
     if 0 < value < 1:
         tenths = min(999, max(1, tenths))
     return percent(tenths, 1000)
-
-
-def joined(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def round_up(count: float) -> int:

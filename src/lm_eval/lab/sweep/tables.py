@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lm_eval.errors import UsageError
 from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.compare.words import sentences as comparison_sentences
-from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, counted, fair_words, p_words
+from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, fair_words, p_words
 from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.search import FEW_FRESH, Extreme, SearchResult
@@ -25,7 +25,7 @@ from lm_eval.stats.paired import Paired
 from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
 from lm_eval.text.files import safe_task_name
-from lm_eval.text.numbers import interval, number, p_value, percent
+from lm_eval.text.numbers import counted, interval, number, p_value, percent
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:

@@ -19,26 +19,25 @@ from lm_eval.lab.compare.tables import comparison_markdown, pictures, print_comp
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.compare.verdicts import fewest_units
 from lm_eval.lab.compare.words import sentences
-from lm_eval.lab.show.phrases import chance, joined, p_words, round_up
+from lm_eval.lab.show.phrases import chance, p_words, round_up
 from lm_eval.lab.show.plots import FlipsPlot
+from lm_eval.text.numbers import joined
 from tests.support.comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 from tests.support.paths import GOLDEN
 
 COMPARISONS = GOLDEN / "comparisons"
 
 
-def printed(
-    found: ComparisonReport, *, width: int = 100, flips: int | None = None, ends: bool
-) -> str:
+def printed(found: ComparisonReport, *, width: int = 100, flips: int | None = None) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
-    print_comparison(found, console, flips=flips, is_ending=ends)
+    print_comparison(found, console, flips=flips)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
 def golden_files() -> Iterator[tuple[str, str]]:
     for case in CASES:
-        yield f"{case}.txt", printed(comparison(case), ends=True)
+        yield f"{case}.txt", printed(comparison(case))
 
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
@@ -53,16 +52,14 @@ def test_no_golden_file_is_left_over() -> None:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_no_line_is_wider_than_the_console(case: str, width: int) -> None:
-    text = printed(
-        compare(CASES[case](), replace(FAST, flips=True)), width=width, flips=5, ends=False
-    )
+    text = printed(compare(CASES[case](), replace(FAST, flips=True)), width=width, flips=5)
     wide = [line for line in text.splitlines() if len(line) > width]
     assert not wide
 
 
 def test_where_no_table_fits_every_number_stands_on_lines_of_its_own() -> None:
     found = comparison("clear")
-    text = printed(found, width=40, ends=False)
+    text = printed(found, width=40)
     said = " ".join(text.split())
     for one in found.blocks[0].rows:
         assert f"{one.label} acc {one.score.value:.3f}, 95 % interval [" in said
@@ -85,7 +82,7 @@ def test_few_clusters_do_not_hide_that_the_format_matters() -> None:
 
 
 def test_whole_report_has_scores_plot_and_every_number() -> None:
-    text = printed(compare(clear(), replace(FAST, flips=True)), flips=2, ends=False)
+    text = printed(compare(clear(), replace(FAST, flips=True)), flips=2)
     assert "├" in text
     for part in (
         "Format      acc  95 % interval  Read  If read     Bounds   Best",
@@ -101,7 +98,7 @@ def test_whole_report_has_scores_plot_and_every_number() -> None:
 
 
 def test_notes_are_said_once() -> None:
-    text = printed(compare(grid(), FAST), width=200, ends=False)
+    text = printed(compare(grid(), FAST), width=200)
     assert text.count("Flips: items right under the first alone") == 1
     assert text.count("• The format matters here") == 3
 
@@ -117,7 +114,7 @@ def test_markdown_has_the_words_and_the_tables() -> None:
 
 def test_names_are_data() -> None:
     rows = [row("[bold]\x1b[31m", right(30, 0.5, 1)), row("b|*", right(30, 0.9, 2))]
-    text = printed(compare(rows, FAST), ends=False)
+    text = printed(compare(rows, FAST))
     assert "[bold]\\x1b[31m" in text
     assert "\x1b" not in text
     assert "b\\|\\*" in comparison_markdown(compare(rows, FAST))
@@ -126,13 +123,13 @@ def test_names_are_data() -> None:
 def test_costs_stand_beside_the_scores() -> None:
     usage = {"requests": 1200, "tokens_in": 54321, "tokens_out": 99, "wall_s": 75.0, "cost": 0.0123}
     rows = [replace(one, usage=usage) for one in two()]
-    text = printed(compare(rows, FAST), width=140, ends=False)
+    text = printed(compare(rows, FAST), width=140)
     assert "1,200  54,321 + 99  1 min 15 s  0.0123" in text
 
 
 def test_metrics_of_different_names_are_named() -> None:
     first, second = two()
-    text = printed(compare([first, replace(second, metric="acc_norm")], FAST), ends=False)
+    text = printed(compare([first, replace(second, metric="acc_norm")], FAST))
     assert "cloze   acc_norm  0.458" in text
 
 
@@ -160,10 +157,10 @@ def test_items_read_under_both_are_counted_in_words(num_both: int, said: str) ->
 
 def test_one_item_is_counted_as_one() -> None:
     rows = [row("mcqa", [1]), row("cloze", [0]), row("cot", [0])]
-    text = printed(compare(rows, FAST), ends=False)
+    text = printed(compare(rows, FAST))
     assert "quiz: 3 formats on the same item, asked of tiny" in text
     rows = [row("mcqa", [1, 1, 0]), row("cloze", [0, 1, 0]), row("cot", [0, 1, 0])]
-    text = printed(compare(rows, FAST), ends=False)
+    text = printed(compare(rows, FAST))
     assert "Of 3 items, 1 is right under all, 1 under none and 1 depends on the format." in text
 
 
@@ -171,7 +168,7 @@ def test_methods_of_intervals_are_named_once_and_few_clusters_apart() -> None:
     clusters = tuple(f"p{place // 5}" for place in range(40))
     scores = right(40, 0.5, 1), right(40, 0.5, 1), right(40, 0.6, 2)
     rows = [row(f"f{k}", one, clusters=clusters) for k, one in enumerate(scores)]
-    text = " ".join(printed(compare(rows, FAST), ends=False).split())
+    text = " ".join(printed(compare(rows, FAST)).split())
     over = "t over 8 clusters"
     assert f"Intervals of scores: {over}; of differences: {over}. 8 clusters are few" in text
 
@@ -192,7 +189,7 @@ def test_answers_are_given_under_a_format_and_with_a_model() -> None:
         replace(row("cot", [1 if one else 0 for one in some], read=some), model="small"),
     ]
     (block,) = (found := compare(rows, replace(FAST, flips=True))).blocks
-    text = " ".join(printed(found, flips=2, ends=False).split()).replace("under the format", "")
+    text = " ".join(printed(found, flips=2).split()).replace("under the format", "")
     assert (block.compares, " under " in text) == ("models", False)
     for part in (
         "Confounded by unread answers: large is 0.50 better than small (between ",
@@ -229,14 +226,14 @@ def test_what_is_detectable_is_said_of_one_comparison() -> None:
     for case, count in (("two_alike", 1), ("noise", 6)):
         found = comparison(case)
         assert len(found.blocks[0].pairs) == count
-        text = " ".join(printed(found, ends=False).split())
+        text = " ".join(printed(found).split())
         assert text.count("4 of 5 such runs") == 2
         assert text.count(f"4 of 5 such runs, {alone}") == (2 if count > 1 else 0)
 
 
 @pytest.mark.parametrize("method", ["bh", "by"])
 def test_the_share_of_false_findings_is_an_upper_bound(method: str) -> None:
-    text = " ".join(printed(compare(clear(), replace(FAST, method=method)), ends=True).split())
+    text = " ".join(printed(compare(clear(), replace(FAST, method=method))).split())
     assert "on average at most 1 in 20 of those below 0.05 is luck" in text
     assert "though up to 1 in 20 of such findings may be luck after all" in text
 
@@ -255,7 +252,7 @@ def test_few_clusters_are_warned_about() -> None:
     (first, *_) = sentences(found.blocks[0])
     assert first.startswith("Too few clusters of items to tell: with 5")
     assert "plan" not in first
-    assert "5 clusters are few: below 30" in printed(found, ends=False)
+    assert "5 clusters are few: below 30" in printed(found)
 
 
 def test_an_interval_over_everything_is_not_given() -> None:
@@ -294,7 +291,7 @@ def test_one_item_is_spoken_of_as_one() -> None:
 def test_where_less_is_better_nothing_is_called_right() -> None:
     rows = [row("a", [0] * 30, higher_is_better=False), row("b", [1] * 30, higher_is_better=False)]
     rows[1] = replace(rows[1], is_read=np.array([False] * 3 + [True] * 27))
-    text = printed(compare(rows, replace(FAST, flips=True)), flips=2, ends=False)
+    text = printed(compare(rows, replace(FAST, flips=True)), flips=2)
     said = " ".join(text.split())
     assert "a is 1.00 better than b" in said
     assert "items better under the first alone" in said

@@ -1,0 +1,266 @@
+"""The result screen: heading, scores, findings, remarks, and what to type next.
+
+In: the ``Outcome`` of a run. Out: what ``lm-eval run`` prints. Nothing here can make a run fail: its
+files are written by then, and what cannot be compared is said in one line.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lm_eval.answers.prices import Prices
+from lm_eval.reports.table import usage_of
+from lm_eval.requests.values import Usage
+from lm_eval.run.plan import Outcome
+from lm_eval.scoring.results import TaskResult
+from lm_eval.screen.remarks import remarks, reread_command
+from lm_eval.screen.scores import ScoreRow, score_lines, score_rows, short
+from lm_eval.text.columns import Paragraph
+from lm_eval.text.numbers import amount, cost_digits, count, counted, duration, tokens
+from lm_eval.text.terminal import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from lm_eval.lab.compare.values import Comparison
+
+DOT = " · "
+MOST_TASKS = 6
+"""Tasks whose formats are compared on the screen; ``lm-eval compare`` has the others."""
+MOST_REMARKS = 6
+LABEL = 14
+"""The width of the labels before findings: ``Inconclusive`` and two spaces."""
+COMMAND = 9
+"""The width of the words before commands: ``Details`` and two spaces."""
+STYLES = {"Real": "bold green", "Confounded": "yellow", "Inconclusive": "dim"}
+
+
+def print_screen(
+    outcome: Outcome, console: Console, *, prices: Prices | None = None, compares: bool = True
+) -> None:
+    """Print the results of a run; ``compares`` says whether formats are compared."""
+    results = outcome.results
+    if not results:
+        return
+    names_tasks = len({result.task for result in results}) > 1
+    rows = score_rows(results, outcome.groups, names_tasks=names_tasks)
+    blocks = _comparisons(outcome) if compares else ()
+    console.print(Paragraph("", heading(outcome), "bold"))
+    console.print()
+    _print_scores(rows, console)
+    print_findings(blocks, console)
+    _print_remarks(list(remarks(results, blocks, names_tasks=names_tasks)), console)
+    console.print()
+    for label, text in _endings(outcome, prices, blocks):
+        console.print(_command(label, text), soft_wrap=label in ("Saved", "Details", "Try"))
+
+
+def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
+    """The formats of each task that has several, compared."""
+    if len({result.name for result in outcome.results}) == len({r.task for r in outcome.results}):
+        return ()
+    from lm_eval.lab.compare.ending import comparison_of
+
+    return comparison_of(outcome)
+
+
+def _command(label: str, text: str) -> RenderableType:
+    from rich.text import Text
+
+    if label in ("Saved", "Details", "Try"):  # to be copied: never broken into lines
+        return Text(f"{label:{COMMAND}}{text}")
+    return Paragraph(f"{label:{COMMAND}}", text)
+
+
+# Heading
+
+
+def heading(outcome: Outcome) -> str:
+    """``demo_mcq · 80 items · 0-shot · SmolLM2-135M-Instruct, chat template · 8 min 35 s``."""
+    results, info = outcome.results, outcome.info
+    tasks = list(dict.fromkeys(result.task for result in results))
+    parts = [visible(tasks[0]) if len(tasks) == 1 else counted(len(tasks), "task")]
+    parts.append(_items(results, "first " if info.limit is not None else ""))
+    shots = {result.num_fewshot for result in results}
+    parts.append(f"{shots.pop()}-shot" if len(shots) == 1 else "")
+    asked = ", chat template" if info.chat_template is not None else ""
+    parts.append(f"{visible(info.model_name or info.model)}{asked}")
+    parts.append(duration(info.end_time - info.start_time))
+    return DOT.join(filter(None, parts))
+
+
+def _items(results: Sequence[TaskResult], which: str) -> str:
+    """``80 items``, ``first 50 of 284 items``; empty where results differ, which their table shows."""
+    counts = {(result.num_docs, result.num_docs_total) for result in results}
+    if len(counts) > 1:
+        return ""
+    asked, total = counts.pop()
+    left_out = results[0].missing + sum(results[0].skipped.values())
+    if asked + left_out >= total:
+        return counted(asked, "item")
+    return f"{which}{asked:,} of {counted(total, 'item')}"
+
+
+# Scores
+
+
+def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
+    from rich.text import Text
+
+    lines = score_lines(rows, console.width, console.encoding)
+    first_group = next((place for place, row in enumerate(rows) if row.is_group), None)
+    for place, line in enumerate(lines):
+        if first_group is not None and place == first_group + 1 and len(lines) == len(rows) + 1:
+            console.print()
+        console.print(Text(line, style="dim" if place == 0 and len(lines) > len(rows) else ""))
+
+
+# Findings
+
+
+def print_findings(blocks: Sequence[Comparison], console: Console) -> None:
+    """Print what the comparisons say: line by line of one task, in a sentence or two of each of many."""
+    for renderable in _of_one_task(blocks[0]) if len(blocks) == 1 else _of_tasks(blocks):
+        console.print(renderable)
+
+
+def _of_tasks(blocks: Sequence[Comparison]) -> Iterator[RenderableType]:
+    if not blocks:
+        return
+    from lm_eval.screen.findings import summary
+
+    yield ""
+    shown = blocks[:MOST_TASKS]
+    width = max(len(visible(block.task)) for block in shown) + 2
+    for block in shown:
+        yield Paragraph(f"{visible(block.task):{width}}", summary(block))
+    if len(blocks) > len(shown):
+        yield f"{len(blocks) - len(shown)} more tasks are compared by the command below."
+
+
+def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
+    from lm_eval.screen.findings import findings
+
+    is_first = True
+    for finding in findings(block):
+        if not finding.label:
+            yield ""
+            yield from (Paragraph("", line) for line in finding.lines)
+            continue
+        if is_first:
+            yield ""
+            is_first = False
+        for place, line in enumerate(finding.lines):
+            label = finding.label if place == 0 else ""
+            yield _Labelled(label, line)
+
+
+class _Labelled:
+    """A line after a label in a colour of its own, its later lines indented to match."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self._label = label
+        self._paragraph = Paragraph(f"{label:{LABEL}}", text)
+
+    def __rich_console__(self, console: Console, options: object) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        for line in self._paragraph.__rich_console__(console, options):  # type: ignore[arg-type]
+            assert isinstance(line, Text)
+            if self._label and line.plain.startswith(self._label):
+                line.stylize(STYLES.get(self._label, ""), 0, len(self._label))
+            yield line
+
+
+# Remarks and commands
+
+
+def _print_remarks(lines: Sequence[str], console: Console) -> None:
+    if not lines:
+        return
+    console.print()
+    for line in lines[:MOST_REMARKS]:
+        console.print(Paragraph("! ", line, "yellow"))
+    if len(lines) > MOST_REMARKS:
+        more = counted(len(lines) - MOST_REMARKS, "more note")
+        console.print(Paragraph("! ", f"{more}: `notes` in the results file has them.", "yellow"))
+
+
+def _endings(
+    outcome: Outcome, prices: Prices | None, blocks: Sequence[Comparison]
+) -> Iterator[tuple[str, str]]:
+    """The lines at the bottom: a word, and what comes after it."""
+    also = _also(outcome.results)
+    if also:
+        yield "Also", also
+    cost = _cost(outcome.results, prices)
+    if cost:
+        yield "Cost", cost
+    if outcome.info.answers:
+        yield "Kept", reuse_words(outcome)
+    if outcome.path is None:
+        yield "Keep", "add --output_path DIR to save scores, prompts and replies"
+        return
+    path = visible(str(outcome.path))
+    yield "Saved", path
+    if blocks:
+        yield "Details", f"lm-eval compare {shlex.quote(path)} --flips"
+    command = reread_command(outcome.results, shlex.quote(str(outcome.path)))
+    if command:
+        yield "Try", command
+
+
+ALSO_CHARS = 64
+"""What fits on one line of 100 columns."""
+
+
+def _also(results: Sequence[TaskResult]) -> str:
+    """Further metrics of formats: ``cloze acc_norm .175, acc_bytes .175``."""
+    is_one_task = len({result.task for result in results}) == 1
+    parts = []
+    for result in results:
+        if result.format is None:
+            continue
+        known = {result.primary, f"{result.primary}_read"}
+        others = [
+            f"{visible(metric)} {short(estimate.value)}"
+            for metric, estimate in result.metrics.items()
+            if metric not in known
+        ]
+        if others:
+            name = result.format if is_one_task else result.name
+            parts.append(f"{visible(name)} {', '.join(others)}")
+    shown = 1
+    while shown < len(parts) and len("; ".join(parts[: shown + 1])) <= ALSO_CHARS:
+        shown += 1
+    more = "; more with --table full" if len(parts) > shown else ""
+    return "; ".join(parts[:shown]) + more
+
+
+def _cost(results: Sequence[TaskResult], prices: Prices | None) -> str:
+    """``1,200 requests, 340,112 + 12,345 tokens, USD 0.43``; empty where nothing was counted."""
+    usage = Usage.total(usage_of(results).values())
+    parts = []
+    if usage.requests:
+        retries = f" ({count(usage.retries)} sent again)" if usage.retries else ""
+        parts.append(f"{counted(usage.requests, 'request')}{retries}")
+    if usage.tokens_in or usage.tokens_out:
+        cached = f" ({count(usage.tokens_cached)} cached)" if usage.tokens_cached else ""
+        parts.append(f"{tokens(usage.tokens_in, usage.tokens_out)} tokens in and out{cached}")
+    if parts and prices:
+        cost = prices.cost(usage)
+        parts.append(f"{prices.currency} {amount(cost, cost_digits(cost))}")
+    return ", ".join(parts)
+
+
+def reuse_words(outcome: Outcome) -> str:
+    """How many answers were not asked for, because an earlier run or start of this one had them."""
+    counts, cache = outcome.info.answers, outcome.info.use_cache
+    where = (
+        "there already, from before this run stopped"
+        if cache is None
+        else f"taken from {visible(str(cache))}"
+    )
+    return f"{counts['reused']:,} of {counts['total']:,} answers were {where}."

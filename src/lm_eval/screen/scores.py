@@ -1,0 +1,299 @@
+"""The scores of a run as lines: name, score, interval, a picture of both, and what was parsed.
+
+In: the results of a run. Out: lines of a given width. The picture takes what the figures leave, and goes
+first where space is short; then the shares of what was parsed; then every name gets a line of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len
+
+from lm_eval.scoring.results import GroupResult, TaskResult
+from lm_eval.stats.estimates import Estimate
+from lm_eval.text.bars import Glyphs, Scale, glyphs_for, scale_for
+from lm_eval.text.numbers import NOTHING, number, percent
+from lm_eval.text.terminal import visible
+
+LEAST_PICTURE, MOST_PICTURE = 16, 48
+GAP = "  "
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One score to show."""
+
+    name: str
+    metric: str
+    estimate: Estimate | None
+    task: str = ""
+    num_docs: int = 0
+    num_fewshot: int | None = None
+    chance: float | None = None
+    parsed: tuple[int, int] | None = None
+    """Replies in which an answer was found, of all; None where nothing is read from text."""
+    if_parsed: float | None = None
+    at_most: float | None = None
+    """The score if all other replies were right."""
+    is_format: bool = False
+    """Whether the name is that of a format alone."""
+    is_group: bool = False
+
+
+@dataclass(frozen=True)
+class ScoreColumn:
+    """One column of figures: its heading, and what it shows of a row."""
+
+    heading: str
+    cell: Callable[[ScoreRow], str]
+    is_number: bool = True
+
+
+def score_rows(
+    results: Sequence[TaskResult], groups: Sequence[GroupResult] = (), *, names_tasks: bool
+) -> list[ScoreRow]:
+    """A row for each result, the best format of each task first, then one for each group.
+
+    A task without a format has a row for each of its metrics. ``names_tasks`` says whether names have
+    to tell tasks apart, or formats alone.
+    """
+    tasks = list(dict.fromkeys(result.task for result in results))
+    rows: list[ScoreRow] = []
+    for task in tasks:
+        formats = [result for result in results if result.task == task]
+        rows += [
+            row
+            for result in sorted(formats, key=_rank)
+            for row in _rows_of(result, names_tasks=names_tasks)
+        ]
+    return rows + [_group_row(group) for group in groups if group.metrics]
+
+
+def _rank(result: TaskResult) -> float:
+    """The better a format's score, the lower; results of plain tasks stay in their order."""
+    estimate = result.metrics.get(result.primary)
+    if estimate is None or result.format is None:
+        return 0.0
+    return -estimate.value if result.higher_is_better.get(result.primary, True) else estimate.value
+
+
+def _rows_of(result: TaskResult, *, names_tasks: bool) -> list[ScoreRow]:
+    name = result.name if names_tasks or result.format is None else result.format
+    alias = result.alias if result.alias not in (result.name, "") and names_tasks else name
+    row = ScoreRow(
+        name=visible(alias),
+        task=result.task,
+        metric=_metric_name(result, result.primary),
+        estimate=result.metrics.get(result.primary),
+        num_docs=result.num_docs,
+        num_fewshot=result.num_fewshot,
+        chance=_chance(result),
+        is_format=result.format is not None and not names_tasks,
+    )
+    if result.format is None:
+        return [
+            replace(row, metric=_metric_name(result, metric), estimate=estimate)
+            for metric, estimate in result.metrics.items()
+        ] or [row]
+    return [_with_readings(row, result)]
+
+
+def _with_readings(row: ScoreRow, result: TaskResult) -> ScoreRow:
+    readings, estimate = result.readings, row.estimate
+    if readings is None or not readings.total:
+        return row
+    unread = readings.total - readings.read
+    among = result.metrics.get(f"{result.primary}_read")
+    is_share = result.higher_is_better.get(result.primary, True) and (
+        estimate is not None and 0 <= estimate.value <= 1
+    )
+    row = replace(row, parsed=(readings.read, readings.total))
+    if not unread:
+        return row
+    return replace(
+        row,
+        if_parsed=None if among is None else among.value,
+        at_most=min(1.0, estimate.value + unread / readings.total)
+        if is_share and estimate is not None
+        else None,
+    )
+
+
+def _chance(result: TaskResult) -> float | None:
+    """What guessing scores; nothing beside a score that is not a share of right answers."""
+    is_accuracy = result.primary.partition("_")[0] in ("acc", "exact")
+    return result.tally.chance if result.tally is not None and is_accuracy else None
+
+
+def _metric_name(result: TaskResult, metric: str) -> str:
+    normalisation = result.normalisation if metric == result.primary else None
+    remarks = [
+        normalisation.words if normalisation is not None and normalisation.name != "none" else "",
+        result.filter if result.filter != "none" else "",
+    ]
+    said = "; ".join(filter(None, remarks))
+    return visible(f"{metric} ({said})" if said else metric)
+
+
+def _group_row(group: GroupResult) -> ScoreRow:
+    primary = group.primary if group.primary in group.metrics else next(iter(group.metrics))
+    estimate = group.metrics[primary]
+    name = group.alias or group.name
+    filtered = f" ({group.filter})" if group.filter != "none" else ""
+    return ScoreRow(
+        name=visible(name),
+        metric=visible(primary + filtered),
+        estimate=estimate,
+        num_docs=estimate.n,
+        num_fewshot=group.num_fewshot,
+        is_group=True,
+    )
+
+
+def short(value: float | None, digits: int = 3) -> str:
+    """A score without the zero in front of its point: ``.525``; ``–`` where there is none."""
+    if value is None:
+        return NOTHING
+    text = number(value, digits).replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
+def short_interval(estimate: Estimate | None) -> str:
+    """``[.42, .63]``, with a third digit where it is narrow; empty where there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    digits = 2 if estimate.high - estimate.low >= 0.05 else 3
+    return f"[{short(estimate.low, digits)}, {short(estimate.high, digits)}]"
+
+
+def score_lines(rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8") -> list[str]:
+    """The heading and a line for each row, none wider than ``width`` where that can be."""
+    names = _padded([_name_heading(rows), *(row.name for row in rows)])
+    figures, parsed = _figures(rows), _parsed_columns(rows)
+    left = [names, *(_block(column, rows) for column in figures)]
+    right = [_block(column, rows) for column in parsed]
+    room = width - sum(cell_len(GAP + block[0]) for block in (*left, *right))
+    if room >= LEAST_PICTURE:
+        return _joined([*left, _picture(rows, min(room, MOST_PICTURE), encoding), *right])
+    if room + len(GAP) >= 0:
+        return _joined([*left, *right])
+    return _stacked(rows, [*figures, *parsed])
+
+
+def _name_heading(rows: Sequence[ScoreRow]) -> str:
+    is_one_task = len({row.task for row in rows}) == 1 and not any(row.is_group for row in rows)
+    return "Format" if is_one_task and rows[0].is_format else "Task"
+
+
+def _figures(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
+    """The columns before the picture; what all rows share is in the heading of the screen."""
+    metrics = {row.metric for row in rows}
+    columns = []
+    if len(metrics) > 1:
+        columns.append(ScoreColumn("Metric", lambda row: row.metric, is_number=False))
+    if len({row.num_docs for row in rows}) > 1:
+        columns.append(ScoreColumn("Items", lambda row: f"{row.num_docs:,}"))
+    if len({row.num_fewshot for row in rows if not row.is_group}) > 1:
+        columns.append(
+            ScoreColumn(
+                "Shots", lambda row: "" if row.num_fewshot is None else f"{row.num_fewshot}"
+            )
+        )
+    heading = "Score" if len(metrics) > 1 else metrics.pop()
+    value = ScoreColumn(
+        heading, lambda row: short(row.estimate.value if row.estimate is not None else None)
+    )
+    ends = ScoreColumn("95 % CI", lambda row: short_interval(row.estimate), is_number=False)
+    return [*columns, value, ends]
+
+
+def _parsed_columns(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
+    if not any(row.parsed for row in rows):
+        return []
+    metrics = {row.metric for row in rows if row.parsed}
+    what = metrics.pop() if len(metrics) == 1 else "score"
+    columns = [ScoreColumn("Parsed", lambda row: percent(*row.parsed) if row.parsed else "")]
+    if any(row.if_parsed is not None for row in rows):
+        columns.append(
+            ScoreColumn(
+                f"{what} if parsed",
+                lambda row: "" if row.if_parsed is None else short(row.if_parsed),
+            )
+        )
+    if any(row.at_most is not None for row in rows):
+        columns.append(
+            ScoreColumn("At most", lambda row: "" if row.at_most is None else short(row.at_most))
+        )
+    return columns
+
+
+def _block(column: ScoreColumn, rows: Sequence[ScoreRow]) -> list[str]:
+    """The heading and the cells, all of one width."""
+    return _padded([column.heading, *(column.cell(row) for row in rows)], right=column.is_number)
+
+
+def _padded(cells: Sequence[str], *, right: bool = False) -> list[str]:
+    width = max(map(cell_len, cells))
+    spaces = [" " * (width - cell_len(cell)) for cell in cells]
+    return [s + c if right else c + s for c, s in zip(cells, spaces, strict=True)]
+
+
+def _joined(blocks: Sequence[Sequence[str]]) -> list[str]:
+    return [GAP.join(cells).rstrip() for cells in zip(*blocks, strict=True)]
+
+
+def _picture(rows: Sequence[ScoreRow], columns: int, encoding: str) -> list[str]:
+    """A bar for each row on one scale, with a mark where guessing would be."""
+    glyphs = glyphs_for(encoding)
+    chances = {round(row.chance, 4) for row in rows if row.chance is not None}
+    ends = [
+        end
+        for row in rows
+        if row.estimate is not None
+        for end in (row.estimate.value, row.estimate.low, row.estimate.high)
+    ]
+    scale = scale_for([*ends, *chances], columns)
+    lines = [_bar(row, scale, glyphs) for row in rows]
+    heading = ""
+    if len(chances) == 1:
+        heading = _above(f"chance {short(chances.pop(), 2)}", scale, rows)
+    elif chances:
+        heading = f"{_mark(glyphs)} chance"
+    return [f"{line:{columns}}" for line in (heading, *lines)]
+
+
+def _above(text: str, scale: Scale, rows: Sequence[ScoreRow]) -> str:
+    """The text, centred above the mark of chance."""
+    chance = next(row.chance for row in rows if row.chance is not None)
+    start = scale.column(chance) - len(text) // 2
+    return " " * min(max(0, start), scale.columns - len(text)) + text
+
+
+def _bar(row: ScoreRow, scale: Scale, glyphs: Glyphs) -> str:
+    if row.estimate is None or not math.isfinite(row.estimate.value):
+        return ""
+    bar = scale.bar(row.estimate.low, row.estimate.high, row.estimate.value, glyphs)
+    if row.chance is None:
+        return bar
+    at = scale.column(row.chance)
+    cells = list(f"{bar:{at + 1}}")
+    if cells[at] == " ":
+        cells[at] = _mark(glyphs)
+    return "".join(cells)
+
+
+def _mark(glyphs: Glyphs) -> str:
+    return "┊" if glyphs.line == "─" else ":"
+
+
+def _stacked(rows: Sequence[ScoreRow], columns: Sequence[ScoreColumn]) -> list[str]:
+    """For a narrow terminal: each name, and its figures below."""
+    lines = []
+    for row in rows:
+        cells = [(column.heading, column.cell(row)) for column in columns]
+        lines.append(row.name)
+        lines += [f"  {heading} {cell}" for heading, cell in cells if cell]
+    return lines

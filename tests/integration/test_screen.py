@@ -1,0 +1,141 @@
+"""The result screen of ``lm-eval run`` against stored screens: what a reader has after ten seconds.
+
+Regenerate after an intended change: ``python -m tests.integration.test_screen``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Workplace
+from tests.support.paths import GOLDEN
+
+SCREENS = GOLDEN / "screens"
+FOUR = "demo_mcq@cloze,demo_mcq@mcqa,demo_mcq@generate,demo_mcq@cot"
+
+
+def four_formats(place: Workplace) -> tuple[str, ...]:
+    return ("--tasks", FOUR)
+
+
+def thirteen_rows(place: Workplace) -> tuple[str, ...]:
+    labels = ["letters", "numbers", "choices"]
+    formats = {
+        f"f{number:02}": {
+            "type": "generate" if number % 4 == 3 else "mcqa" if number % 2 else "cloze",
+            "question_prefix": f"Question {number}: ",
+            **({"choice_labels": labels[number % 2]} if number % 2 else {}),
+        }
+        for number in range(13)
+    }
+    place.rows(count=80)
+    place.task(formats=formats)
+    return ("--tasks", "t.yaml@*")
+
+
+def two_tasks(place: Workplace) -> tuple[str, ...]:
+    place.rows(count=60)
+    place.task()
+    place.task("u.yaml", task="u", test_split="test")
+    return ("--tasks", "t.yaml@mcqa,t.yaml@cloze,u.yaml@mcqa,u.yaml@cloze,u.yaml@generate")
+
+
+def group(place: Workplace) -> tuple[str, ...]:
+    place.task()
+    place.task("u.yaml", task="u")
+    place.write(
+        "g.yaml",
+        json.dumps(
+            {
+                "group": "both",
+                "task": ["t", "u"],
+                "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
+            }
+        ),
+    )
+    return ("--tasks", "both", "--include_path", str(place.folder))
+
+
+def plain_task(place: Workplace) -> tuple[str, ...]:
+    place.task(formats=..., output_type="multiple_choice")
+    return ("--tasks", "t.yaml")
+
+
+def first_docs(place: Workplace) -> tuple[str, ...]:
+    return ("--tasks", "demo_mcq@mcqa", "--limit", "10")
+
+
+def one_label(place: Workplace) -> tuple[str, ...]:
+    place.rows(count=40)
+    place.task()
+    return ("--tasks", "t.yaml@generate", "--model_args", "reply=The best answer is C.")
+
+
+CASES: dict[str, tuple[Callable[[Workplace], tuple[str, ...]], int]] = {
+    "four_formats": (four_formats, 100),
+    "four_formats_60": (four_formats, 60),
+    "four_formats_40": (four_formats, 40),
+    "thirteen_rows": (thirteen_rows, 100),
+    "two_tasks": (two_tasks, 100),
+    "group": (group, 100),
+    "plain_task": (plain_task, 100),
+    "first_docs": (first_docs, 100),
+    "one_label": (one_label, 100),
+}
+
+
+def screen(case: str, folder: Path) -> str:
+    """The screen without what differs from run to run: times and folders."""
+    arguments, width = CASES[case]
+    place = Workplace(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        done = place.run(*arguments(place))
+    assert done.code == 0, done.err
+    text = re.sub(r"(?<= ·[ \n])[\d.]+ s$", "TIME", done.out, count=1, flags=re.MULTILINE)
+    text = re.sub(r"results_[\dT.-]+\.json", "results_TIME.json", text)
+    return text.replace(str(place.output), "OUT")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden(case: str, tmp_path: Path) -> None:
+    assert screen(case, tmp_path) == (SCREENS / f"{case}.txt").read_text(encoding="utf-8")
+
+
+def test_no_golden_file_is_left_over() -> None:
+    assert {file.stem for file in SCREENS.iterdir()} == set(CASES)
+
+
+@pytest.mark.parametrize(("case", "most"), [("four_formats", 25), ("thirteen_rows", 40)])
+def test_the_screen_is_short(case: str, most: int) -> None:
+    lines = (SCREENS / f"{case}.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= most
+    assert max(map(len, lines)) <= 100
+
+
+def test_names_and_replies_are_shown_not_obeyed(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.task(task="t\x1b[31m")
+    done = place.run("--tasks", "t.yaml@generate", "--model_args", "reply=\x1b[2J")
+    assert "\x1b" not in done.out
+    assert "\\x1b[2J" in done.out
+
+
+def test_every_metric_is_in_the_full_table(tmp_path: Path) -> None:
+    done = Workplace(tmp_path).run("--tasks", FOUR, "--table", "full")
+    for text in ("acc_bytes", "exact_match", "95 % interval", "WARNING", "doc "):
+        assert text in done.out
+    assert "The format matters" not in done.out
+
+
+if __name__ == "__main__":
+    SCREENS.mkdir(exist_ok=True)
+    for name in CASES:
+        with tempfile.TemporaryDirectory() as scratch:
+            (SCREENS / f"{name}.txt").write_text(screen(name, Path(scratch)), encoding="utf-8")
