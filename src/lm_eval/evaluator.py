@@ -27,7 +27,6 @@ from lm_eval.run.files import (
     warn_of_model,
     write_results,
 )
-from lm_eval.run.groups import check_groups, group_results
 from lm_eval.run.plan import (
     Outcome,
     Prepared,
@@ -92,7 +91,10 @@ def execute(
     seed_all(run.seeds)
     with hiding(model_args, *argument_holders(run, tasks)), ExitStack() as stack:
         prepared = prepare_all(tasks, run.options)  # tasks → requests
-        check_groups(groups)
+        if groups:
+            from lm_eval.run.groups import check_groups, group_results
+
+            check_groups(groups)
         writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
         with opened_model(opened() if opened else run.model, model_args) as model:
             prepared, options = adapt(prepared, model, run.options)
@@ -106,7 +108,8 @@ def execute(
             results = run_all(prepared, model, options, on_sample=sink, kept=store.kept)
             info = run_info(run, options, model_args, model, started)
             warn_of_model(run, model)
-        outcome = Outcome(results, group_results(groups, results), info, items=items)
+        scored = group_results(groups, results) if groups else []
+        outcome = Outcome(results, scored, info, items=items)
         write_results(outcome, store, writer)
         return outcome
 

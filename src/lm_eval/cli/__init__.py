@@ -2,8 +2,8 @@
 
 Imports nothing heavy, so that ``--help`` is instant.
 
-Read in this order: diff, ls, program, options, lab_commands, compare, power, reread, run, preview,
-sweep, validate.
+Read in this order: diff, ls, program, lab_commands, compare, power, reread, run, preview, sweep,
+validate.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from lm_eval.cli.options import (
+from lm_eval.cli.program import (
     DATA_PATH,
     MAX_SKIPPED,
     NUM_FEWSHOT,
     TASKS,
+    Parser,
     add_asking,
     add_loading,
     add_model,
+    add_options,
     add_paths,
     add_prompting,
-)
-from lm_eval.cli.program import (
-    Parser,
-    add_options,
     check_repeated,
     examples,
     logging_from,
@@ -60,6 +58,9 @@ def _run(arguments: Sequence[str]) -> int:
 def _data_from(args: argparse.Namespace) -> AbstractContextManager[None]:
     """Where data sets of the hub are read from while the command runs."""
     if not hasattr(args, "data_path"):
+        return nullcontext()
+    is_hub_in_use = "lm_eval.data.hub.settings" in sys.modules  # by an earlier command
+    if args.data_path is None and not is_hub_in_use:
         return nullcontext()
     from lm_eval.data.hub.settings import reading_from
 

@@ -8,8 +8,16 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.cli.options import add_asking, add_loading, add_paths
-from lm_eval.cli.program import add_options, examples, one_of, real, whole
+from lm_eval.cli.program import (
+    add_asking,
+    add_loading,
+    add_options,
+    add_paths,
+    examples,
+    one_of,
+    real,
+    whole,
+)
 
 if TYPE_CHECKING:
     from lm_eval.lab.stored.select import Choice

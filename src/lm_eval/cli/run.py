@@ -150,7 +150,7 @@ def _print_files(outcome: Outcome) -> None:
 
 def _print_markdown(outcome: Outcome) -> None:
     """The scores as the harness prints them, for scripts that read its table."""
-    from lm_eval.reports.markdown import make_table
+    from lm_eval.text.markdown import make_table
 
     results = outcome.as_dict()
     for column in ("results", "groups"):

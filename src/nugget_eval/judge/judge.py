@@ -25,8 +25,7 @@ from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.errors import JudgeError
 from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
-from nugget_eval.judge.snippets import Verdict, check_snippets
-from nugget_eval.judge.voting import median_label
+from nugget_eval.judge.voting import Verdict, check_snippets, median_label
 from nugget_eval.reading import Label, LabelReading, read_reasoning
 
 REFUSED = (400, 404, 415, 422, 501)

@@ -15,8 +15,14 @@ from lm_eval.requests import GenerateRequest
 from nugget_eval.config import Config
 from nugget_eval.judge.calls import canaries_for, with_canaries
 from nugget_eval.judge.evaluation import evaluate
-from nugget_eval.judge.snippets import check_snippets, snippet_verdict
-from nugget_eval.judge.voting import ORDER, combine, dawid_skene, median_label
+from nugget_eval.judge.voting import (
+    ORDER,
+    check_snippets,
+    combine,
+    dawid_skene,
+    median_label,
+    snippet_verdict,
+)
 from nugget_eval.prompts import cut_out
 from nugget_eval.reading import LABELS, Label, Reasoned
 from tests.support.nuggets.toy_judge import judged
