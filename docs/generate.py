@@ -29,7 +29,8 @@ from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES
 from lm_eval.errors import FieldError
-from lm_eval.formats.compile import FORMAT_FIELDS, format_names, get_format
+from lm_eval.formats.checks import FORMAT_FIELDS
+from lm_eval.formats.compile import format_names, general_names, get_format
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader, read
@@ -128,9 +129,15 @@ def first_sentence(text: str | None) -> str:
 # --- formats ----------------------------------------------------------------------------------
 
 
+def conventions_table() -> str:
+    names = [name for name in format_names() if get_format(name).kind == "convention"]
+    rows = ((code(name), cell(get_format(name).summary)) for name in names)
+    return table(("Format", "Whose prompt it is, and for what"), rows)
+
+
 def formats_table() -> str:
     rows = []
-    for name in format_names():
+    for name in general_names():
         fmt = get_format(name)
         labels = fmt.choice_labels
         shown = (
@@ -148,13 +155,20 @@ FIELD_TEXT = {
     "name": "The format's name; by default the file's name.",
     "summary": "One line for `lm-eval ls formats`. Changes no prompt and no fingerprint.",
     "version": "Raise it when you change a prompt or a reader: old scores no longer compare.",
-    "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads.",
+    "kind": "`general`, or `convention`: somebody's prompt for one benchmark, left out of `task@*`. "
+    "Changes no prompt and no fingerprint.",
+    "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads, "
+    "`loglikelihood` scores the target alone.",
     "answers": "The kind of answer: one `choice`, a `text`, or an `order` of all choices.",
+    "preamble": "Once, before the examples and after the task's `description`. It can read the doc that "
+    "is asked, not its choices.",
     "instruction": "Text before the question, exactly as written: end it with `\\n`.",
     "context_prefix": "Directly before the passage, in tasks that have a `doc_to_context`.",
     "context_delimiter": "Between the passage and `question_prefix`. A doc without a passage shows "
     "neither.",
     "question_prefix": "Directly before the question.",
+    "show_question": "`false`: neither passage nor question is in the prompt, since `scored_format` has "
+    "them.",
     "strip_question": "Remove white space around the question.",
     "blank_marker": "A blank to fill, put after the question unless the question has it already.",
     "blank_position": "`end` adds the marker; `inline` means that the question contains one.",
@@ -169,6 +183,8 @@ FIELD_TEXT = {
     "warning, instead of refusing the doc.",
     "scored": "What is scored for each choice: `labels`, `texts`, or the `rest` of the question behind "
     "its blank (see [what is scored](#what-is-scored)). `null`: labels, or texts where there are none.",
+    "scored_format": "What is scored for each choice instead: a sentence from `{{ _choice }}`, "
+    "`{{ _question }}` and the doc (see [what is scored](#what-is-scored)).",
     "section_separator": "Before the choices, `answer_instruction` and `answer_prompt`.",
     "answer_instruction": "Its own line before `answer_prompt`, such as “Think step by step.”, with or "
     "without a newline at its end.",
@@ -202,7 +218,7 @@ def format_fields() -> str:
 
 def france_prompts() -> str:
     parts = []
-    for name in format_names():
+    for name in general_names():
         fmt = get_format(name)
         if fmt.answers == "order":
             item = Item({}, "Which is larger?", ("a hill", "a mountain", "a stone"), ((1, 0, 2),))
@@ -790,6 +806,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "file-types": file_types,
     "format-fields": format_fields,
     "formats-table": formats_table,
+    "conventions-table": conventions_table,
     "france-prompts": france_prompts,
     "gguf-arguments": gguf_arguments,
     "golden-examples": golden_examples,

@@ -29,12 +29,16 @@ CHOICE = st.lists(WORD, min_size=1, max_size=3).map(" ".join)
 CHOICES = st.lists(CHOICE, min_size=2, max_size=30, unique_by=str.casefold)
 QUESTION = st.text(max_size=60)
 BLANK = "_"
+NUMERIC = ("gsm8k",)
+"""Formats whose answers are numbers only."""
 ANY_CHOICE = st.text(min_size=1, max_size=12).map(str.strip).filter(bool)
 
 
 def item_for(fmt: PromptFormat, question: str, choices: list[str], gold: int) -> Item:
     """An item that fits the format; for an order, one that starts with the gold."""
     places = list(range(len(choices)))
+    if fmt.name in NUMERIC:
+        choices = [str(place + 10) for place in places]
     if fmt.fills_blank:
         question = f"{question.replace(BLANK, '')} {BLANK} after the blank"
     target: Any = places[gold:] + places[:gold] if fmt.answers == "order" else gold
@@ -144,6 +148,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {
     "answers": ("text", "choice"),
     "blank_position": ("inline", "end"),
     "scored": ("texts", "labels"),
+    "scored_format": ("{{ _choice }}!", None),
     "choice_labels": (("x1", "x2", "x3", "x4", "x5"), None),
     "scorer": (bind_reader({"reader": "regex", "pattern": "x(.)"}), None),
     "generation_kwargs": ({"until": ["§"], "max_gen_toks": 7}, {}),
@@ -163,7 +168,7 @@ def changed_value(fmt: PromptFormat, name: str) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "field", [f.name for f in fields(PromptFormat) if f.name not in ("name", "summary")]
+    "field", [f.name for f in fields(PromptFormat) if f.name not in ("name", "summary", "kind")]
 )
 def test_fingerprint_changes_with_every_behaviour_field(name: str, field: str) -> None:
     fmt = get_format(name)
@@ -175,7 +180,9 @@ def test_fingerprint_changes_with_every_behaviour_field(name: str, field: str) -
 @pytest.mark.parametrize("name", NAMES)
 def test_name_and_summary_do_not_change_the_fingerprint(name: str) -> None:
     fmt = get_format(name)
-    assert replace(fmt, name="other", summary="other").fingerprint == fmt.fingerprint
+    for kind in ("general", "convention"):
+        changed = replace(fmt, name="other", summary="other", kind=kind)
+        assert changed.fingerprint == fmt.fingerprint
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -211,6 +218,9 @@ def test_question_and_choices_come_through_unchanged(
         filled = [f"{user} {rest}" for user, rest in pairs]
         wanted = asked.partition(BLANK)
         assert filled == [f"{wanted[0]}{choice} {wanted[2].strip()}" for choice in choices]
+        return
+    if not fmt.show_question:
+        assert all(asked in one for one in fmt.continuations(item))
         return
     assert asked in turn.user
     if fmt.shows_labels:

@@ -16,7 +16,7 @@ from typing import Any
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.formats.assemble import Chat, Context
-from lm_eval.formats.compile import format_names, get_format
+from lm_eval.formats.compile import general_names, get_format
 from lm_eval.registry import FORMATS
 from lm_eval.requests import PromptOptions, build_requests
 
@@ -101,8 +101,11 @@ def shown(context: Context) -> str:
 
 
 def builtin_names() -> list[str]:
-    """The formats that come with the package; a new YAML file is among them at once."""
-    return [name for name in format_names() if FORMATS.place(name) == "built in"]
+    """The general formats of the package; a new YAML file is among them at once.
+
+    Conventions are compared with their originals: ``tests/differential/test_conventions.py``.
+    """
+    return [name for name in general_names() if FORMATS.place(name) == "built in"]
 
 
 def golden_prompts() -> Iterator[tuple[Path, str]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lm_eval.formats.compile import compile_format, format_names, get_format
+from lm_eval.formats.compile import compile_format, general_names, get_format
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import FORMATS
 
-BUILT_IN = [name for name in format_names() if FORMATS.place(name) == "built in"]
+BUILT_IN = [name for name in general_names() if FORMATS.place(name) == "built in"]
 OWN = {
     "arrows": {
         "type": "mcqa",

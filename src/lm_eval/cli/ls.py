@@ -21,7 +21,13 @@ def ls(args: argparse.Namespace) -> int:
         from lm_eval.formats.list_file import add_formats
 
         add_formats(args.format_path)
-        _print(("Format", "Output", "Labels", "Needs choices", "What it does"), _formats())
+        heading = ("Format", "Output", "Labels", "Needs choices", "What it does")
+        _print(heading, _formats("general"))
+        conventions = [(row[0], row[-1]) for row in _formats("convention")]
+        if conventions:
+            _print(
+                ("Convention", "Whose prompt it is, and for what (not part of task@*)"), conventions
+            )
     else:
         _print_names(args)
     return 0
@@ -33,12 +39,14 @@ def _models() -> list[tuple[str, ...]]:
     return [(name, MODELS.place(name)) for name in sorted(MODELS)]
 
 
-def _formats() -> list[tuple[str, ...]]:
+def _formats(kind: str) -> list[tuple[str, ...]]:
     from lm_eval.formats.compile import format_names, get_format
 
     rows: list[tuple[str, ...]] = []
     for name in format_names():
         fmt = get_format(name)
+        if fmt.kind != kind:
+            continue
         labels = fmt.choice_labels
         shown = (
             "none" if labels is None else labels if isinstance(labels, str) else " ".join(labels)

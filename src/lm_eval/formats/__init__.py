@@ -1,4 +1,5 @@
 """Formats: how a question is put, and how the answer to it is read.
 
-Read in this order: readers, assemble, gold, items, prompt_format, compile, list_file, jinja, templates.
+Read in this order: readers, assemble, gold, items, normalisation,
+prompt_format, checks, compile, list_file, jinja, templates.
 """

@@ -10,7 +10,7 @@ import keyword
 import re
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval.config.fields import DOC, Field, compile_field, fields_read, is_jinja
@@ -91,6 +91,8 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
     """The Jinja source of a format's user text; None where a spec has none, or a blank is filled."""
     if fmt.fills_blank:
         return None
+    if not fmt.show_question:
+        question, context, fmt = "{{ '' }}", None, replace(fmt, question_prefix=None)
     asked = fragment(question, "_question")
     shown = _choices_fragment(fmt, choices)
     passage = Fragment("", "") if context is None else fragment(context, "_context")
@@ -113,7 +115,7 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
 def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
     """The Jinja source of what is scored: a list of labels, or of the choice texts."""
     shown = _choices_of(choices)
-    if shown is None or fmt.fills_blank:
+    if shown is None or fmt.fills_blank or fmt.scored_format is not None:
         return None
     each = shown.expression
     style = fmt.choice_labels
@@ -145,7 +147,7 @@ def target_source(
     if shown is None:
         return None
     before += shown.before + _place(shown.expression, target_type)
-    if not fmt.reads_text:
+    if fmt.output_type == "multiple_choice":
         return f"{before}{{{{ _place }}}}"
     label = '""'
     if fmt.choice_labels is not None:

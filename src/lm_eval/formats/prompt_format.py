@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
@@ -20,7 +21,8 @@ from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
 from lm_eval.formats.items import AnswerKind, Item, LabelStyle, joined, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
-OutputType = Literal["multiple_choice", "generate_until"]
+OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
+FormatKind = Literal["general", "convention"]
 
 JINJA_FIELDS = (
     "instruction",
@@ -29,6 +31,7 @@ JINJA_FIELDS = (
     "answer_instruction",
     "answer_prompt",
     "gen_prefix",
+    "scored_format",
 )
 """The fields in which ``{{ _num_choices }}`` and the doc's own fields may be used."""
 
@@ -40,15 +43,21 @@ class PromptFormat:
     name: str
     summary: str = ""
     version: int = 1
+    kind: FormatKind = "general"
+    """A convention is somebody's prompt for one benchmark; ``task@*`` leaves it out."""
     output_type: OutputType = "multiple_choice"
     answers: AnswerKind = "choice"
 
+    preamble: str | None = None
+    """Once, before the examples and after the task's description."""
     instruction: str | None = None
     context_prefix: str = ""
     """Before the passage of a task that has one (``doc_to_context``)."""
     context_delimiter: str = "\n"
     """Between that passage and the question's prefix."""
     question_prefix: str | None = None
+    show_question: bool = True
+    """False: neither passage nor question is in the prompt, since the scored texts contain them."""
     strip_question: bool = False
     blank_marker: str | None = None
     blank_position: Literal["end", "inline"] = "end"
@@ -64,6 +73,8 @@ class PromptFormat:
     """With a label list that is too short: drop the choices beyond it instead of refusing the doc."""
     scored: Literal["labels", "texts", "rest"] | None = None
     """What is scored for each choice; None: its label where there are labels, else its text."""
+    scored_format: str | None = None
+    """What is scored, from ``_choice``, ``_label``, ``_question``, ``_context`` and the doc."""
     section_separator: str = "\n"
     answer_instruction: str | None = None
     answer_prompt: str | None = None
@@ -85,6 +96,11 @@ class PromptFormat:
         return self.output_type == "generate_until"
 
     @property
+    def scores_target(self) -> bool:
+        """Whether the target alone is scored, as the continuation of the prompt."""
+        return self.output_type == "loglikelihood"
+
+    @property
     def needs_choices(self) -> bool:
         return self.answers != "text" or self.choice_labels is not None
 
@@ -103,7 +119,8 @@ class PromptFormat:
         """Whether the choices' own texts are scored, which differ in length."""
         if self.reads_text or self.fills_blank:
             return False
-        return self.scored == "texts" or self.choice_labels in (None, "choices")
+        is_text = self.scored == "texts" or self.scored_format is not None
+        return is_text or self.choice_labels in (None, "choices")
 
     @property
     def fills_blank(self) -> bool:
@@ -149,6 +166,19 @@ class PromptFormat:
         context = words if item.context else ""
         return self.question_turn(replace(item, context=context, question=words, choices=choices))
 
+    def preamble_for(self, doc: Mapping[str, Any]) -> str:
+        """What is said once, before the examples of a doc's prompt."""
+        if self._preamble is None:
+            return self.preamble or ""
+        try:
+            return str(self._preamble(doc))
+        except FieldError as error:
+            raise error.located(field=f"preamble of format {self.name}") from None
+
+    @cached_property
+    def _preamble(self) -> Field | None:
+        return compile_field(self.preamble) if self.preamble and is_jinja(self.preamble) else None
+
     def shot_turn(self, item: Item) -> Turn:
         """The item as a few-shot example, answered."""
         turn = self.question_turn(item)
@@ -161,6 +191,9 @@ class PromptFormat:
         if self.answers == "text":
             return self.target_format.format(label="", answer=item.gold[0])
         labels = self.labels(item)
+        if self.scored_format is not None:
+            self._check_not_cut(item.gold, labels, item)
+            return self._sentence(item, labels, item.gold[0])
         places = item.gold[0] if self.answers == "order" else item.gold[:1]
         self._check_not_cut(places, labels, item)
         return self.target_format.format(
@@ -173,9 +206,14 @@ class PromptFormat:
         follows the blank, which is the same for all of them."""
         if self.fills_blank:
             return (self._around_blank(item)[1],) * len(item.choices)
+        if self.scores_target:
+            return (self.target_text(item),)
         labels = self.labels(item)
         if labels:
             self._check_not_cut(item.gold, labels, item)
+        if self.scored_format is not None:
+            count = len(labels) or len(item.choices)
+            return tuple([self._sentence(item, labels, place) for place in range(count)])
         return item.choices[: len(labels) or None] if self.scores_texts else labels
 
     def filled_turns(self, item: Item) -> tuple[str, ...]:
@@ -198,6 +236,8 @@ class PromptFormat:
     def right_answers(self, item: Item) -> tuple[Any, ...]:
         """Every acceptable answer; unless labels tell them apart, each choice with the text of a right
         one."""
+        if self.scores_target:
+            return (0,)
         if (self.scores_texts or self.fills_blank) and has_twins(item.choices):
             return with_twins(item.gold, item.choices)
         return item.gold
@@ -243,7 +283,7 @@ class PromptFormat:
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or a reading."""
-        content = {k: v for k, v in self.as_data().items() if k not in ("name", "summary")}
+        content = {k: v for k, v in self.as_data().items() if k not in _UNMEASURED}
         for name, unset in _NEWER_FIELDS.items():  # so that older fingerprints compare
             if content[name] == unset:
                 del content[name]
@@ -266,10 +306,11 @@ class PromptFormat:
     def _user_text(self, item: Item, labels: tuple[str, ...], choice: str | None = None) -> str:
         """The user's text; ``choice`` is what fills the blank, by default the right one."""
         text = self._said("instruction", item, labels)
-        if item.context:
-            text += self._said("context_prefix", item, labels) + item.context
-            text += self.context_delimiter
-        text += self._said("question_prefix", item, labels) + self.question_shown(item, choice)
+        if self.show_question:
+            if item.context:
+                text += self._said("context_prefix", item, labels) + item.context
+                text += self.context_delimiter
+            text += self._said("question_prefix", item, labels) + self.question_shown(item, choice)
         if self.shows_labels:
             text += self._choice_block(item, labels)
         separator = self.section_separator
@@ -278,6 +319,18 @@ class PromptFormat:
                 text += separator + self._said(name, item, labels)
                 separator = self.answer_separator
         return text
+
+    def _sentence(self, item: Item, labels: tuple[str, ...], place: int) -> str:
+        """What is scored for the choice at ``place``, by ``scored_format``."""
+        variables = {
+            "_choice": item.choices[place],
+            "_label": labels[place] if labels else "",
+            "_question": item.question.strip() if self.strip_question else item.question,
+            "_context": item.context,
+        }
+        if "scored_format" not in self._jinja_texts:
+            return self.scored_format or ""
+        return self._rendered("scored_format", item, labels, variables)
 
     def _around_blank(self, item: Item) -> tuple[str, str]:
         """What the question says before its first blank, and after it without white space around."""
@@ -332,8 +385,14 @@ class PromptFormat:
             known[labels] = self._rendered(name, item, labels)
         return known[labels]
 
-    def _rendered(self, name: str, item: Item, labels: tuple[str, ...]) -> str:
-        variables = label_variables(labels) if labels else {}
+    def _rendered(
+        self,
+        name: str,
+        item: Item,
+        labels: tuple[str, ...],
+        of_choice: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
+        variables = {**of_choice, **label_variables(labels)} if labels else dict(of_choice)
         try:
             return str(self._jinja_texts[name](item.doc, variables))
         except FieldError as error:
@@ -363,8 +422,11 @@ class PromptFormat:
             )
 
 
+_UNMEASURED = ("name", "summary", "kind")
+"""Fields that change no prompt and no reading."""
 _NEWER_FIELDS = {
-    **{"normalization": None, "scored": None},
+    **{"normalization": None, "scored": None, "scored_format": None},
+    **{"preamble": None, "show_question": True},
     **{"context_prefix": "", "context_delimiter": "\n"},
 }
 """Fields that formats did not always have → the value with which they change nothing."""
@@ -390,43 +452,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     return value
-
-
-@dataclass(frozen=True, slots=True)
-class Normalisation:
-    """One way to compare choices: its name, its metric, and how a table says it."""
-
-    name: str
-    metric: str
-    words: str
-
-
-NORMALISATIONS = {
-    one.name: one
-    for one in (
-        Normalisation("none", "acc", "sum"),
-        Normalisation("character", "acc_norm", "per character"),
-        Normalisation("byte", "acc_bytes", "per byte"),
-        Normalisation("token", "acc_tokens", "per token"),
-        Normalisation("pmi", "acc_mutual_info", "mutual information"),
-        Normalisation("calibrated", "acc_calibrated", "calibrated"),
-    )
-}
-_BY_METRIC = {one.metric: one for one in NORMALISATIONS.values()}
-MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
-CALIBRATED = NORMALISATIONS["calibrated"].metric
-CONTENT_FREE = ("N/A", "", "[MASK]")
-"""Replace the question to see what is likely without one; the mean over these counts."""
-
-
-def normalisation_of(metric: str) -> Normalisation | None:
-    """The normalisation behind a metric; None for one that compares nothing."""
-    return _BY_METRIC.get(metric)
-
-
-def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...]:
-    """The metrics with that of the normalisation in front, where it is shown as the score."""
-    if normalization is None:
-        return tuple(metrics)
-    first = NORMALISATIONS[normalization].metric
-    return (first, *(name for name in metrics if name != first))

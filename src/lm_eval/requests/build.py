@@ -19,7 +19,7 @@ from lm_eval.formats.assemble import (
     plain_prompt,
     single_turn_chat,
 )
-from lm_eval.formats.prompt_format import CONTENT_FREE
+from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.requests.options import PromptOptions, generation_kwargs, shot_count
 from lm_eval.requests.skipped import SkippedDocs
 from lm_eval.requests.values import (
@@ -104,7 +104,10 @@ def ask_in(
     if kind == "multiple_choice":
         return _choice_requests(contexts, task, ref, asked, options, shots)
     if kind == "loglikelihood":
-        return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], asked.continuations[0], doc),)
+        text = asked.continuations[0]
+        if task.format is not None and not text[:1].isspace():
+            text = delimiter_before(task, asked.turn, options) + text
+        return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], text, doc),)
     if kind == "loglikelihood_rolling":
         return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
     return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc),)

@@ -26,7 +26,7 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
-from lm_eval.formats.compile import format_names, get_format
+from lm_eval.formats.compile import general_names, get_format
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, choose_docs, shot_count
 from lm_eval.requests.skipped import SkippedDocs
@@ -255,7 +255,7 @@ def _ask_as(task: ConfigurableTask, *, generates: bool) -> str:
 def nearest_format(task: ConfigurableTask, *, generates: bool) -> str | None:
     """A format that generates text (or does not) and that the task's fields can fill."""
     own = task.config.own_formats
-    names = dict.fromkeys((*own, *_NEAREST[generates], *format_names()))
+    names = dict.fromkeys((*own, *_NEAREST[generates], *general_names()))
     for name in names:
         fmt = own.get(name) or get_format(name)
         if (fmt.output_type == GENERATED) == generates and _fits(task, name):

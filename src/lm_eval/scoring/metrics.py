@@ -21,7 +21,7 @@ from lm_eval.formats.readers import Reading
 from lm_eval.formats.readers.number import numbers_in
 from lm_eval.formats.readers.text import fold, sentence_ends
 from lm_eval.registry import METRICS
-from lm_eval.stats.estimates import Estimate, macro_f1_estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate, macro_f1_estimate, mean_estimate, perplexity_estimate
 from lm_eval.stats.positions import mean_prior, probabilities, without_prior
 
 # Outcomes
@@ -163,6 +163,13 @@ def _acc_by(pick: Callable[[ChoiceOutcome], int]) -> Callable[[ChoiceOutcome], f
     return lambda outcome: float(pick(outcome) in outcome.gold)
 
 
+def _acc(outcome: ChoiceOutcome) -> float:
+    """Whether the likeliest choice is right; of one text alone, whether greedy decoding gives it."""
+    if len(outcome.texts) == 1:
+        return float(outcome.greedy[0])
+    return float(outcome.picked() in outcome.gold)
+
+
 def _acc_per(length: Callable[[str], int]) -> Callable[[ChoiceOutcome], float]:
     return _acc_by(lambda outcome: outcome.picked([length(text) for text in outcome.texts]))
 
@@ -244,7 +251,7 @@ for _metric in (
     Metric(
         "acc",
         "right ÷ all items",
-        _acc_by(ChoiceOutcome.picked),
+        _acc,
         lambda outcome: float(is_right(outcome)),
     ),
     Metric(
@@ -286,6 +293,13 @@ for _metric in (
         _pair_of_choice,
         _pair_of_text,
         macro_f1_estimate,
+    ),
+    Metric(
+        "perplexity",
+        "exp of the mean negative log-likelihood of the target, where it alone is scored",
+        lambda outcome: outcome.logprobs[0] if len(outcome.logprobs) == 1 else None,
+        aggregate=perplexity_estimate,
+        higher_is_better=False,
     ),
     Metric("kendall_tau", "order agreement, over orders read", of_text=_tau),
 ):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.formats.prompt_format import Normalisation, normalisation_of
+from lm_eval.formats.normalisation import Normalisation, normalisation_of
 from lm_eval.requests.values import Usage
 from lm_eval.stats.estimates import Estimate
 

@@ -25,8 +25,10 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
+from lm_eval.formats.checks import OF_ONE_TEXT
 from lm_eval.formats.compile import shortest_yaml
-from lm_eval.formats.prompt_format import PromptFormat, leading
+from lm_eval.formats.normalisation import leading
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
@@ -100,6 +102,8 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
         metric = find_metric(entry, **facts)
         if metric is None:
             _warn_unknown(name, where)
+        elif fmt.scores_target and name not in OF_ONE_TEXT:
+            _warn_one_text(name, where)
         elif metric.fits(**facts):
             metrics.append(metric)
         elif metric.compares_texts:
@@ -411,6 +415,15 @@ def _warn_choices(name: str, where: str) -> None:
     warnings.warn(
         f"{where}: metric {name!r} in metric_list is left out: it compares texts, and under this format "
         "answers are choices. Metrics of choices: acc, f1_macro.",
+        LmEvalWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_one_text(name: str, where: str) -> None:
+    warnings.warn(
+        f"{where}: metric {name!r} in metric_list is left out: under this format the target alone is "
+        f"scored. Metrics of it: {', '.join(OF_ONE_TEXT)}.",
         LmEvalWarning,
         stacklevel=3,
     )

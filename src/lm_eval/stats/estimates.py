@@ -67,6 +67,19 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
     return Estimate(mean, stderr, low, high, n, t_method(n))
 
 
+def perplexity_estimate(logprobs: Sequence[float]) -> Estimate:
+    """exp(−mean) of log-likelihoods, with the interval of the mean carried over.
+
+    The standard error is that of the mean times the perplexity (delta method).
+    """
+    mean = mean_estimate(logprobs)
+    value = math.exp(-mean.value)
+    stderr = None if mean.stderr is None else value * mean.stderr
+    low = None if mean.high is None else math.exp(-mean.high)
+    high = None if mean.low is None else math.exp(-mean.low)
+    return Estimate(value, stderr, low, high, mean.n, mean.method)
+
+
 def t_method(n: int) -> str:
     """The method of an interval of Student's t over ``n`` items."""
     return "t over items" + (", small n" if n < SMALL_N else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.gold import TARGET_TYPES
-from lm_eval.formats.prompt_format import NORMALISATIONS
+from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.tasks.keys.rows import check_bad_docs, check_filter
 
 if TYPE_CHECKING:

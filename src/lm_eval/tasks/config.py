@@ -18,7 +18,7 @@ from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, did_you_mean
 from lm_eval.formats.compile import (
     compile_formats,
     find_format,
-    format_names,
+    general_names,
     get_format,
     is_format,
 )
@@ -277,14 +277,14 @@ class TaskConfig:
         return changed
 
     def format_choices(self) -> list[str]:
-        """What ``task@*`` selects: the task's own formats, or every built-in it has fields for."""
+        """What ``task@*`` selects: the task's own formats, or every general one it has fields for."""
         if self.has_format_map:
             return list(self.own_formats)
-        return [name for name in format_names() if not self._missing_fields(get_format(name))]
+        return [name for name in general_names() if not self._missing_fields(get_format(name))]
 
     def unfillable_formats(self) -> dict[str, str]:
         """Format → the fields that it needs and this task does not have."""
-        missing = {name: self._missing_fields(get_format(name)) for name in format_names()}
+        missing = {name: self._missing_fields(get_format(name)) for name in general_names()}
         return {
             name: f"the task has no {' and no '.join(keys)}"
             for name, keys in missing.items()

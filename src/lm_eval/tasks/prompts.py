@@ -116,7 +116,7 @@ class FormatPrompts:
             choice_name=self._choice_name,
             context="" if self._context is None else context_text(self._context(doc)),
         )
-        if self.format.answers == "text":
+        if self.format.answers == "text" and self.format.reads_text:
             self._check_readable(item)
         return item
 
@@ -191,6 +191,8 @@ class FormatPrompts:
         item, fmt = self.unanswered(doc), self.format
         if fmt.fills_blank:
             return list(fmt.filled_turns(item))
+        if fmt.scored_format is not None:
+            return list(fmt.continuations(item))
         labels = fmt.labels(item)
         return list(
             item.choices[: len(labels) or None] if fmt.scores_texts else labels or item.choices
@@ -199,7 +201,8 @@ class FormatPrompts:
     def target(self, doc: Doc) -> Any:
         """The right choice's place, or for generated answers the text that a shot shows."""
         item = self.item(doc)
-        return self.format.target_text(item) if self.format.reads_text else item.gold[0]
+        is_place = self.format.output_type == "multiple_choice"
+        return item.gold[0] if is_place else self.format.target_text(item)
 
     def unanswered(self, doc: Doc) -> Item:
         """As ``item``, with no gold."""

@@ -18,7 +18,8 @@ from typing import Any
 from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
-from lm_eval.formats.prompt_format import CALIBRATED, MUTUAL_INFORMATION, PromptFormat, leading
+from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs
 from lm_eval.tasks.fewshot import DEFAULT_SEED, MatchedSampler, Sampler, make_sampler
@@ -213,14 +214,18 @@ class ConfigurableTask(TaskDocs):
         return self._shot_messages[pool_place]
 
     def description(self, doc_id: int) -> str:
-        """The text at the start of a doc's prompt."""
-        if not self.config.description:
+        """The text at the start of a doc's prompt: the task's description, the format's preamble."""
+        if not self.config.description and (self.format is None or not self.format.preamble):
             return ""
         with self._located(doc_id):
             return self.description_for(self.eval_docs[doc_id])
 
     def description_for(self, doc: Doc) -> str:
         """As ``description``, for a doc given by its data."""
+        preamble = "" if self.format is None else self.format.preamble_for(doc)
+        return self._own_description(doc) + preamble
+
+    def _own_description(self, doc: Doc) -> str:
         text = self.config.description or ""
         if isinstance(text, str) and not is_jinja(text):
             return str(doc.get(text, text)) if text else ""

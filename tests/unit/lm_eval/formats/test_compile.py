@@ -19,6 +19,7 @@ from lm_eval.formats.compile import (
     compile_formats,
     find_format,
     format_names,
+    general_names,
     shortest_yaml,
 )
 from lm_eval.formats.list_file import register_format_folder
@@ -311,8 +312,8 @@ def test_cot_needs_no_choices() -> None:
 def test_every_format_of_a_task() -> None:
     own = config(formats={"mcqa": None, "mine": {"type": "cot"}})
     assert own.format_choices() == ["mcqa", "mine"]
-    assert config().format_choices() == format_names()
-    assert config(doc_to_choice=None).format_choices() == ["cot", "qa", "boxed"]
+    assert config().format_choices() == general_names()
+    assert config(doc_to_choice=None).format_choices() == ["cot", "qa", "boxed", "continuation"]
 
 
 def test_templates_are_in_the_same_registry() -> None:

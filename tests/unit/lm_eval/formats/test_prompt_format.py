@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
-from lm_eval.errors import ConfigError, FormatError
+from lm_eval.errors import ConfigError, FieldError, FormatError
 from lm_eval.formats.compile import compile_format
 from lm_eval.requests import LoglikelihoodRequest, PromptOptions, build_requests
+from lm_eval.scoring.score import score_doc, task_metrics
 
 ROWS = [
     {
@@ -81,6 +83,17 @@ def test_a_question_without_a_blank_is_an_error_that_names_other_formats(
         ({"type": "fill", "choice_labels": "letters"}, "choice_labels has no place"),
         ({"type": "fill", "normalization": "pmi"}, "leave normalization out"),
         ({"type": "mcqa", "scored": "text"}, "one of labels, texts, rest"),
+        ({"type": "cloze", "scored_format": "{{ question }}"}, "has no {{ _choice }}"),
+        ({"type": "generate", "scored_format": "{{ _choice }}"}, "generates text"),
+        ({"type": "fill", "scored_format": "{{ _choice }}"}, "leave one of them out"),
+        ({"type": "continuation", "metrics": ["acc", "acc_norm"]}, "not acc_norm"),
+        ({"type": "continuation", "answers": "choice"}, "set answers: text"),
+        (
+            {"type": "mcqa", "preamble": "One of {{ _choice_list_or }}.\n"},
+            "Say it in `instruction`",
+        ),
+        ({"type": "mcqa", "preamble": "{{ subject"}, "preamble: .*not valid Jinja"),
+        ({"type": "mcqa", "kind": "odd"}, "one of general, convention"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(fields: dict[str, Any], problem: str) -> None:
@@ -106,3 +119,77 @@ def test_labels_are_shown_and_texts_are_scored() -> None:
     shown, _ = scored(task, 2, num_fewshot=1)[0]
     assert shown.endswith(f"\nB. flute\nAnswer: flute\n\n{context}")
     assert task.config.doc_to_choice(ROWS[2]) == ["The rope", "The chain"]
+
+
+def task_of(fmt: dict[str, Any] | str, rows: list[dict[str, Any]], **keys: Any) -> ConfigurableTask:
+    """Rows with ``q``, ``c`` and ``t`` under a format, with the first rows as examples."""
+    fields = {"doc_to_text": "q", "doc_to_choice": "c", "doc_to_target": "t", **keys}
+    config = TaskConfig(
+        task="t",
+        custom_dataset=lambda: {"test": rows},
+        test_split="test",
+        fewshot_config={"sampler": "first_n"},
+        formats=fmt,
+        **fields,
+    )
+    return ConfigurableTask(config)
+
+
+WEATHER = [
+    {"q": "it is wet", "c": ["Yes", "No"], "t": 0, "p": "It rains", "subject": "rain"},
+    {"q": "it is dry", "c": ["Yes", "No"], "t": 1, "p": "It snows", "subject": "snow"},
+]
+
+
+def test_a_whole_sentence_is_scored_with_each_choice_in_it() -> None:
+    fields = {
+        "type": "bare",
+        "show_question": False,
+        "scored_format": "{{ _context }}, {{ subject }}? {{ _choice }}, {{ _question }}",
+    }
+    task = task_of(fields, WEATHER, doc_to_context="p")
+    assert scored(task, 1) == [
+        ("", " It snows, snow? Yes, it is dry"),
+        ("", " It snows, snow? No, it is dry"),
+    ]
+    (shot, _), _ = scored(task, 1, num_fewshot=1)
+    assert shot == " It rains, rain? Yes, it is wet\n\n"
+    assert task.config.doc_to_choice(WEATHER[1]) == [
+        "It snows, snow? Yes, it is dry",
+        "It snows, snow? No, it is dry",
+    ]
+
+
+def test_a_preamble_comes_once_after_the_description() -> None:
+    fields = {"type": "bare", "preamble": "About {{ subject }}.\n\n"}
+    task = task_of(fields, WEATHER, description="Weather.\n\n")
+    (context, _), _ = scored(task, 1, num_fewshot=1)
+    assert context == "Weather.\n\nAbout snow.\n\nit is wet Yes\n\nit is dry"
+    fields = {"type": "bare", "preamble": "{{ nothing }}"}
+    with pytest.raises(FieldError, match="preamble of format bare"):
+        task_of(fields, WEATHER).description(0)
+
+
+def test_the_target_alone_is_scored() -> None:
+    rows = [{"q": "the sea and the", "t": "boat"}, {"q": "the end of the", "t": " year"}]
+    task = task_of("continuation", rows, doc_to_choice=None)
+    assert scored(task, 0) == [("the sea and the", " boat")]
+    assert scored(task, 1) == [("the end of the", " year")]
+    assert scored(task, 1, num_fewshot=1)[0][0] == "the sea and the boat\n\nthe end of the"
+
+
+def test_greedy_accuracy_and_perplexity_of_the_target() -> None:
+    rows = [{"q": "a", "t": "b"}, {"q": "c", "t": "d"}]
+    task = task_of("continuation", rows, doc_to_choice=None)
+    metrics = task_metrics(task)
+    assert [metric.name for metric in metrics] == ["acc", "perplexity"]
+    docs = list(build_requests(task, [0, 1], PromptOptions()))
+    answers = [[(-1.0, True)], [(-3.0, False)]]
+    values = [
+        score_doc(task, doc, given, metrics, is_prefilled=True).values
+        for doc, given in zip(docs, answers, strict=True)
+    ]
+    assert values == [{"acc": 1.0, "perplexity": -1.0}, {"acc": 0.0, "perplexity": -3.0}]
+    estimate = metrics[1].aggregate([-1.0, -3.0])
+    assert estimate.value == pytest.approx(math.exp(2.0))
+    assert estimate.low < estimate.value < estimate.high

@@ -383,7 +383,9 @@ def answered_docs(draw: st.DrawFn, labels: int | None) -> dict[str, Any]:
 CHOICE_FORMATS = [
     name
     for name in format_names()
-    if get_format(name).answers != "order" and not get_format(name).fills_blank
+    if (fmt := get_format(name)).answers != "order"
+    and not fmt.fills_blank
+    and fmt.scored_format is None  # which have no Jinja source of what is scored
 ]
 
 

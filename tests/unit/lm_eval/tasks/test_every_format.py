@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -57,10 +58,16 @@ def test_a_ranking_needs_orders() -> None:
 
 def test_golds_that_cannot_be_read_leave_cot_out() -> None:
     worked = [{"question": "q", "answer": f"So it is {n}.\n#### {n}"} for n in range(20)]
-    with pytest.raises(UsageError, match=r"(?s)cot: doc 0: .*split\('####'\)\[-1\]"):
-        formats(worked, doc_to_choice=None)
+    taken, said = formats(worked, doc_to_choice=None)
+    assert taken == ["continuation"]  # which scores the text and reads none
+    assert re.search(r"(?s)cot.*: doc 0: .*split\('####'\)\[-1\]", said)
     line = "{{ answer.split('####')[-1].strip() }}"
-    assert formats(worked, doc_to_choice=None, doc_to_target=line)[0] == ["cot", "qa", "boxed"]
+    assert formats(worked, doc_to_choice=None, doc_to_target=line)[0] == [
+        "cot",
+        "qa",
+        "boxed",
+        "continuation",
+    ]
 
 
 def test_a_doc_that_no_format_can_ask_leaves_none_out() -> None:
@@ -71,7 +78,7 @@ def test_a_doc_that_no_format_can_ask_leaves_none_out() -> None:
 
 def test_fields_that_a_task_does_not_have() -> None:
     taken, said = formats([{"question": "q", "answer": "a"}], doc_to_choice=None)
-    assert taken == ["cot", "qa", "boxed"]
+    assert taken == ["cot", "qa", "boxed", "continuation"]
     assert "mcqa, cloze, generate" in said
     assert "the task has no doc_to_choice" in said
 

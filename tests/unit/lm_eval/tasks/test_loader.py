@@ -19,7 +19,7 @@ from lm_eval.errors import (
     UnknownTaskError,
     UsageError,
 )
-from lm_eval.formats.compile import format_names
+from lm_eval.formats.compile import general_names
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.loader import TaskManager
@@ -151,11 +151,11 @@ def test_every_builtin_that_fits(folder: Path, write: Write) -> None:
     write("t.yaml", "task: t\n" + BASE)
     write("s.yaml", "task: s\n" + BASE.replace("doc_to_choice: choices\n", ""))
     unfit = ("fill", "ranking")  # which need a blank, and an order
-    fitting = [name for name in format_names() if name not in unfit]
+    fitting = [name for name in general_names() if name not in unfit]
     with pytest.warns(LmEvalWarning, match=r"(?s)t@\* leaves out .*\n  ranking: doc 0: target"):
         assert load(folder, "t@*") == [f"t@{name}" for name in fitting]
     with pytest.warns(LmEvalWarning, match=r"mcqa, cloze, .*: the task has no doc_to_choice"):
-        assert load(folder, "s@*") == ["s@cot", "s@qa", "s@boxed"]
+        assert load(folder, "s@*") == ["s@cot", "s@qa", "s@boxed", "s@continuation"]
 
 
 def test_no_format_fits(folder: Path, write: Write) -> None:

@@ -1,0 +1,246 @@
+"""The fields of a format, checked: each by itself, and what no single field shows.
+
+In: a field's value as YAML gives it. Out: the value that ``PromptFormat`` holds, or an error that
+says where it is from and what is expected.
+"""
+
+from __future__ import annotations
+
+import string
+import warnings
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from lm_eval.config.fields import compile_field, fields_read, is_jinja, shorten
+from lm_eval.errors import (
+    ConfigError,
+    FieldError,
+    LmEvalWarning,
+    UnknownNameError,
+    did_you_mean,
+    listing,
+)
+from lm_eval.formats.items import LABEL_STYLES
+from lm_eval.formats.normalisation import NORMALISATIONS
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat, label_variables
+from lm_eval.formats.readers import BoundReader, bind_reader
+
+FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
+OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood")
+KINDS = ("general", "convention")
+OF_ONE_TEXT = ("acc", "perplexity")
+ANSWER_KINDS = ("choice", "text", "order")
+SCORED = ("labels", "texts", "rest")
+_OPTIONS: dict[str, tuple[tuple[str | None, ...], str]] = {
+    "output_type": (OUTPUT_TYPES, f"one of {', '.join(OUTPUT_TYPES)}"),
+    "kind": (KINDS, f"one of {', '.join(KINDS)}"),
+    "answers": (ANSWER_KINDS, f"one of {', '.join(ANSWER_KINDS)}"),
+    "blank_position": (("end", "inline"), "end or inline"),
+    "scored": ((None, *SCORED), f"one of {', '.join(SCORED)}"),
+    "normalization": ((None, *NORMALISATIONS), f"one of {', '.join(NORMALISATIONS)}"),
+}
+_TYPES: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(
+        (
+            *("name", "context_prefix", "context_delimiter"),
+            *("choice_format", "choice_delimiter", "section_separator"),
+            *("target_format", "target_delimiter", "fewshot_delimiter"),
+        ),
+        (str, "a text"),
+    ),
+    **dict.fromkeys(
+        ("show_question", "strip_question", "show_choices", "cut_choices"), (bool, "true or false")
+    ),
+    "version": (int, "a whole number"),
+}
+"""Field → the type of its value, and that type in words; other fields hold a text or null."""
+
+
+def checked_field(key: Any, value: Any, where: str) -> Any:
+    """A field's value in the type that ``PromptFormat`` holds; anything else is an error."""
+    if key not in FORMAT_FIELDS:
+        raise ConfigError(
+            f"{where}: unknown format field {str(key)!r}.{did_you_mean(str(key), FORMAT_FIELDS)} "
+            f"Fields: {listing(FORMAT_FIELDS, 40)}.",
+            key=str(key),
+        )
+    if key == "choice_labels":
+        return _labels(value, where)
+    if key == "scorer":
+        return None if value is None else _scorer(value, where)
+    if key == "metrics":
+        return _metrics(value, where)
+    if key == "generation_kwargs":
+        return _mapping(key, value, where)
+    fits, expected = _fits(key, value)
+    if not fits:
+        raise ConfigError(f"{where}: {key} cannot be {shorten(value)}. Expected {expected}.")
+    return value
+
+
+def _fits(key: str, value: Any) -> tuple[bool, str]:
+    """Whether a field can hold ``value``, and what it can hold, in words."""
+    if key in _OPTIONS:
+        options, words = _OPTIONS[key]
+        return value in options, words
+    allowed, words = _TYPES.get(key, (str | None, "a text"))
+    return isinstance(value, allowed), words
+
+
+def _labels(value: Any, where: str) -> Any:
+    if value is None or (isinstance(value, str) and value in LABEL_STYLES):
+        return value
+    if isinstance(value, list | tuple) and value:
+        labels = tuple(str(label) for label in value)
+        if len(set(labels)) == len(labels) and all(label.strip() for label in labels):
+            return labels
+        raise ConfigError(f"{where}: choice_labels must differ from each other and not be blank.")
+    raise ConfigError(
+        f"{where}: choice_labels cannot be {shorten(value)}. Expected letters, numbers, choices "
+        "(the choice texts themselves), a list of labels, or null."
+        + (did_you_mean(value, LABEL_STYLES) if isinstance(value, str) else "")
+    )
+
+
+def _scorer(value: Any, where: str) -> BoundReader:
+    if isinstance(value, BoundReader):
+        return value
+    try:
+        return bind_reader(value)
+    except (ConfigError, UnknownNameError) as error:
+        raise ConfigError(f"{where}, scorer: {error}") from None
+
+
+def _metrics(value: Any, where: str) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else [] if value is None else value
+    is_list = isinstance(names, list | tuple) and bool(names)
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise ConfigError(
+            f"{where}: metrics must be a list of metric names, such as [acc, acc_norm], not "
+            f"{shorten(value)}."
+        )
+    return tuple(names)
+
+
+def _mapping(key: str, value: Any, where: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: {key} must be a mapping, not {shorten(value)}.")
+    return dict(value)
+
+
+def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:
+    """What no single field shows: a reader where text is read, placeholders, an instruction's end."""
+    if fmt.reads_text and fmt.scorer is None:
+        raise ConfigError(
+            f"{where}: a format that generates text needs a `scorer` that reads the answer, such as "
+            '`scorer: {reader: after_last, phrase: "The answer is"}`.'
+        )
+    if fmt.reads_text and fmt.normalization is not None:
+        raise ConfigError(
+            f"{where}: normalization compares choices that are scored, but this format generates "
+            "text. Remove it, or start from a format such as `type: cloze`.",
+            key="normalization",
+        )
+    for key in (*JINJA_FIELDS, "preamble"):
+        source = getattr(fmt, key)
+        if key in changes and source is not None and is_jinja(source):
+            try:
+                compile_field(source)
+            except FieldError as error:
+                raise ConfigError(f"{where}: {key}: {error}") from None
+    if fmt.scored is not None or fmt.scored_format is not None:
+        _check_scored(fmt, where)
+    if fmt.scores_target:
+        _check_target_alone(fmt, where)
+    if fmt.preamble is not None and is_jinja(fmt.preamble) and "preamble" in changes:
+        _check_preamble(fmt.preamble, where)
+    _check_placeholders(fmt.choice_format, ("label", "choice"), f"{where}: choice_format")
+    _check_placeholders(fmt.target_format, ("label", "answer"), f"{where}: target_format")
+    instruction = changes.get("instruction")
+    if instruction and not instruction[-1].isspace():
+        warnings.warn(
+            f"{where}: instruction {shorten(instruction, 60)} ends without white space and runs "
+            "straight into the question. End it with a newline (\\n in double quotes).",
+            LmEvalWarning,
+            stacklevel=2,
+        )
+
+
+def _check_scored(fmt: PromptFormat, where: str) -> None:
+    """Refuse a ``scored`` that the other fields leave nothing to score for, or that shots belie."""
+    problem, key = "", "scored" if fmt.scored is not None else "scored_format"
+    if fmt.output_type != "multiple_choice":
+        does = "generates text" if fmt.reads_text else "scores the target alone"
+        problem = f"is for formats that score choices, but this one {does}: leave it out"
+    elif fmt.scored_format is not None and fmt.scored is not None:
+        problem = "says what is scored, and so does scored_format: leave one of them out"
+    elif fmt.scored_format is not None:
+        if not fields_read(fmt.scored_format) & {"_choice", "_label"}:
+            problem = (
+                "has no {{ _choice }}, so that the same would be scored for every choice: add it"
+            )
+    elif fmt.scored == "labels" and fmt.choice_labels is None:
+        problem = "needs labels: give choice_labels, such as letters"
+    elif fmt.scored == "texts" and "{answer}" not in fmt.target_format:
+        problem = "needs a target_format with {answer}: examples must show what is scored"
+    elif fmt.fills_blank:
+        behind = ("choice_labels", "answer_instruction", "answer_prompt", "gen_prefix")
+        filled = [name for name in behind if getattr(fmt, name) is not None]
+        if fmt.blank_marker is None:
+            problem = 'needs the blank that choices are put into: give blank_marker, such as "_"'
+        elif filled:
+            problem = (
+                f"scores what follows the question's blank, so that {filled[0]} has no place: set it to "
+                "null"
+            )
+        elif fmt.normalization is not None:
+            problem = "scores the same text for every choice: leave normalization out"
+    if problem:
+        value = shorten(getattr(fmt, key), 60) if key == "scored_format" else fmt.scored
+        raise ConfigError(f"{where}: {key}: {value} {problem}.", key=key)
+
+
+def _check_target_alone(fmt: PromptFormat, where: str) -> None:
+    """Refuse choices and their metrics where the target is all that is scored."""
+    others = [name for name in fmt.metrics if name not in OF_ONE_TEXT]
+    problem, key = "", "output_type"
+    if fmt.answers != "text" or fmt.choice_labels is not None:
+        problem = "scores one text, the target: set answers: text and choice_labels: null"
+    elif others:
+        problem, key = f"has the metrics {', '.join(OF_ONE_TEXT)}, not {others[0]}", "metrics"
+    elif fmt.normalization is not None:
+        problem, key = "compares no choices: leave normalization out", "normalization"
+    if problem:
+        raise ConfigError(f"{where}: output_type: loglikelihood {problem}.", key=key)
+
+
+def _check_preamble(source: str, where: str) -> None:
+    """Refuse a preamble about one doc's choices: it comes before examples that have others."""
+    read = sorted(fields_read(source) & label_variables(()).keys())
+    if read:
+        raise ConfigError(
+            f"{where}: preamble reads {read[0]}, but it comes once, before examples that may have other "
+            "choices. Say it in `instruction`, which belongs to each question.",
+            key="preamble",
+        )
+
+
+def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:
+    """Plain ``{name}`` of the given names and no others: nothing that reaches into the data."""
+    wanted = " and ".join(f"{{{name}}}" for name in names)
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigError(
+            f"{where} {shorten(text)}: {error}. Double a brace to print it."
+        ) from None
+    for _, name, spec, conversion in parts:
+        if name is not None and (name not in names or spec or conversion):
+            raise ConfigError(f"{where} {shorten(text)} may hold {wanted} only, not {{{name}}}.")
+    if all(name is None for _, name, *_ in parts):
+        raise ConfigError(
+            f"{where} {shorten(text)} holds none of {wanted}, so that it would always say the same."
+        )
