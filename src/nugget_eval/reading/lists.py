@@ -24,7 +24,7 @@ _INLINE_LETTER = re.compile(
     r"(?:\A|(?<=[\s,;(\[/|]))[(\[]?(?P<mark>[a-z]|[ivx]{1,4})(?:[.):\]]{1,2})[ \t]*", re.IGNORECASE
 )
 _YEARS = 1000  # a number from here on is hardly that of a nugget
-_ARROWS = ("→", "->", "=>", "➔", "➜", "➡", "⇒")
+_ARROWS = ("→", "->", "=>")
 _FENCE_FORMATS = {
     "json": "json",
     "yaml": "yaml",

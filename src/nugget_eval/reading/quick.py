@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from nugget_eval.reading.candidates import FormatUsed, LabelReading, Span
-from nugget_eval.reading.cues import cue_before
+from nugget_eval.reading.cues import cue_before, is_disowned, is_format
 from nugget_eval.reading.numbering import item_start
 from nugget_eval.reading.remarks import NEGATIONS, takes_back
 from nugget_eval.reading.spellings import LABELS, STEM, Label
@@ -109,6 +109,93 @@ def quick_list(response: str, count: int) -> LabelReading | None:
     rule = "mapping" if is_mapping else "numbered"
     span = (spans[0][0], spans[-1][1])
     return LabelReading(tuple(labels), kind, None, "", rule, span, tuple(spans), count)
+
+
+# Arrays with words around them, and tables
+
+_ARRAYS: dict[str, FormatUsed] = {'"': "json", "'": "python_list"}
+_ARRAY = re.compile(rf"\[\s*(?:{_QUOTED}(?:\s*,\s*{_QUOTED})*|{_SINGLE}(?:\s*,\s*{_SINGLE})*)\s*\]")
+_MARKED = re.compile(
+    r"[^\x20-\x7e\n]|[<>{}|\\&=~]"
+)  # as ``_UNUSUAL``; brackets and fences are allowed
+_LONGEST_ROUND = 2_000
+
+
+def quick_array(response: str, count: int) -> LabelReading | None:
+    """The reading of the only array in a reply, with a plain announcement or a fence around it."""
+    start = response.find("[")
+    if start < 0 or len(response) > _LONGEST_ROUND or response.find("[", start + 1) >= 0:
+        return None
+    array = _ARRAY.match(response, start)
+    if array is None or _MARKED.search(response):
+        return None
+    before, after = response[:start], response[array.end() :]
+    if STEM.search(before) or STEM.search(after) or not _announces(before):
+        return None
+    if is_disowned(response, start, array.end()) or not _FENCE_OR_WORDS.fullmatch(after):
+        return None
+    spans = [label.span() for label in _LABEL.finditer(response, start, array.end())]
+    if len(spans) != count:
+        return None
+    labels: tuple[Label, ...] = tuple(response[a:b] for a, b in spans)  # type: ignore[misc]
+    name = _ARRAYS[response[spans[0][0] - 1]]
+    return LabelReading(labels, name, None, "", "array", array.span(), tuple(spans), count)
+
+
+_FENCE_OR_WORDS = re.compile(r"[ ]*(?:\n```)?\s*(?:\Z|\n[A-Za-z][^\n]*\s*)")
+_ANNOUNCEMENT = re.compile(r"\s*(?:[A-Za-z][^\n]*:[ ]*\n+)?[ ]*(?:```[a-z]{0,10}\n)?[ ]*")
+
+
+def _announces(before: str) -> bool:
+    """True for nothing, or a line that only announces the labels; a fence may follow it."""
+    if _ANNOUNCEMENT.fullmatch(before) is None:
+        return False
+    lead = before.partition("\n")[0] if before.strip(" \n`") else ""
+    lead = lead if ":" in lead else ""
+    return not lead or (cue_before(lead) is None and not is_format(lead.strip()))
+
+
+_HEADER = re.compile(
+    r"\|[ ]*\*{0,2}(?:#|nugget|id|no|number|index)\*{0,2}[ ]*\|[^\n]+", re.IGNORECASE
+)
+_RULE = re.compile(r"\|[ :|-]*--[ :|-]*")
+_CELL = re.compile(rf"[*`]{{0,2}}({_ONE})[*`]{{0,2}}")
+_IN_TABLE = re.compile(r"[^\x20-\x7e\n–—’]|[<>\[\]{}\\&~]|\|\||\n(?!\|)")
+
+
+def quick_table(response: str, count: int) -> LabelReading | None:
+    """The reading of a table whose first column counts up, with one column called *label*; else None."""
+    text = response.strip()
+    if text[:1] != "|" or len(text) > _LONGEST_LIST or _IN_TABLE.search(text) or count < 2:
+        return None
+    header, rule, *rows = text.split("\n") if text.count("\n") == count + 1 else ("", "")
+    names = [name.strip(" *").lower() for name in header.strip("| ").split("|")]
+    if names.count("label") != 1 or not _HEADER.fullmatch(header) or not _RULE.fullmatch(rule):
+        return None
+    column, width = names.index("label"), len(names)
+    start = response.index("|")
+    at = start + len(header) + len(rule) + 2
+    labels: list[Label] = []
+    spans: list[Span] = []
+    for number, row in enumerate(rows, 1):
+        cells = [cell.strip() for cell in row.strip("| ").split("|")]
+        found = _CELL.fullmatch(cells[column]) if len(cells) == width else None
+        if (
+            found is None
+            or cells.pop(0) != str(number)
+            or STEM.search("".join(_others(cells, column)))
+        ):
+            return None
+        labels.append(found[1])  # type: ignore[arg-type]
+        spans.append((at, at + len(row.rstrip())))
+        at += len(row) + 1
+    span = (start, spans[-1][1])
+    return LabelReading(tuple(labels), "markdown", None, "", "table", span, tuple(spans), count)
+
+
+def _others(cells: list[str], column: int) -> list[str]:
+    """The cells of a row, without its number, that do not hold its label."""
+    return cells[: column - 1] + cells[column:]
 
 
 def _is_plain(lead: str) -> bool:

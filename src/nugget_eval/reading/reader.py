@@ -27,7 +27,7 @@ from nugget_eval.reading.cues import correction, next_prompt, turn_end
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, plain_html, tagged, without_answer_tags
 from nugget_eval.reading.prose.statements import stated
-from nugget_eval.reading.quick import MENU, quick_labels, quick_list
+from nugget_eval.reading.quick import MENU, quick_array, quick_labels, quick_list, quick_table
 from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
 from nugget_eval.reading.spellings import STEM
 from nugget_eval.reading.structured import bracketed
@@ -48,7 +48,10 @@ _CHINESE_POINT = re.compile(r"^([ \t]{0,8}\d{1,4})、", re.MULTILINE)  # folded,
 _PUNCTUATION = {
     **{ord("،"): ",", ord("؛"): ";", ord("۔"): ".", 0x20E3: "."},  # the last is a key-cap
     **{ord(first) + i: str(i + 1) for first in "⑴⒈❶➀➊" for i in range(9)},
+    **dict.fromkeys(map(ord, "⇒⟶⟹➔➜➝➞➡➙➛⮕↦⇨"), "→"),
 }
+# Where labels of a list are missing, sentences may give them; not where it has too many.
+_SAID_ELSEWHERE = ("truncation", "incomplete_index", "unknown_label", "format_error")
 _STRUCK_OUT = re.compile(
     r"(?<!~)~~(?![~\s])[^~\n]{1,1000}~~(?!~)|<(?P<tag>del|s|strike)>[^<>\n]{1,1000}</(?P=tag)>"
 )
@@ -129,7 +132,12 @@ def _checked(
         return unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
     quick = None
     if not words.plain_words:
-        quick = quick_labels(response, count, format_type) or quick_list(response, count)
+        quick = (
+            quick_labels(response, count, format_type)
+            or quick_list(response, count)
+            or quick_array(response, count)
+            or quick_table(response, count)
+        )
     return quick if quick is not None else _read(response, count, words, format_type)
 
 
@@ -187,7 +195,7 @@ def _of_own(
     if not candidates and ('\\"' in masked or "\\n" in masked):
         candidates = _unescaped(masked, words)
     reading = decide(masked, candidates, count, format_type)
-    if reading is None or reading.error_type not in (None, "ambiguous"):
+    if reading is None or reading.error_type in _SAID_ELSEWHERE:
         reading, candidates = _in_sentences(masked, words, count, reading, candidates)
     if reading is None:
         reading = _nothing(masked, candidates, count, is_unclosed=open_at is not None)

@@ -191,6 +191,7 @@ THIS_ONE = (
 
 GLUE = words(
     """
+    auch ebenfalls aussi également también também anche тоже также too
     is are was be being been gets? receives? has have the an? my your its their label labels
     labell?ed mark marked rated? judged? classif(?:y|ied) categori[sz]ed? tag tagged consider(?:ed)?
     deem(?:ed)? assign assigned assigning gives? given giving as should would must will therefore
@@ -319,6 +320,7 @@ ASSIGN = words(
 """Words before a label with which a judge assigns it."""
 ASSIGNED = words(
     """
+    from me
     is seems would be fits the an? correct right appropriate proper best most fitting suitable label
     answer choice verdict rating classification one here to this nugget for it my final vergeben
     zuweisen wählen sagen einstufen geben est la bonne étiquette correcte es etiqueta correcta é o

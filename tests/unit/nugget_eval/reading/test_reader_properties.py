@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -114,6 +115,63 @@ def test_the_short_cut_reads_as_the_long_way(items: list[tuple[str, str, str]], 
     quick, long = (read_labels(text, len(items)) for text in (reply, reply + "\u200b"))
     assert (quick.labels, quick.error_type, quick.rule) == (long.labels, long.error_type, long.rule)
     assert (quick.format_used, quick.span) == (long.format_used, long.span)
+
+
+SURROUNDINGS = (
+    *(
+        "",
+        "Here are the labels:\n",
+        "Labels:\n\n",
+        "Format:\n",
+        "For example:\n",
+        "The passage says:\n",
+    ),
+    *("If strict:\n", "Draft:\n", "Final:\n", "User: x\n", "Sure!\n", "Return:\n", "Options:\n"),
+)
+ENDINGS = (
+    *(
+        "",
+        "\n",
+        "\n\nDone.",
+        "\n\nThis is just an example.",
+        "\nplease provide the passage",
+        "\nis wrong",
+    ),
+    *("\n\nUser: next", "\n\nWait.", "\nno"),
+)
+
+
+@given(
+    labels_of,
+    st.sampled_from(SURROUNDINGS),
+    st.sampled_from(ENDINGS),
+    st.sampled_from(("array", "fence", "table", "wide table")),
+    st.sampled_from(("{}", "**{}**", "`{}`")),
+)
+def test_arrays_and_tables_are_read_alike_by_both_ways(
+    labels: list[str], lead: str, ending: str, shape: str, mark: str
+) -> None:
+    """A character that does not show makes the reader take the long way."""
+    rows = [f"| {n} | {mark.format(label)} |" for n, label in enumerate(labels, 1)]
+    wide = [
+        f"| {n} | the fact {n} | {mark.format(label)} | – |" for n, label in enumerate(labels, 1)
+    ]
+    answer = {
+        "array": str(labels),
+        "fence": f"```json\n{json.dumps(labels)}\n```",
+        "table": "\n".join(("| Nugget | Label |", "|---|---|", *rows)),
+        "wide table": "\n".join(("| # | Fact | Label | Note |", "|--|--|--|--|", *wide)),
+    }[shape]
+    reply = lead + answer + ending
+
+    short = read_labels(reply, len(labels))
+    long = read_labels(reply + "\u200b", len(labels))
+
+    assert (short.labels, short.rule, short.format_used) == (
+        long.labels,
+        long.rule,
+        long.format_used,
+    )
 
 
 @given(st.permutations(range(1, 7)), st.lists(st.sampled_from(LABELS), min_size=6, max_size=6))
