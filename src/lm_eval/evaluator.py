@@ -17,7 +17,6 @@ from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model, plain_arguments
 from lm_eval.reports.samples import Show
-from lm_eval.run.borders import warn_of_borders
 from lm_eval.run.files import (
     opened_writer,
     run_info,
@@ -128,6 +127,8 @@ def run_all(
     are looked up before the model is asked, and stored.
     """
     if any(task.scores_choices for task in prepared):
+        from lm_eval.run.borders import warn_of_borders
+
         warn_of_borders(prepared, model)
     show = shown_by(model)
     scorers = [task_scorer(task, options, show, on_sample) for task in prepared]

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +161,7 @@ _SHOWN_FIRST = (
 @lru_cache(maxsize=1)
 def _builtin_files() -> dict[str, Path]:
     """Name → file of every built-in, those of everyday use first."""
-    folder = Path(str(resources.files("lm_eval.formats"))) / "builtin"
+    folder = Path(__file__).parent / "builtin"
     paths = [*sorted(folder.glob("*.yaml")), *sorted((folder / "conventions").glob("*.yaml"))]
     files = {file.stem.replace("__", "::"): file for file in paths}
     names = [*_SHOWN_FIRST, *(name for name in files if name not in _SHOWN_FIRST)]

@@ -8,7 +8,6 @@ classes were created with.
 from __future__ import annotations
 
 import dis
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from inspect import getattr_static
@@ -122,6 +121,8 @@ def stable(value: Any) -> Any:
 
 
 def _unlike_any() -> str:
+    import uuid
+
     return f"unknown:{uuid.uuid4().hex}"
 
 

@@ -12,16 +12,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lm_eval
-from lm_eval.answers.prices import Prices
 from lm_eval.reports.table import accounting
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import text_hash
 from lm_eval.text.files import safe_model_name
 from lm_eval.text.secrets import redacted
+
+if TYPE_CHECKING:
+    from lm_eval.answers.prices import Prices
 
 NOT_AVAILABLE = "N/A"
 """Written for a standard error that does not exist, and for a group's version that is not given,

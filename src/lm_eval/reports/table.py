@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.answers.prices import Prices
 from lm_eval.requests.skipped import skipped_line
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
@@ -33,6 +32,8 @@ from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from lm_eval.answers.prices import Prices
 
 WARN_ABOVE = 0.05
 """Share of unread replies from which a result gets a warning."""

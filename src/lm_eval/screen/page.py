@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lm_eval.answers.prices import Prices
 from lm_eval.reports.table import usage_of
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
@@ -24,6 +23,7 @@ from lm_eval.text.terminal import visible
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from lm_eval.answers.prices import Prices
     from lm_eval.lab.compare.values import Comparison
 
 DOT = " · "

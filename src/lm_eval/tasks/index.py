@@ -14,7 +14,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -361,7 +360,7 @@ def task_roots(
                 f"{did_you_mean(Path(path).name, _folders_beside(Path(path)))} "
                 "Give a folder with task files."
             )
-    library = Path(str(resources.files("lm_eval.tasks"))) / "library"
+    library = Path(__file__).parent / "library"
     return [*([library] if include_defaults else []), *map(Path, paths)]
 
 

@@ -10,7 +10,6 @@ ordinary text: they are hidden in their places only (``redacted``).
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -421,6 +420,8 @@ def _header_forms(value: str) -> Iterator[str]:
 
 def _forms(value: str) -> Iterator[str]:
     """The value as texts may hold it."""
+    import html
+
     yield value
     raw = value.encode("utf-8", "surrogatepass")
     quoted = (quote(raw, safe=""), quote(raw), quote_plus(raw))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from importlib import resources
+from pathlib import Path
 
 import yaml
 
@@ -25,11 +25,11 @@ _LANGUAGES = {
     "devanagari": ("hi",),
 }
 _SCRIPTS = {
-    "cyrillic": re.compile("[\u0400-\u04ff]"),
-    "han": re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"),
-    "hangul": re.compile("[\uac00-\ud7af]"),
-    "arabic": re.compile("[\u0600-\u06ff]"),
-    "devanagari": re.compile("[\u0900-\u097f]"),
+    "cyrillic": "[\u0400-\u04ff]",
+    "han": "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]",
+    "hangul": "[\uac00-\ud7af]",
+    "arabic": "[\u0600-\u06ff]",
+    "devanagari": "[\u0900-\u097f]",
 }
 _SPACED = ("latin", "cyrillic")  # words with spaces around them, and no endings that change them
 
@@ -38,7 +38,12 @@ def vocabulary_of(text: str) -> Vocabulary:
     """The words of the scripts in which ``text`` is written; Latin letters are always expected."""
     if text.isascii():
         return _vocabulary(("latin",))
-    return _vocabulary(("latin", *(name for name, chars in _SCRIPTS.items() if chars.search(text))))
+    return _vocabulary(("latin", *(name for name in _SCRIPTS if _script(name).search(text))))
+
+
+@lru_cache(maxsize=len(_SCRIPTS))
+def _script(name: str) -> re.Pattern[str]:
+    return re.compile(_SCRIPTS[name])
 
 
 @lru_cache(maxsize=64)
@@ -48,7 +53,7 @@ def _vocabulary(scripts: tuple[str, ...]) -> Vocabulary:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, dict[str, list[str]]]:
-    source = resources.files("lm_eval.formats.readers") / "language.yaml"
+    source = Path(__file__).with_name("language.yaml")
     table: dict[str, dict[str, list[str]]] = yaml.load(  # plain data of our own
         source.read_text(encoding="utf-8"), Loader=SafeLoader
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from bisect import bisect_right
@@ -86,6 +85,8 @@ def fold(text: str) -> str:
 
 
 def _unescaped(entity: re.Match[str]) -> str:
+    import html  # few replies need its table of names
+
     char = html.unescape(entity.group())
     if len(char) != 1 or not char.isprintable():
         char = " "

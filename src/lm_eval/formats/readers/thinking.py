@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import NamedTuple
 
 from lm_eval.formats.readers.text import blanked, fold, lowered
@@ -31,11 +32,7 @@ _ANGLE = re.compile(
     rf"<(?:{_TAG}>|\|(?i:(?P<edge>begin|end)_of_thought)\|>|\|(?P<channel>channel)\|>"
     rf"|(?P<turn_end>{_TURN_END})|(?P<mark>\|\w{{1,30}}\|>))"
 )
-_OTHER_TAGS = {
-    "[": re.compile(rf"\[{_TAG}\]"),
-    "◁": re.compile(rf"◁{_TAG}▷"),
-    "⟨": re.compile(rf"⟨{_TAG}⟩"),
-}
+_OTHER_TAGS = {"[": rf"\[{_TAG}\]", "◁": rf"◁{_TAG}▷", "⟨": rf"⟨{_TAG}⟩"}
 _HEADING = re.compile(
     r"\[(?i:(?:final[ _-]?)?(?:answer|output|response|result|solution|conclusion|verdict|labels?))\]"
 )
@@ -139,12 +136,17 @@ def _outside_final_channel(text: str) -> list[Span]:
 # --------------------------------------------------------------------------------------- blocks
 
 
+@cache
+def _other_tag(bracket: str) -> re.Pattern[str]:
+    return re.compile(_OTHER_TAGS[bracket])
+
+
 def _tags(text: str, angled: list[re.Match[str]]) -> list[re.Match[str]]:
     """The tags of ``text`` in order, and the headings that may end a block in square brackets."""
     tags = [tag for tag in angled if _is_tag(text, tag)]
-    for bracket, pattern in _OTHER_TAGS.items():
+    for bracket in _OTHER_TAGS:
         if bracket in text:
-            tags += (tag for tag in pattern.finditer(text) if _is_tag(text, tag))
+            tags += (tag for tag in _other_tag(bracket).finditer(text) if _is_tag(text, tag))
     if any(text[tag.start()] == "[" for tag in tags):
         tags += (heading for heading in _HEADING.finditer(text) if _starts_line(text, heading))
     return sorted(tags, key=re.Match.start)

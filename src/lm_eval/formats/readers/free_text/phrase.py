@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from functools import lru_cache
 
@@ -82,7 +81,11 @@ def _answer(text: str, start: int, end: int) -> Reading:
     if not value.isascii():
         value = vocabulary_of(value).verb_last.sub("", value)
         end = start + len(value)
-    return Reading(html.unescape(value) if "&" in value else value, "after_last", (start, end))
+    if "&" in value:
+        import html
+
+        value = html.unescape(value)
+    return Reading(value, "after_last", (start, end))
 
 
 def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
