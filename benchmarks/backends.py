@@ -240,11 +240,15 @@ def run(
         stdout=subprocess.DEVNULL,
     )
     (file,) = folder.glob(f"{backend}_*.json")
-    return dict(json.loads(file.read_text(encoding="utf-8"))["results"])
+    content = json.loads(file.read_text(encoding="utf-8"))
+    return {
+        name: {**scores, "interval": content["intervals"][name]["acc,none"]}
+        for name, scores in content["results"].items()
+    }
 
 
 def _cells(figures: Mapping[str, Any]) -> Iterator[str]:
-    low, high = figures["acc_ci95,none"]
+    low, high = figures["interval"]
     yield f"{figures['acc,none']:.2f} [{low:.2f}, {high:.2f}]"
     read = figures.get("share_read,none")
     yield "–" if read is None else f"{100 * read:.0f} %"

@@ -573,8 +573,8 @@ def api_arguments() -> str:
 
 
 def _arguments(model: type, described: dict[str, str]) -> str:
-    parameters = dict(inspect.signature(model.__init__).parameters)
-    parameters.pop("self")
+    every = inspect.signature(model.__init__).parameters
+    parameters = {n: p for n, p in every.items() if n != "self" and p.kind is not p.VAR_KEYWORD}
     assert set(parameters) == set(described), f"describe every argument of {model.__name__}"
     rows = [
         (code(name), _default(one), cell(described[name]).replace("``", "`"))

@@ -7,6 +7,7 @@ an installed package through an entry-point group. Nothing is imported before it
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from types import ModuleType
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar, overload
 from lm_eval.addresses.backends import ADVICE as BACKEND_ADVICE
 from lm_eval.errors import (
     ConfigError,
+    LmEvalWarning,
     UnknownFormatError,
     UnknownModelError,
     UnknownNameError,
@@ -311,28 +313,42 @@ def get_filter(filter_name: Any) -> Any:
 
 
 register_aggregation = AGGREGATIONS.decorator
-get_aggregation = AGGREGATIONS.get
 
 
-def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any]:
-    """The function of a metric of plain task files."""
+def get_aggregation(name: str) -> Callable[..., Any] | None:
+    """The aggregation of that name; None, with a warning, if there is none, as programs expect."""
+    return _asked(AGGREGATIONS, name)
+
+
+def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any] | None:
+    """The function of a metric of plain task files; None, with a warning, if there is none."""
     if hf_evaluate_metric:
         raise UsageError(
             f"get_metric({name!r}, hf_evaluate_metric=True): write `hf_evaluate: true` beside the "
             "metric in the task's metric_list; there it is loaded from the evaluate library."
         )
-    return _harness_metric(name).function
+    known = _asked(_harness_metrics(), name)
+    return None if known is None else known.function
 
 
 def get_metric_aggregation(name: str) -> Callable[..., Any] | None:
     """The default aggregation of a metric; None if it has none."""
-    aggregation = _harness_metric(name).aggregation
-    return None if aggregation is None else AGGREGATIONS.get(aggregation)
+    known = _asked(_harness_metrics(), name)
+    return AGGREGATIONS.get(known.aggregation) if known and known.aggregation else None
 
 
 def is_higher_better(metric_name: str) -> bool | None:
     """Whether higher values of a metric are better; None if that was not declared."""
-    return _harness_metric(metric_name).higher_is_better
+    known = _asked(_harness_metrics(), metric_name)
+    return None if known is None else known.higher_is_better
+
+
+def _asked(registry: Registry[T], name: str) -> T | None:
+    try:
+        return registry.get(name)
+    except UnknownNameError as error:
+        warnings.warn(str(error), LmEvalWarning, stacklevel=3)
+        return None
 
 
 def _harness_metrics() -> Registry[HarnessMetric]:
@@ -355,10 +371,6 @@ def function_metric(name: str) -> HarnessMetric | None:
     return known.get(name, None)
 
 
-def _harness_metric(name: str) -> HarnessMetric:
-    return _harness_metrics().get(name)
-
-
 class MetricFacts(Mapping[str, Any]):
     """Metric of plain task files → one fact about it; metrics without that fact are not in it."""
 
@@ -366,7 +378,7 @@ class MetricFacts(Mapping[str, Any]):
         self._fact = fact
 
     def __getitem__(self, name: str) -> Any:
-        fact = self._fact(_harness_metric(name))
+        fact = self._fact(_harness_metrics().get(name))
         if fact is None:
             raise KeyError(name)
         return fact

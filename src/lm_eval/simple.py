@@ -31,7 +31,7 @@ from lm_eval.text.encode import task_hash
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),
     *("higher_is_better", "n-samples", "formats", "shows_choices", "fingerprints", "data"),
-    *("interval_methods", "choice_order", "notes", "accounting", "samples"),
+    *("intervals", "interval_methods", "choice_order", "notes", "accounting", "samples"),
 )
 """What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
 

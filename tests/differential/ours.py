@@ -162,7 +162,7 @@ def _with_arguments(sample: Sample) -> Sample:
 
 
 def _scores(scores: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = plain({k: v for k, v in scores.items() if "_ci95," not in k})
+    kept: dict[str, Any] = plain(dict(scores))
     return kept
 
 

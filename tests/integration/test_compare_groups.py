@@ -68,11 +68,12 @@ def test_the_group_is_compared_first_as_all_items_of_its_tasks(work: Workplace) 
     whole, *parts = compared(work)
     assert [part["task"] for part in parts] == list(SIZES)
     assert (whole["task"], whole["members"], whole["num_items"]) == ("g", list(SIZES), 120)
-    stored = work.results()["groups"]
+    stored = work.results()
     for row in whole["rows"]:
-        own = stored[f"g@{row['label']}"]
-        assert row["score"]["value"] == pytest.approx(own["acc,none"])
-        assert [row["score"]["low"], row["score"]["high"]] == pytest.approx(own["acc_ci95,none"])
+        name, score = f"g@{row['label']}", row["score"]
+        assert score["value"] == pytest.approx(stored["groups"][name]["acc,none"])
+        ends = stored["intervals"][name]["acc,none"]
+        assert [score["low"], score["high"]] == pytest.approx(ends)
     (pair,) = whole["pairs"]
     first = [row["label"] for row in whole["rows"]].index(pair["first"])
     wins = sum(part["flip_counts"][first][1 - first] for part in parts)

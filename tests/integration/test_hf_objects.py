@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,45 @@ def test_a_device_beside_it_is_not_used_and_that_is_said(model: Any, tokenizer: 
     assert "device=cpu was not used" in lm.warnings[0]
 
 
+def test_a_precision_beside_it_is_not_used_and_that_is_said(model: Any, tokenizer: Any) -> None:
+    """EleutherAI's ``HFLM`` ignores it, so programs give it; what was measured is said."""
+    (note,) = HFLM(model, tokenizer=tokenizer, dtype=torch.bfloat16).warnings
+    assert note.startswith("dtype=bfloat16 was not used")
+    assert note.endswith("float32.")
+    assert HFLM(model, tokenizer=tokenizer, dtype="float32", revision="main").warnings == []
+
+
+def test_arguments_of_the_harness_that_ask_for_nothing_are_taken(folder: Path) -> None:
+    nothing = {"subfolder": "", "autogptq": False, "delta": None, "offload_folder": "./offload"}
+    lm = HFLM(folder, max_memory_per_gpu=None, max_cpu_memory=None, gptqmodel=False, **nothing)
+    assert lm.generate_until(ASKED) == HFLM(folder).generate_until(ASKED)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dtype": "bfloat16"}, "is loaded already, so dtype cannot be obeyed. Leave it out"),
+        (
+            {"load_in_4bit": True},
+            "does not take load_in_4bit=True. A checkpoint that is saved quant",
+        ),
+        ({"autogptq": "model.safetensors"}, "A GPTQ checkpoint needs no argument"),
+        ({"subfolder": "step_10"}, "pretrained=FOLDER/SUBFOLDER"),
+        ({"max_lenght": 5}, "has no argument 'max_lenght'. Did you mean 'max_length'?"),
+    ],
+)
+def test_others_are_refused_with_what_to_do(
+    folder: Path, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LmEvalError, match=re.escape(message)):
+        HFLM(folder, **arguments)
+    with pytest.raises(LmEvalError, match=re.escape(message)):
+        HFLM.check_args({"pretrained": folder, **arguments}, name="hf")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"revision": "v2"}, "is loaded already, so revision cannot be obeyed. Leave it out"),
         ({"revision": "v2", "peft": "x"}, "so revision, peft cannot be obeyed. Leave them out"),
     ],
 )

@@ -40,12 +40,13 @@ def test_replies_are_averaged_for_each_doc(work: Workplace) -> None:
     expected = mean_estimate([count / 5 for count in counts])
     assert result["acc,none"] == pytest.approx(expected.value)
     assert result["acc_stderr,none"] == pytest.approx(expected.stderr)
-    assert result["acc_ci95,none"] == pytest.approx([expected.low, expected.high])
+    intervals = found["intervals"]["t"]
+    assert intervals["acc,none"] == pytest.approx([expected.low, expected.high])
     assert result["sample_len"] == 20  # docs, not replies
     for k in (2, 5):
         passed = mean_estimate([pass_chance(count, 5, k) for count in counts])
         assert result[f"pass@{k},none"] == pytest.approx(passed.value)
-        assert result[f"pass@{k}_ci95,none"] == pytest.approx([passed.low, passed.high])
+        assert intervals[f"pass@{k},none"] == pytest.approx([passed.low, passed.high])
     votes = [
         [
             (one["value"], float(ok))

@@ -199,9 +199,13 @@ class HarnessScorer:
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:
-        """Metric → value for a doc given by its data, as Python tasks call it."""
+        """Metric → value for a doc given by its data, as the YAML says: what ``super()`` gives a
+        Python task that scores by a method of its own.
+        """
+        if (function := self.task.config.process_results) is not None:
+            return self._own_values(function, data, left)
         asked = self.task.prompts.ask(data)
-        return self._score(DocRequests(-1, asked, (), Prompt(()), ()), left)
+        return self._built_in_scoring()(DocRequests(-1, asked, (), Prompt(()), ()), left)
 
     def _metric_list(self) -> Any:
         """The task's list, with the metric of its own ``normalization`` where that is not in it."""
@@ -287,18 +291,21 @@ class HarnessScorer:
             return lambda *_: unscored
         own = task.own_process_results
         if own is not None:
-            return lambda doc, left: self._own_values(own, doc, left)
+            docs = task.eval_docs
+            return lambda doc, left: self._own_values(own, docs[doc.doc_id], left)
+        return self._built_in_scoring()
+
+    def _built_in_scoring(self) -> Callable[[DocRequests, list[Any]], Mapping[str, Any]]:
         return {
             "multiple_choice": self._choice_values,
             "loglikelihood": self._loglikelihood_values,
             "loglikelihood_rolling": self._rolling_values,
             "generate_until": self._generation_values,
-        }[task.output_type]
+        }[self.task.output_type]
 
     def _own_values(
-        self, function: Callable[..., Any], doc: DocRequests, left: list[Any]
+        self, function: Callable[..., Any], data: Mapping[str, Any], left: list[Any]
     ) -> Mapping[str, Any]:
-        data = self.task.eval_docs[doc.doc_id]
         try:
             values = function(data, left)
         except LmEvalError:

@@ -27,8 +27,10 @@ from lm_eval.models.hf.options import (
     auto_batch,
     batch_rows,
     chat_arguments,
+    check_foreign,
     check_options,
     check_values,
+    dtype_name,
     positive,
     read_seed,
     read_softmax_dtype,
@@ -79,6 +81,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
     ``seed``                 for sampling
     ``softmax_dtype``        precision of log-probs where it is not to be ``float32``
     ``truncation``           cut prompts at the tokenizer's own limit first, as the harness does
+    ``mixed_precision_dtype`` precision in which layers are computed (``torch.autocast``)
     ``gguf_file``            a GGUF file in the folder ``pretrained``
     ``use_fast_tokenizer``   without effect: the fast tokenizer is used where there is one
     ``low_cpu_mem_usage``    without effect: weights are always loaded this way
@@ -131,7 +134,10 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         use_fast_tokenizer: bool | None = True,
         low_cpu_mem_usage: bool | None = None,
         logits_cache: bool = True,
+        mixed_precision_dtype: Any = None,
+        **foreign: Any,
     ) -> None:
+        check_foreign(foreign, _arguments())
         self.chat_template_args = chat_arguments(chat_template_args, enable_thinking)
         self.batch_size_per_gpu = batch_rows(batch_size) or "auto"
         self.add_bos_token = add_bos_token
@@ -142,9 +148,12 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         self.kv_budget = positive("kv_budget", kv_budget, unit="bytes")
         self.seed = read_seed(seed)
         self.softmax_dtype = read_softmax_dtype(softmax_dtype)
+        self.mixed_precision_dtype = read_softmax_dtype(mixed_precision_dtype)
         self.truncation = bool(truncation)
         is_spread = parallelize or device_map is not None
         self._unused_device = device if is_spread or is_object(pretrained) else None
+        if is_object(pretrained) and dtype not in (None, "auto"):
+            self._unused_dtype, dtype = dtype_name(dtype), "auto"
         wanted = LoadOptions(
             with_gguf_file(_object_or_name(pretrained), gguf_file),
             revision=revision,
@@ -176,6 +185,9 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
 
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        if cls.__init__ is HFLM.__init__:
+            known = _arguments()
+            check_foreign({n: v for n, v in model_args.items() if n not in known}, known)
         check_values(model_args)
 
     @classmethod
@@ -349,6 +361,12 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         engine = self.engine
         assert engine is not None, "models without an engine are asked by their own methods"
         return engine.generate(jobs)
+
+
+def _arguments() -> list[str]:
+    """What the constructor takes by name."""
+    parameters = inspect.signature(HFLM.__init__).parameters.values()
+    return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
 
 
 def _object_or_name(name: Any) -> Any:

@@ -1,7 +1,9 @@
 """Results → the content of a results file, as a dict ready for JSON.
 
 The shape is the one that readers of EleutherAI's files know; our additions sit under keys of their
-own: ``…_ci95,…``, ``share_read,…``, ``unread``, ``formats``, ``primary_metrics``, ``notes``, ….
+own: ``intervals``, ``share_read,…``, ``unread``, ``formats``, ``primary_metrics``, ``notes``, …. Scripts
+for those files read every ``metric,filter`` of a task as a number with a ``metric_stderr,filter`` beside
+it, so every such key here is one; intervals, which are pairs, are apart.
 Of these, times and ``accounting`` alone may differ between two runs of one command.
 """
 
@@ -40,6 +42,23 @@ _RUN_FIELDS = (
 
 COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations")
 """Counters among the facts that ``LM.describe()`` gives."""
+
+
+class ScoreDict(dict[str, Any]):
+    """The scores of one task, which also answers for its intervals: ``scores["acc_ci95,none"]``.
+
+    They are not among its keys, so scripts that go through all of them meet numbers only.
+    """
+
+    def __init__(self, scores: Mapping[str, Any], intervals: Mapping[str, Any]) -> None:
+        super().__init__(scores)
+        self.intervals = {key.replace(",", "_ci95,", 1): ends for key, ends in intervals.items()}
+
+    def __missing__(self, key: str) -> Any:
+        return self.intervals[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return super().get(key, self.intervals.get(key, default))
 
 
 @dataclass(kw_only=True)
@@ -100,9 +119,11 @@ def results_dict(
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
     costs = accounting(results, run.prices) | _counts(run.model_facts)
     costs |= {"answers": dict(run.answers)} if run.answers else {}
+    intervals = _by_name(all_entries, _intervals)
+    scores = _by_name(results, _scores) | _by_name(groups, _group_scores)
     return {
-        "results": _by_name(results, _scores) | _by_name(groups, _group_scores),
-        **_groups(groups),
+        "results": {name: ScoreDict(own, intervals[name]) for name, own in scores.items()},
+        **_groups(groups, intervals),
         "configs": {name: _task_config(result.config) for name, result in tasks.items()},
         "versions": {entry.name: _version(entry) for entry in all_entries},
         "n-shot": {e.name: e.num_fewshot for e in all_entries if e.num_fewshot is not None},
@@ -128,6 +149,7 @@ def results_dict(
         "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
         **_data(tasks),
+        "intervals": intervals,
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
         **_choice_orders(tasks),
@@ -165,6 +187,7 @@ def _scores(result: TaskResult) -> dict[str, Any]:
     if result.readings is not None:
         readings = result.readings
         scores[metric_key("share_read", result.filter)] = readings.share_read
+        scores[metric_key("share_read_stderr", result.filter)] = NOT_AVAILABLE
         scores["unread"] = dict(sorted(readings.unread.items()))
         scores["replies"] = {"total": readings.total, "read": readings.read}
         scores["cut_off"] = readings.cut_off
@@ -175,11 +198,17 @@ def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any
     scores: dict[str, Any] = {}
     for metric, estimate in metrics.items():
         stderr = NOT_AVAILABLE if estimate.stderr is None else estimate.stderr
-        ends = None if estimate.low is None else [estimate.low, estimate.high]
         scores[metric_key(metric, filter_name)] = estimate.value
         scores[metric_key(f"{metric}_stderr", filter_name)] = stderr
-        scores[metric_key(f"{metric}_ci95", filter_name)] = ends
     return scores
+
+
+def _intervals(entry: TaskResult | GroupResult) -> dict[str, list[float | None] | None]:
+    """Score → the ends of its 95 % interval; None where there is none."""
+    return {
+        metric_key(metric, entry.filter): None if e.low is None else [e.low, e.high]
+        for metric, e in entry.metrics.items()
+    }
 
 
 def _methods(entry: TaskResult | GroupResult) -> dict[str, str]:
@@ -230,8 +259,9 @@ def _group_scores(group: GroupResult) -> dict[str, Any]:
     return {**scores, "sample_len": group.num_docs, **metrics, "sample_count": counts}
 
 
-def _groups(groups: Sequence[GroupResult]) -> dict[str, Any]:
-    scores = _by_name([group for group in groups if group.metrics], _group_scores)
+def _groups(groups: Sequence[GroupResult], intervals: Mapping[str, Any]) -> dict[str, Any]:
+    known = _by_name([group for group in groups if group.metrics], _group_scores)
+    scores = {name: ScoreDict(own, intervals[name]) for name, own in known.items()}
     subtasks = {group.name: list(group.members) for group in groups}
     return ({"groups": scores} if scores else {}) | {"group_subtasks": subtasks}
 

@@ -8,6 +8,8 @@ harness's rules in ``lm_eval.harness``: its imports are late, because those rule
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lm_eval.errors import UsageError
@@ -33,6 +35,12 @@ class HarnessMethods:
     @property
     def _task(self) -> ConfigurableTask:
         return cast("ConfigurableTask", self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What was made by a method that is replaced is made anew."""
+        super().__setattr__(name, value)
+        if callable(getattr(HarnessMethods, name, None)) and "_sampler" in vars(self):
+            self._task._forget()
 
     # Docs
 
@@ -88,14 +96,31 @@ class HarnessMethods:
 
     # Fields
 
-    def doc_to_text(self, doc: Doc) -> Any:
-        return self._task.prompts.text(doc)
+    def doc_to_text(self, doc: Doc, doc_to_text: Any = None) -> Any:
+        """The question of a doc by the YAML, or by another value of that key."""
+        return self._yaml_prompts(text=doc_to_text).text(doc)
 
-    def doc_to_target(self, doc: Doc) -> Any:
-        return self._task.prompts.target(doc)
+    def doc_to_target(self, doc: Doc, doc_to_target: Any = None) -> Any:
+        return self._yaml_prompts(target=doc_to_target).target(doc)
 
-    def doc_to_choice(self, doc: Doc) -> Any:
-        return self._task.prompts.scored(doc)
+    def doc_to_choice(self, doc: Doc, doc_to_choice: Any = None) -> Any:
+        return self._yaml_prompts(choice=doc_to_choice).scored(doc)
+
+    def _yaml_prompts(self, **fields: Any) -> Prompts:
+        """Prompts by the task's YAML alone: a method that replaces one of these asks ``super()``."""
+        changed = {name: value for name, value in fields.items() if value is not None}
+        if not changed:
+            return self._unchanged_prompts
+        task = self._task
+        raw = replace(task.config.raw, **changed)
+        return task._prompts_for(raw, task.config.gen_prefix, by_yaml=True)
+
+    @cached_property
+    def _unchanged_prompts(self) -> Prompts:
+        task = self._task
+        if not any(map(task.overrides, ("doc_to_text", "doc_to_target", "doc_to_choice"))):
+            return task.prompts
+        return task._prompts_for(task.config.raw, task.config.gen_prefix, by_yaml=True)
 
     def _harness_prompts(self, raw: RawFields, gen_prefix: Any) -> Prompts:
         """How docs become turns of a prompt where no format says it."""

@@ -33,6 +33,7 @@ from lm_eval.tasks.fitness import (
 )
 from lm_eval.tasks.keys.fingerprint import fingerprint_of, with_commit
 from lm_eval.tasks.keys.rows import shared_value
+from lm_eval.tasks.methods import HarnessMethods
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
 
 __all__ = ["ConfigurableTask", "Doc", "Task"]
@@ -386,7 +387,7 @@ class ConfigurableTask(TaskDocs):
             target=self.doc_to_target if self.overrides("doc_to_target") else raw.target,
         )
 
-    def _prompts_for(self, raw: RawFields, gen_prefix: Any) -> Prompts:
+    def _prompts_for(self, raw: RawFields, gen_prefix: Any, *, by_yaml: bool = False) -> Prompts:
         config = self.config
         check_supported(self.config, task=self.name)
         with self._located():
@@ -401,7 +402,7 @@ class ConfigurableTask(TaskDocs):
             check_needs_format(config)
             if config.template_config is not None and raw == config.raw:
                 raw = replace(raw, text=config.doc_to_text, choice=config.doc_to_choice)
-            return self._harness_prompts(self._own_fields(raw), gen_prefix)
+            return self._harness_prompts(raw if by_yaml else self._own_fields(raw), gen_prefix)
 
     def _make_sampler(self, count: int) -> Sampler:
         match = self.config.fewshot_match
@@ -438,7 +439,7 @@ class ConfigurableTask(TaskDocs):
 
 _MADE_FROM_CONFIG = tuple(
     name
-    for made in (ConfigurableTask, TaskDocs)
+    for made in (ConfigurableTask, TaskDocs, HarnessMethods)
     for name, value in vars(made).items()
     if isinstance(value, cached_property)
 )

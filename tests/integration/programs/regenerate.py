@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 PEER = "0.4.13"
-PROGRAMS = ("own_forward", "quantiser", "trainer", "read_results")
+PROGRAMS = ("own_forward", "quantiser", "trainer", "read_results", "own_task", "summary")
 
 
 def main(wanted: list[str]) -> None:

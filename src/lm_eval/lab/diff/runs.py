@@ -253,7 +253,9 @@ def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
     if not isinstance(value, int | float):
         return None
     stderr = scores.get(f"{key}_stderr,{filter_name}")
-    ends = scores.get(f"{key}_ci95,{filter_name}")
+    ends = (result.fact("intervals") or {}).get(f"{key},{filter_name}")
+    if ends is None:  # files of earlier versions
+        ends = scores.get(f"{key}_ci95,{filter_name}")
     if not isinstance(ends, list) or len(ends) != 2:
         ends = [None, None]
     low, high = (end if isinstance(end, int | float) else None for end in ends)

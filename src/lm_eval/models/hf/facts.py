@@ -30,6 +30,7 @@ class HFFacts(HFMethods, ABC):
     is_untouched = False
     """Whether nobody but the run had this model in hands, so that its files say what it is."""
     _unused_device: Any = None
+    _unused_dtype: str | None = None
     _engine: tuple[Any, HFEngine] | None = None
     _known_facts: dict[str, Any] | None = None
     _called: Mapping[str, None] = {}
@@ -67,6 +68,11 @@ class HFFacts(HFMethods, ABC):
             notes.append(
                 f"device={self._unused_device} was not used: device_map and parallelize say where a "
                 "model goes, and one that is loaded already stays where it is."
+            )
+        if self._unused_dtype not in (None, str(self.model.dtype).removeprefix("torch.")):
+            notes.append(
+                f"dtype={self._unused_dtype} was not used: a model that is loaded already stays in "
+                f"its precision, {str(self.model.dtype).removeprefix('torch.')}."
             )
         if self._called:
             notes.append(

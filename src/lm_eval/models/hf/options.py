@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,30 @@ DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 _POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
 _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
 """Settings of models whose positions go beyond what they were trained on."""
+
+
+_QUANTISED = (
+    "A checkpoint that is saved quantised needs no argument. To quantise one while it is loaded, load "
+    "it with transformers and give the object, in Python: HFLM(pretrained=model, tokenizer=tokenizer)."
+)
+_SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
+_FOREIGN = {
+    **dict.fromkeys(("load_in_4bit", "load_in_8bit", "quantization_config"), _QUANTISED),
+    **dict.fromkeys(("bnb_4bit_compute_dtype", "bnb_4bit_quant_type"), _QUANTISED),
+    "bnb_4bit_use_double_quant": _QUANTISED,
+    **dict.fromkeys(
+        ("autogptq", "gptqmodel"), "A GPTQ checkpoint needs no argument: leave it out."
+    ),
+    **dict.fromkeys(("max_memory_per_gpu", "max_cpu_memory", "tp_plan"), _SPREAD),
+    "offload_folder": "",
+    "delta": "Add the delta weights to the model and save it; then give its folder.",
+    "subfolder": "Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER.",
+    "torch_dtype": "Write dtype=….",
+    "cache_dir": "Set HF_HUB_CACHE=FOLDER.",
+    **dict.fromkeys(("token", "use_auth_token"), "Set HF_TOKEN, or run `hf auth login`."),
+    "use_accelerate": _SPREAD,
+}
+"""Arguments that programs give and ``hf`` does not have → what to do instead."""
 
 
 def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
@@ -104,6 +128,20 @@ def chat_arguments(variables: Any, enable_thinking: bool | None) -> dict[str, An
     if enable_thinking is not None:
         arguments["enable_thinking"] = enable_thinking
     return arguments
+
+
+def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
+    """Refuse arguments that ``hf`` does not take, with what to do; a value that asks for nothing is
+    taken, because programs pass on every argument that EleutherAI's ``HFLM`` has.
+    """
+    for name, value in foreign.items():
+        if name not in _FOREIGN:
+            raise UsageError(
+                f"Model 'hf' has no argument {name!r}.{did_you_mean(name, [*valid, *_FOREIGN])} "
+                f"Its arguments: {listing(valid)}."
+            )
+        if value not in (None, False, "") and name != "offload_folder":
+            raise UsageError(f"Model 'hf' does not take {name}={value}. {_FOREIGN[name]}")
 
 
 def check_values(model_args: Mapping[str, Any]) -> None:

@@ -301,9 +301,10 @@ def check_model(model: Any, decided: dict[str, Any]) -> None:
     if any(not hasattr(model, name) for name in _NEEDED):
         raise UsageError(
             f"pretrained is a {type(model).__name__}, which is not a language model of transformers. "
-            "Give such a model, a hub name, a folder, or a .gguf file."
+            "Give such a model, a hub name, a folder, or a .gguf file; for a module with a forward of "
+            "its own, subclass HFLM and override _model_call."
         )
-    names = [name for name, value in decided.items() if value not in (None, False, "auto")]
+    names = [name for name, value in decided.items() if value not in (None, False, "auto", "main")]
     if names:
         raise UsageError(
             f"pretrained is a model that is loaded already, so {listing(names)} cannot be obeyed. "

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -70,7 +71,7 @@ def test_scores_of_a_format_that_reads_text(content):
     assert scores["sample_len"] == 60
     assert scores["acc,none"] == acc.value
     assert scores["acc_stderr,none"] == acc.stderr
-    assert scores["acc_ci95,none"] == [acc.low, acc.high]
+    assert content["intervals"]["demo_mcq@cot"]["acc,none"] == [acc.low, acc.high]
     assert scores["share_read,none"] == 0.8
     assert scores["unread"] == {"refused": 1, "truncated": 9, "unreadable": 2}
     assert content["interval_methods"]["demo_mcq@cot"]["acc,none"] == "wilson"
@@ -86,6 +87,23 @@ def test_a_score_without_stderr_says_so_as_the_harness_does():
     scores = results_dict([one], run=RUN)["results"]["demo_mcq"]
     assert scores["acc_stderr,none"] == "N/A"
     assert scores["acc_ci95,none"] is None
+
+
+def test_intervals_are_read_beside_the_scores_but_are_not_among_them(content):
+    """Scripts take every ``metric,filter`` for a number with a standard error beside it."""
+    acc = share_estimate(29, 60)
+    for scores in (
+        content["results"]["demo_mcq@cot"],
+        deepcopy(content)["results"]["demo_mcq@cot"],
+    ):
+        assert scores["acc_ci95,none"] == scores.get("acc_ci95,none") == [acc.low, acc.high]
+        assert scores.get("bleu_ci95,none", 3) == 3
+        with pytest.raises(KeyError):
+            scores["bleu_ci95,none"]
+    for scores in (*content["results"].values(), *content["groups"].values()):
+        for key in (key for key in scores if "," in key and "_stderr," not in key):
+            assert float(scores[key]) == scores[key]
+            assert key.replace(",", "_stderr,") in scores
 
 
 def test_filters_of_one_task_share_an_entry():
