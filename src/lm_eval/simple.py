@@ -132,8 +132,7 @@ def simple_evaluate(
         )
     _tell(evaluation_tracker, run)
     loaded, groups = evaluator.load_tasks(tasks, manager)
-    if not isinstance(model, LM) and (note := bystander_note()) is not None:
-        warnings.warn(f"simple_evaluate returns None: {note}", LmEvalWarning, stacklevel=2)
+    if _leaves_the_run("simple_evaluate", model):
         return None  # type: ignore[return-value]  # as in the harness, and only under a launcher
     keeps_samples = log_samples or predict_only
     return _results(run, loaded, groups, write_out=write_out, log_samples=keeps_samples)
@@ -163,6 +162,8 @@ def evaluate(
     if verbosity is not None:
         set_verbosity(verbosity)
     model = _checked_model(lm, {})
+    if _leaves_the_run("evaluate", model):
+        return None  # type: ignore[return-value]  # as in the harness, and only under a launcher
     loaded = gathered(_flat(task_dict))
     tasks, groups = list(loaded["tasks"].values()), list(loaded["groups"].values())
     if not tasks:
@@ -216,6 +217,18 @@ def _results(
         _put_in_order(samples)
     outcome.task_hashes = {name: task_hash(some) for name, some in kept.items()}
     return {**outcome.as_dict(), **({"samples": kept} if log_samples else {})}
+
+
+def _leaves_the_run(function: str, model: str | LM) -> bool:
+    """Whether another process of ``torchrun`` does the run; it is said once.
+
+    A model object that does not say that it is one of several is asked in every process.
+    """
+    is_one_of_several = not isinstance(model, LM) or (model.rank > 0 and model.world_size == 1)
+    note = bystander_note() if is_one_of_several else None
+    if note is not None:
+        warnings.warn(f"{function} returns None: {note}", LmEvalWarning, stacklevel=3)
+    return note is not None
 
 
 def _put_in_order(samples: list[dict[str, Any]]) -> None:

@@ -11,6 +11,10 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
+import lm_eval
+from lm_eval.models.huggingface import HFLM
+from tests.support import tiny_models
+
 RUN = (
     "run",
     "--tasks",
@@ -66,6 +70,25 @@ def test_a_script_under_torchrun_gets_results_in_the_first_process(tmp_path: Pat
     assert f"simple_evaluate returns None: {NOTE}" in done.stderr
     lines = sorted(line for line in done.stdout.splitlines() if line.startswith("named:"))
     assert lines == ["named: False given: True", "named: True given: True"]
+
+
+@pytest.mark.filterwarnings("ignore:(simple_)?evaluate returns None. this is process 2 of 2")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_model_that_each_process_loads_by_name_is_asked_by_the_first(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model object of the program may be another in each process, and is asked in each."""
+    folder = tiny_models.save(tmp_path / "tiny", "llama")
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    asked = {"tasks": ["demo_mcq@cloze"], "limit": 2}
+    lm = HFLM(folder, device="cpu")
+    assert lm.rank == rank
+    assert (lm_eval.simple_evaluate(model=lm, **asked) is None) is bool(rank)
+    tasks = lm_eval.tasks.get_task_dict(asked["tasks"])
+    assert (lm_eval.evaluate(lm=lm, task_dict=tasks, limit=2) is None) is bool(rank)
+    given = HFLM(lm.model, tokenizer=lm.tokenizer)
+    assert lm_eval.simple_evaluate(model=given, **asked) is not None
 
 
 @pytest.mark.parametrize(

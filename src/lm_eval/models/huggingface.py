@@ -31,6 +31,7 @@ from lm_eval.models.hf.options import (
     check_options,
     check_values,
     dtype_name,
+    launched_rank,
     positive,
     read_seed,
     read_softmax_dtype,
@@ -166,10 +167,13 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
             peft=None if peft is None else str(peft),
             attn_implementation=attn_implementation,
         )
+        # A model that the program made may be another in each process: each asks its own.
+        self._rank = 0 if is_object(pretrained) else launched_rank()
         loaded = self._load(wanted)
         self.loaded = loaded
         self._model, self.tokenizer = loaded.model, loaded.tokenizer
         self.backend, self._device, self._config = loaded.backend, loaded.device, loaded.config
+        self.vocab_size = getattr(self.tokenizer, "vocab_size", None)
         known = loaded.vocabulary
         self.custom_prefix_token_id = token_id("prefix_token_id", prefix_token_id, known)
         if isinstance(think_end_token, int):

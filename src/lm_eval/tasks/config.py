@@ -126,6 +126,14 @@ class TaskConfig:
     _made: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
     """``doc_to_*`` as this class left them; anything else was assigned by the user."""
 
+    changes: int = field(init=False, repr=False, compare=False, default=0)
+    """How many keys were assigned, by which a task knows that it has to look again."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name in _ASKED_KEYS:
+            object.__setattr__(self, "changes", self.changes + 1)
+
     def __post_init__(self) -> None:
         if self.template is not None and self.formats is not None:
             raise ConfigError(
@@ -276,6 +284,10 @@ class TaskConfig:
         changed.raw = self._raw_now(with_templates=True)
         return changed
 
+    def take_assigned(self) -> None:
+        """Use what was assigned, in this very config, which programs may go on changing."""
+        vars(self).update(vars(self.as_assigned()))
+
     def format_choices(self) -> list[str]:
         """What ``task@*`` selects: the task's own formats, or every general one it has fields for."""
         if self.has_format_map:
@@ -360,6 +372,7 @@ class TaskConfig:
 
 
 CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name not in NOT_KEYS)
+_ASKED_KEYS = frozenset(CONFIG_KEYS)
 _EXAMPLE_FIELD = {"doc_to_text": "question", "doc_to_target": "answer", "doc_to_choice": "choices"}
 
 

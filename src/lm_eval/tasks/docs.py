@@ -26,7 +26,6 @@ from lm_eval.errors import (
     MissingExtraError,
     place,
 )
-from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
 from lm_eval.tasks.keys.rows import KnownBadDocs, RowFilter
 from lm_eval.tasks.methods import HarnessMethods
@@ -39,7 +38,6 @@ class TaskDocs(HarnessMethods):
 
     _rows_of: dict[str, int]
     """Split → its rows, where ``where`` keeps some of them only."""
-    config: TaskConfig
     format_name: str | None
     parity: bool
 

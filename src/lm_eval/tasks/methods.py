@@ -30,7 +30,9 @@ class HarnessMethods:
     """The task's version; ``metadata.version`` of its YAML where there is one."""
     DATASET_PATH: ClassVar[str | None] = None
     DATASET_NAME: ClassVar[str | None] = None
-    OUTPUT_TYPE: ClassVar[str | None] = None
+    OUTPUT_TYPE: str | None = None
+    _held: TaskConfig
+    _seen_changes: int
 
     @property
     def _task(self) -> ConfigurableTask:
@@ -247,8 +249,21 @@ class HarnessMethods:
     # Config
 
     @property
+    def config(self) -> TaskConfig:
+        """The keys of the task's YAML. What a program assigns to one of them counts."""
+        if self._held.changes != self._seen_changes:
+            self._held.take_assigned()
+            self.config = self._held
+            self._task._forget()
+        return self._held
+
+    @config.setter
+    def config(self, config: TaskConfig) -> None:
+        self._held, self._seen_changes = config, config.changes
+
+    @property
     def _config(self) -> TaskConfig:
-        return self._task.config
+        return self.config
 
     @_config.setter
     def _config(self, config: TaskConfig) -> None:

@@ -68,6 +68,7 @@ class ConfigurableTask(TaskDocs):
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
         self.VERSION = (self.config.metadata or {}).get("version", self.VERSION)
+        self.OUTPUT_TYPE = self.config.output_type
         self.instances: list[Any] = []
         """What ``build_all_requests`` built."""
         if self.overrides("download"):

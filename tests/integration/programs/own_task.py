@@ -1,4 +1,4 @@
-"""A task whose methods a program replaces: in a subclass that asks ``super()``, and on the object."""
+"""A task that a program changes: methods (in a subclass, on the object), keys of its config, docs."""
 
 from lm_eval.api.registry import get_aggregation, get_metric, is_higher_better
 from lm_eval.evaluator import evaluate
@@ -49,6 +49,15 @@ def main(folder):
     shorter.dataset["test"] = shorter.dataset["test"].select(range(3))
     results = evaluate(lm=lm, task_dict={"arc": shorter}, bootstrap_iters=0)
     found["docs"] = [results["results"]["arc"]["acc,none"], results["n-samples"]["arc"]]
+
+    assigned = get_task_dict(["arc"], manager)["arc"]
+    config = assigned.config
+    before = assigned.doc_to_text(next(iter(assigned.test_docs())))
+    config.doc_to_text = "Q: {{question}}\nA:"
+    config.description = "Think first.\n\n"
+    results = evaluate(lm=lm, task_dict={"arc": assigned}, limit=4, bootstrap_iters=0)
+    found["assigned"] = [results["results"]["arc"], before, first_prompt(results, "arc")]
+    found["attributes"] = [assigned.OUTPUT_TYPE, lm.vocab_size, lm.rank, lm.world_size]
 
     unknown = ("no_such_metric", "no_such_aggregation")
     found["unknown"] = [get_metric(unknown[0]), is_higher_better(unknown[0])]

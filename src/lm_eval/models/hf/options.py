@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -204,6 +205,12 @@ def read_softmax_dtype(dtype: Any) -> Any:
 
     precision = read_dtype(dtype)
     return None if precision in ("auto", torch.float32) else precision
+
+
+def launched_rank() -> int:
+    """Which process of ``torchrun`` or ``accelerate launch`` this is; 0 for the first or only one."""
+    rank = os.environ.get("RANK", "").strip()
+    return int(rank) if rank.isdecimal() else 0
 
 
 def torch_device(device: Any) -> Any:
