@@ -185,7 +185,11 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
                 f"The tokenizer of {self.tokenizer_name} has no chat template. Leave "
                 "chat_template_args and enable_thinking out."
             )
-        self.capabilities = Capabilities(chat_template=self.chat_template is not None)
+
+    @property
+    def capabilities(self) -> Capabilities:  # type: ignore[override]  # known only for an instance
+        """A program may give the tokenizer a chat template at any time."""
+        return Capabilities(chat_template=self.chat_template is not None)
 
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:
