@@ -42,7 +42,7 @@ class TaskDocs(HarnessMethods):
     parity: bool
 
     def overrides(self, name: str) -> bool:
-        """Whether a subclass brings this method of the harness itself, or ``task.name = function`` did."""
+        """Whether a subclass brings this method of the harness, or ``task.name = function`` did."""
         return name in vars(self) or getattr(type(self), name) is not getattr(HarnessMethods, name)
 
     @property
