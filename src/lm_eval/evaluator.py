@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.answers.ask import AnswerCache, ask_all
+from lm_eval.errors import LmEvalError
 from lm_eval.models.base import LM
-from lm_eval.models.loading import opened_model, plain_arguments
+from lm_eval.models.loading import model_class, opened_model, plain_arguments
 from lm_eval.reports.samples import Show
 from lm_eval.run.files import (
     opened_writer,
+    request_keys,
     run_info,
     run_items,
     run_store,
@@ -36,7 +38,7 @@ from lm_eval.run.plan import (
     seed_all,
     with_chat_default,
 )
-from lm_eval.run.prepare import adapt, prepare_all
+from lm_eval.run.prepare import adapt, fitted, prepare_all
 from lm_eval.run.scorers import FormatTaskScorer, SampleSink, TaskScorer, shown_by
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
@@ -89,7 +91,7 @@ def execute(
     model_args = backend_arguments(run)
     seed_all(run.seeds)
     with hiding(model_args, *argument_holders(run, tasks)), ExitStack() as stack:
-        prepared = prepare_all(tasks, run.options)  # tasks → requests
+        prepared = _prepared(run, tasks, model_args, opened)  # tasks → requests
         if groups:
             from lm_eval.run.groups import check_groups, group_results
 
@@ -111,6 +113,21 @@ def execute(
         outcome = Outcome(results, scored, info, items=items)
         write_results(outcome, store, writer)
         return outcome
+
+
+def _prepared(
+    run: Run,
+    tasks: Sequence[ConfigurableTask],
+    model_args: Mapping[str, Any],
+    opened: Callable[[], LM] | None,
+) -> list[Prepared]:
+    """Tasks → requests. A model that costs nothing to make says before how it is asked."""
+    options, keys = run.options, None
+    if isinstance(run.model, LM) or model_class(run.model).is_light:
+        with suppress(LmEvalError), opened_model(run.model, model_args) as model:  # told below
+            options = fitted(run.options, model)
+            keys = None if opened else request_keys(run, model, model_args)
+    return prepare_all(tasks, options, keys)
 
 
 def run_all(

@@ -181,3 +181,66 @@ def test_a_new_key_is_not_another_model(tmp_path: Path, monkeypatch: pytest.Monk
         stopped = asked.run(server, "base_url={url}")
         monkeypatch.setenv("OPENAI_API_KEY", "second-key-of-this-user")
         assert (stopped, asked.run(server, "base_url={url}")) == ((1, 4), (0, 3))
+
+
+# Scoring beside asking
+
+
+def test_a_resumed_run_asks_before_it_scores_what_it_has(tmp_path: Path) -> None:
+    """What is missing is on its way before the first of the kept answers is scored."""
+    scored: list[int] = []
+
+    class Watched(Asked):
+        def scored(self) -> int:
+            parts = self.work.output.rglob("samples_*.partial")
+            return sum(len(part.read_text("utf-8").splitlines()) for part in parts)
+
+        def answer(self, path: str, body: Any) -> tuple[int, Any]:
+            scored.append(self.scored())
+            return super().answer(path, body)
+
+    asked = Watched(tmp_path, stops_at=4)
+    with FaultyServer(asked.answer) as server:
+        assert asked.run(server, "base_url={url}") == (1, 4)
+        scored[:] = [asked.scored()]
+        assert asked.run(server, "base_url={url}") == (0, 3)
+    assert scored[0] == scored[1]
+    samples = asked.work.samples("t@cot")
+    assert [sample["doc_id"] for sample in samples] == list(range(6))
+
+
+SCORED_AFTER: list[int] = []
+"""How many requests the server had when each doc was scored; ``slow`` of the helper file adds to it."""
+SERVED: list[FaultyServer] = []
+
+SLOW = """
+import time
+from tests.integration.test_resume_http import SCORED_AFTER, SERVED
+
+def slow(**_):
+    time.sleep(0.02)
+    SCORED_AFTER.append(len(SERVED[0].requests))
+    return 1.0
+"""
+
+
+def test_a_slow_metric_does_not_keep_requests_back(place: Workplace) -> None:
+    """Connections get their next requests before docs are scored, not one for each doc scored."""
+    SCORED_AFTER.clear()
+    place.rows(count=40)
+    place.write("helpers.py", SLOW)
+    task = json.loads(Path(place.task("slow.yaml", task="slow")).read_text("utf-8"))
+    metric = "metric_list:\n  - metric: !function helpers.slow\n    aggregation: mean\n"
+    content = "".join(f"{key}: {json.dumps(value)}\n" for key, value in task.items())
+    place.write("slow.yaml", f"{content}{metric}    higher_is_better: true\n")
+    with FaultyServer(reply) as server:
+        SERVED[:] = [server]
+        url = f"base_url={server.url}/v1/chat/completions"
+        done = place.run(
+            *("--tasks", "slow.yaml@cot"),
+            *("--model_args", f"model=m,{url},num_concurrent={AT_ONCE}"),
+            model="local-chat-completions",
+        )
+    assert done.code == 0, done.err
+    assert len(SCORED_AFTER) == 40
+    assert SCORED_AFTER[28] == 40

@@ -1,19 +1,29 @@
 """Requests of all tasks → the model → answers, doc by doc, each kept before the next is taken.
 
 In: prepared tasks, and for each a ``DocSink`` that scores its docs. The requests of one kind go to the
-model as one stream over all tasks, made as the model reads them. A doc is held only until its last
-answer is there.
+model as one stream over all tasks, made as the model reads them; docs whose answers are all kept come
+after those that lack one. A doc is held only until its last answer is there and, where the model waits
+for a server, until there is time to score it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from lm_eval.answers.exchange import (
+    Askable,
+    Costs,
+    DocSink,
+    OpenDoc,
+    RequestFeed,
+    SentRequest,
+)
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.base import LM, peek
@@ -36,6 +46,12 @@ if TYPE_CHECKING:
     from lm_eval.answers.store import AnswerStore
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)
+MOST_READY = 256
+"""Docs that may wait to be scored while a server works."""
+MOST_READY_CHARACTERS = 2**23
+"""How long their replies may be, together."""
+SLICE_S = 0.002
+"""How long docs are scored before the model is let on; a doc that is begun is finished."""
 
 
 @dataclass
@@ -50,91 +66,6 @@ class AnswerCache:
     found: int = 0
     """Answers that were taken from the store."""
     added: int = 0
-
-
-class Named(Protocol):
-    """A task, as far as asking goes."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class Askable(Protocol):
-    """Docs with requests under one name; a ``Prepared`` task is one."""
-
-    @property
-    def task(self) -> Named: ...
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Kind of request → how many of them there are."""
-
-    @property
-    def num_requests(self) -> int: ...
-
-    def asked(self) -> Iterator[DocRequests]:
-        """Every doc with its requests, the same ones on every call."""
-
-
-class DocSink(Protocol):
-    """Receives each doc of one task once all its answers are in."""
-
-    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
-        """The doc at ``place`` has all its answers. Docs come in any order."""
-
-    def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:
-        """A request of the doc failed for good; the places of missing answers hold None."""
-
-
-@dataclass(slots=True)
-class _OpenDoc:
-    """A doc that waits for answers."""
-
-    task: int
-    place: int
-    doc: DocRequests
-    answers: list[Any]
-    left: int
-    why: str | None = None
-
-
-_Slot = tuple[_OpenDoc, int]
-
-
-@dataclass(slots=True)
-class _Sent:
-    """A request on its way, and all that wait for its answer."""
-
-    key: bytes | None
-    waiting: list[_Slot]
-
-
-@dataclass
-class Costs:
-    """What each task costs: counted by the model, timed here."""
-
-    model: LM
-    wall_s: dict[str, float] = field(default_factory=dict)
-    _before: dict[str, Usage] = field(default_factory=dict)
-    _last: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        for task, usage in self.model.usage.items():  # of a run with the same model object
-            self._before[task] = replace(usage)
-
-    def start(self) -> None:
-        self._last = time.perf_counter()
-
-    def answered(self, task: str) -> None:
-        """The time since the last answer belongs to this one's task."""
-        now = time.perf_counter()
-        self.wall_s[task] = self.wall_s.get(task, 0.0) + now - self._last
-        self._last = now
-
-    def of(self, task: str) -> Usage:
-        """What a task has cost in this process so far."""
-        counted = self.model.usage.get(task, Usage()).since(self._before.get(task, Usage()))
-        return replace(counted, wall_s=self.wall_s.get(task, 0.0))
 
 
 def ask_all(
@@ -153,8 +84,9 @@ def ask_all(
         asking = _Asking(
             prepared, sinks, model, kept, allowed_failures(max_failed, total), progress
         )
-        for kind in KINDS:
-            asking.ask(kind)
+        with asking.working_meanwhile():
+            for kind in KINDS:
+                asking.ask(kind)
     return asking.usage()
 
 
@@ -178,20 +110,32 @@ class _Asking:
         self._sinks = sinks
         self._model = model
         self._kept = kept
-        self._looks_up = kept is not None and (kept.is_shared or len(kept.store) > 0)
+        self._is_new = kept is None or kept.store.is_empty
+        self._looks_up = kept is not None and (kept.is_shared or not self._is_new)
         self._allowed = allowed
         self._failed = 0
         self._progress = progress
         self._costs = Costs(model)
         self._lock = threading.RLock()
-        self._sent: dict[int, _Sent] = {}
-        self._by_key: dict[bytes, _Sent] = {}
-        self._mixed: dict[tuple[int, int], _OpenDoc] = {}
+        self._sent: dict[int, SentRequest] = {}
+        self._by_key: dict[bytes, SentRequest] = {}
+        self._mixed: dict[tuple[int, int], OpenDoc] = {}
+        self._answered: set[str] = set()
+        self._waits_for_server = hasattr(model, "meanwhile")
+        self._ready: deque[OpenDoc] = deque()
+        self._ready_characters = 0
+        self._keys = [one.keys for one in prepared]
+        self._lacking = self._looked_up() if self._looks_up and not self._is_new else None
 
     def ask(self, kind: str) -> None:
-        """Ask all requests of one kind."""
-        feed = _Feed(self._requests(kind), self._lock)
-        first, requests = peek(feed)  # what is kept at the start is taken before anything is sent
+        """Ask all requests of one kind: first those of docs that lack an answer."""
+        for is_kept in (False,) if self._lacking is None else (False, True):
+            self._stream(kind, is_kept=is_kept)
+            self._score_ready(leave=0)
+
+    def _stream(self, kind: str, *, is_kept: bool) -> None:
+        feed = RequestFeed(self._requests(kind, is_kept=is_kept), self._lock)
+        first, requests = peek(feed)
         if first is not None:
             self._progress.describe(first.task)
             self._costs.start()
@@ -212,41 +156,120 @@ class _Asking:
             usage.add(earlier.get(task, Usage()))
         return costs
 
+    # What is done while a server works
+
+    @contextmanager
+    def working_meanwhile(self) -> Iterator[None]:
+        """Let a model that waits for a server do ``work`` of ours instead."""
+        model: Any = self._model
+        if self._waits_for_server:
+            model.meanwhile = self
+        try:
+            yield
+        finally:
+            if self._waits_for_server:
+                model.meanwhile = None
+            self.settle()
+
+    def settle(self) -> None:
+        """Put the answers that were taken on disk, all in one step."""
+        kept = self._kept
+        if kept is not None and self._answered:
+            tasks = () if kept.is_shared else self._answered
+            kept.store.commit({task: self._costs.of(task) for task in tasks})
+            self._answered.clear()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether docs wait to be scored."""
+        return bool(self._ready)
+
+    def work(self) -> None:
+        """Score docs for a moment."""
+        until = time.perf_counter() + SLICE_S
+        with self._lock:
+            while self._ready and time.perf_counter() < until:
+                self._score_ready(leave=len(self._ready) - 1)
+
+    def _score_ready(self, *, leave: int) -> None:
+        """Score the docs that have waited longest; their answers are on disk before."""
+        if len(self._ready) > leave:
+            self.settle()
+        while len(self._ready) > leave:
+            opened = self._ready.popleft()
+            self._ready_characters -= opened.characters
+            self._score(opened)
+
+    # What is kept already
+
+    def _looked_up(self) -> list[bytearray]:
+        """For each task which of its docs lack an answer; what is kept of the others is counted."""
+        from lm_eval.answers.keys import DocKeys
+
+        assert self._kept is not None
+        flags = []
+        for number, one in enumerate(self._prepared):
+            keys = self._keys[number]
+            if keys is None:
+                keys = self._keys[number] = DocKeys()
+                for doc in one.asked():
+                    keys.add(map(self._kept.keys.of, doc.requests))
+            flags.append(keys.lacking(self._kept.store.known))
+            self._progress.found(keys.count(flags[-1]))
+        return flags
+
+    def _docs(self, number: int, *, is_kept: bool) -> Iterator[tuple[int, DocRequests]]:
+        """The docs of a task that lack an answer, or those that do not, with their places."""
+        one = self._prepared[number]
+        if self._lacking is None:
+            return enumerate(one.asked())
+        wanted = self._lacking[number]
+        if is_kept:
+            wanted = bytearray(not flag for flag in wanted)
+        return one.asked_at(wanted) if any(wanted) else iter(())
+
     # Requests, as the model reads them
 
-    def _requests(self, kind: str) -> Iterator[Request]:
+    def _requests(self, kind: str, *, is_kept: bool) -> Iterator[Request]:
         sent = 0
         for number, one in enumerate(self._prepared):
             if kind not in (one.counts or KINDS[:1]):
                 continue
             is_first = kind == next((k for k in KINDS if k in one.counts), KINDS[0])
-            for place, doc in enumerate(one.asked()):
+            for place, doc in self._docs(number, is_kept=is_kept):
                 opened = self._opened(number, place, doc, is_mixed=len(one.counts) > 1)
                 if is_first and not opened.left:
                     self._complete(opened)
                 for index, request in enumerate(opened.doc.requests):
                     if request.kind == kind:
-                        waits = self._waits(opened, index, request)
+                        waits = self._waits(opened, index, request, is_counted=is_kept)
                         if waits is not None:
+                            if is_kept:  # what was found is damaged, or gone
+                                self._progress.found(-1)
                             self._sent[sent] = waits
                             sent += 1
                             yield request
 
-    def _opened(self, task: int, place: int, doc: DocRequests, *, is_mixed: bool) -> _OpenDoc:
-        count = len(doc.requests)
-        if not is_mixed:
-            return _OpenDoc(task, place, doc, [None] * count, count)
+    def _opened(self, task: int, place: int, doc: DocRequests, *, is_mixed: bool) -> OpenDoc:
         known = self._mixed.get((task, place))  # its requests of another kind were asked before
-        if known is None:
-            known = self._mixed[task, place] = _OpenDoc(task, place, doc, [None] * count, count)
-        return known
+        if known is not None:
+            return known
+        count, keys = len(doc.requests), self._keys[task]
+        opened = OpenDoc(
+            task, place, doc, [None] * count, count, None if keys is None else keys.of(place)
+        )
+        if is_mixed:
+            self._mixed[task, place] = opened
+        return opened
 
-    def _waits(self, opened: _OpenDoc, index: int, request: Request) -> _Sent | None:
+    def _waits(
+        self, opened: OpenDoc, index: int, request: Request, *, is_counted: bool
+    ) -> SentRequest | None:
         """The request to be sent; None where its answer is kept, or on its way already."""
         kept = self._kept
         if kept is None:
-            return _Sent(None, [(opened, index)])
-        key = kept.keys.of(request)
+            return SentRequest(None, [(opened, index)])
+        key = kept.keys.of(request) if opened.keys is None else opened.keys[index]
         if key is not None and self._looks_up:
             if kept.is_shared and key in self._by_key:
                 self._by_key[key].waiting.append((opened, index))
@@ -254,10 +277,11 @@ class _Asking:
             answer = kept.store.get(key)
             if answer is not None:
                 kept.found += 1
-                self._progress.found()
+                if not is_counted:
+                    self._progress.found()
                 self._give(opened, index, answer)
                 return None
-        sent = _Sent(key, [(opened, index)])
+        sent = SentRequest(key, [(opened, index)])
         if kept.is_shared and key is not None:
             self._by_key[key] = sent
         return sent
@@ -282,9 +306,11 @@ class _Asking:
         self._check(opened.doc.requests[index], answer)
         kept = self._kept
         if kept is not None and sent.key is not None:
-            usage = None if kept.is_shared else self._costs.of(task)
-            answer = kept.store.put(sent.key, answer, task, usage)
+            answer = kept.store.add(sent.key, answer)
             kept.added += 1
+            self._answered.add(task)
+            if not self._waits_for_server:
+                self.settle()
         for opened, index in sent.waiting:
             self._progress.advance()
             self._give(opened, index, answer)
@@ -298,7 +324,7 @@ class _Asking:
                 f"{request.task!r}, doc {request.doc_id}) with {shorten(answer)}; expected {expected}."
             )
 
-    def _fail(self, sent: _Sent, error: RequestError) -> None:
+    def _fail(self, sent: SentRequest, error: RequestError) -> None:
         self._failed += 1
         if self._failed > self._allowed:
             raise _too_many_failed(error, self._failed, self._allowed)
@@ -307,17 +333,26 @@ class _Asking:
             opened.why = opened.why or str(error)
             self._count_down(opened)
 
-    def _give(self, opened: _OpenDoc, index: int, answer: Any) -> None:
+    def _give(self, opened: OpenDoc, index: int, answer: Any) -> None:
         opened.answers[index] = answer
         self._count_down(opened)
 
-    def _count_down(self, opened: _OpenDoc) -> None:
+    def _count_down(self, opened: OpenDoc) -> None:
         opened.left -= 1
         if not opened.left:
             self._complete(opened)
 
-    def _complete(self, opened: _OpenDoc) -> None:
+    def _complete(self, opened: OpenDoc) -> None:
         self._mixed.pop((opened.task, opened.place), None)
+        if not self._waits_for_server:
+            self._score(opened)
+            return
+        self._ready.append(opened)
+        self._ready_characters += opened.characters
+        most = 0 if self._ready_characters > MOST_READY_CHARACTERS else MOST_READY
+        self._score_ready(leave=most)
+
+    def _score(self, opened: OpenDoc) -> None:
         sink = self._sinks[opened.task]
         if opened.why is None:
             sink.take(opened.place, opened.doc, opened.answers)
@@ -328,39 +363,6 @@ class _Asking:
         return ModelError(
             f"Model backend {type(self._model).__name__} {what}. A backend answers each request once."
         )
-
-
-class _Feed:
-    """Requests for the model to read, under the lock.
-
-    A model may treat what goes wrong here as its own failure, so an error ends the stream and is
-    raised by ``check`` in its own words.
-    """
-
-    def __init__(self, requests: Iterator[Request], lock: AbstractContextManager[Any]) -> None:
-        self._requests = requests
-        self._lock = lock
-        self._error: Exception | None = None
-
-    def __iter__(self) -> Iterator[Request]:
-        return self
-
-    def __next__(self) -> Request:
-        with self._lock:
-            if self._error is not None:
-                raise StopIteration
-            try:
-                return next(self._requests)
-            except StopIteration:
-                raise
-            except Exception as error:
-                self._error = error
-                raise StopIteration from None
-
-    def check(self) -> None:
-        """Raise what went wrong while requests were made."""
-        if self._error is not None:
-            raise self._error
 
 
 def allowed_failures(max_failed: str | int, total: int) -> int:

@@ -7,7 +7,8 @@ for another model, prompt, generation argument or repeat.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from array import array
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -15,6 +16,8 @@ from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
 
 KEY_BYTES = 16
+_NO_KEY = bytes(KEY_BYTES)
+_DOCS_AT_ONCE = 1024
 
 SPEED_ONLY_ARGUMENTS = frozenset(
     (
@@ -59,6 +62,10 @@ class RequestKeys:
         _add(digest, repr((repeat, *place)).encode("utf-8", "backslashreplace"))
         return digest.digest()
 
+    def of_docs(self) -> DocKeys:
+        """Where the keys of a task's requests are put, doc by doc."""
+        return DocKeys()
+
     def _asked(self, request: LoglikelihoodRequest | GenerateRequest) -> bytes:
         if isinstance(request, LoglikelihoodRequest):
             return _bytes(request.continuation)
@@ -75,6 +82,44 @@ class RequestKeys:
                 _add(digest, b"chat", canonical(context.as_dicts()).encode())
             self._context = (context, digest)
         return self._context[1].copy()
+
+
+class DocKeys:
+    """The keys of all requests of a task, doc by doc, in 16 bytes each."""
+
+    def __init__(self) -> None:
+        self._keys = bytearray()
+        self._ends = array("Q", [0])
+
+    def add(self, keys: Iterable[bytes | None]) -> None:
+        """The keys of the next doc's requests."""
+        for key in keys:
+            self._keys += key or _NO_KEY
+        self._ends.append(len(self._keys))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def of(self, place: int) -> list[bytes | None]:
+        """The keys of the doc at a place, in the order of its requests."""
+        start, end = self._ends[place], self._ends[place + 1]
+        keys = (bytes(self._keys[at : at + KEY_BYTES]) for at in range(start, end, KEY_BYTES))
+        return [None if key == _NO_KEY else key for key in keys]
+
+    def lacking(self, known: Callable[[Sequence[bytes]], Collection[bytes]]) -> bytearray:
+        """For each doc 1 where a request of it is not known, and 0 where all are."""
+        flags = bytearray()
+        for start in range(0, len(self), _DOCS_AT_ONCE):
+            docs = [self.of(place) for place in range(start, min(start + _DOCS_AT_ONCE, len(self)))]
+            there = known([key for keys in docs for key in keys if key is not None])
+            flags += bytes(not all(key in there for key in keys) for keys in docs)
+        return flags
+
+    def count(self, flags: bytes | bytearray) -> int:
+        """How many requests the docs have whose flag is 0."""
+        ends = self._ends
+        places = (place for place, flag in enumerate(flags) if not flag)
+        return sum(ends[place + 1] - ends[place] for place in places) // KEY_BYTES
 
 
 def canonical(value: Any) -> str:

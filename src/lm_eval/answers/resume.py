@@ -143,8 +143,17 @@ def opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> An
     file = Path(path).expanduser()
     if path.endswith(("/", "\\")) or file.is_dir():
         file /= "answers.sqlite"
-    store = AnswerStore(file)
-    return AnswerCache(store, RequestKeys(identity, by_place=False), is_shared=True)
+    return AnswerCache(AnswerStore(file), keys_of_cache(identity), is_shared=True)
+
+
+def keys_of_cache(identity: Mapping[str, Any]) -> RequestKeys:
+    """The keys of a model's requests in a store that runs share."""
+    return RequestKeys(identity, by_place=False)
+
+
+def keys_of_run(identity: Mapping[str, Any]) -> RequestKeys:
+    """The keys of a model's requests in a run's own store."""
+    return RequestKeys(identity, by_place=True)
 
 
 def opened_run_store(
@@ -160,7 +169,7 @@ def opened_run_store(
     store = _free_store(folder, key)
     if store is None:
         return None
-    return AnswerCache(store, RequestKeys(identity, by_place=True), is_shared=False)
+    return AnswerCache(store, keys_of_run(identity), is_shared=False)
 
 
 def _free_store(folder: Path, key: str) -> AnswerStore | None:

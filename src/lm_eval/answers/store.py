@@ -12,7 +12,7 @@ import os
 import sqlite3
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ APPLICATION_ID = 0x6C6D6576
 """In the file's header: an SQLite file without it is somebody else's."""
 VERSION = 1
 BUSY_S = 60.0
+_KEYS_AT_ONCE = 500
 
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = (
@@ -72,6 +73,7 @@ class AnswerStore:
         self._process = os.urandom(16).hex()
         self._secrets = known_secrets()
         self._alone = alone
+        self._added: dict[bytes, str] = {}
         try:
             self._db = self._opened()
         except DamagedStoreError as error:
@@ -81,35 +83,69 @@ class AnswerStore:
 
     def get(self, key: bytes) -> Answer | None:
         """The answer that is kept under this key; None where there is none."""
+        if key in self._added:
+            return decode(self._added[key])
         for answer, number in self._rows(_SELECT, (key,)):
             if number == checksum(key, answer):
                 return decode(answer)
         return None
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys under which something is kept."""
+        found = {key for key in keys if key in self._added}
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = keys[start : start + _KEYS_AT_ONCE]
+            marks = ",".join("?" * len(some))
+            rows = self._rows(f"SELECT key FROM answers WHERE key IN ({marks})", some)
+            found.update(row[0] for row in rows)
+        return found
 
     def put(
         self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
     ) -> Answer:
         """Keep an answer, and with it what ``task`` has cost this process so far.
 
-        It is on its way to the disk on return. Returned is the answer as ``get`` will give it: the
-        same, unless it held numbers of a kind that JSON has not. An answer that holds a secret is not
-        kept: it would be asked for again.
+        It is on its way to the disk on return: ``add`` and ``commit`` in one.
+        """
+        added = self.add(key, answer)
+        self.commit({} if task is None or usage is None else {task: usage})
+        return added
+
+    def add(self, key: bytes, answer: Answer) -> Answer:
+        """Take an answer that ``commit`` is to write.
+
+        Returned is the answer as ``get`` will give it: the same, unless it held numbers of a kind that
+        JSON has not. An answer that holds a secret is not kept: it would be asked for again.
         """
         try:
             text = encode(answer)
         except TypeError:  # of a kind that cannot be written down: it is asked again
             return answer
-        statements: list[tuple[str, Sequence[Any]]] = []
-        is_kept = not self._secrets.occur_in(text)
-        if is_kept:
-            statements.append((_INSERT, (key, text, checksum(key, text))))
-        if task is not None and usage is not None:
-            statements.append((_COUNT, (self._process, task, *usage.counts())))
-        self._write(statements)
-        return answer if not is_kept or _is_plain(answer) else decode(text)
+        if self._secrets.occur_in(text):
+            return answer
+        self._added[key] = text
+        return answer if _is_plain(answer) else decode(text)
+
+    def commit(self, usage: Mapping[str, Usage] | None = None) -> None:
+        """Write what was added, and with it what tasks have cost this process so far.
+
+        It is on its way to the disk on return, all of it in one step.
+        """
+        statements: list[tuple[str, Sequence[Any]]] = [
+            (_INSERT, (key, text, checksum(key, text))) for key, text in self._added.items()
+        ]
+        for task, costs in (usage or {}).items():
+            statements.append((_COUNT, (self._process, task, *costs.counts())))
+        if statements:
+            self._write(statements)
+            self._added.clear()
 
     def __len__(self) -> int:
         return sum(int(row[0]) for row in self._rows("SELECT count(*) FROM answers"))
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._rows("SELECT 1 FROM answers LIMIT 1")
 
     # -- beside the answers ------------------------------------------------------------------
 
@@ -231,7 +267,7 @@ class AnswerStore:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:  # names in it may be garbled
             raise self._explain(error) from error
 
     def _explain(self, error: Exception) -> StoreError:
@@ -251,7 +287,7 @@ _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _FULL_ADVICE = "Free some space; what is there already stays, and the same command goes on from it."
-_DAMAGE = ("malformed", "not a database", "no such", "has no column", "encrypted", "UTF-8")
+_DAMAGE = ("malformed", "not a database", "no such", "has no column", "encrypted", "UTF-8", "codec")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."
 
 

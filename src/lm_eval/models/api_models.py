@@ -35,6 +35,7 @@ from lm_eval.requests.build import with_text
 from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:
+    from lm_eval.models.http.pacing import Meanwhile
     from lm_eval.models.http.transport import Transport
 
 _SCORING = {
@@ -72,6 +73,8 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     """
 
     is_light = True
+    meanwhile: Meanwhile | None = None
+    """What is done while the server works; set by whoever asks."""
     endpoint = ""
     """The usual path of such an endpoint, for messages about an address that lacks it."""
     is_chat = False

@@ -5,7 +5,7 @@ The requests of one doc share one context object, a plain prompt or a chat with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,12 @@ def build_requests(
     doc_ids: Iterable[int],
     options: PromptOptions,
     skipped: SkippedDocs | None = None,
+    left_out: Container[int] = (),
 ) -> Iterator[DocRequests]:
     """The requests of each doc, in order. Few-shot examples come from one stream over all docs.
 
-    A doc that cannot be asked goes into ``skipped``, and is an error where that is not given.
+    A doc that cannot be asked goes into ``skipped``, and is an error where that is not given. Those
+    ``left_out`` only draw their examples.
     """
     name, count, repeats = task.name, shot_count(task, options), _repeats(task)
     gen_kwargs = generation_kwargs(task, options)
@@ -52,6 +54,9 @@ def build_requests(
     if count and not has_own_context:
         task.fewshot_docs  # noqa: B018 (read before helpers can change docs of the same split)
     for doc_id in doc_ids:
+        if doc_id in left_out:
+            task.shots(doc_id, count)
+            continue
         try:
             asked = task.ask(doc_id)
         except LmEvalError as error:

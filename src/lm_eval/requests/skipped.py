@@ -30,6 +30,9 @@ class SkippedDocs:
     def __len__(self) -> int:
         return len(self._reasons)
 
+    def __contains__(self, doc_id: object) -> bool:
+        return doc_id in self._reasons
+
     def add(self, doc_id: int, error: LmEvalError) -> bool:
         """Whether the error is one doc's alone, and the doc was taken in."""
         is_ambiguous = isinstance(error, AmbiguousGoldError)

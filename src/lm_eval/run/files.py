@@ -14,8 +14,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lm_eval.answers.keys import digest_of
-from lm_eval.answers.resume import RunStore, model_identity, opened_cache, opened_run_store
+from lm_eval.answers.keys import RequestKeys, digest_of
+from lm_eval.answers.resume import (
+    RunStore,
+    keys_of_cache,
+    keys_of_run,
+    model_identity,
+    opened_cache,
+    opened_run_store,
+)
 from lm_eval.errors import LmEvalWarning
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
@@ -48,6 +55,21 @@ def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWr
             raise
 
 
+def request_keys(run: Run, model: LM, model_args: Mapping[str, Any]) -> RequestKeys | None:
+    """What makes the keys of a run's requests in its store of answers; None where it keeps none."""
+    if run.use_cache is None and not model.keeps_answers:
+        return None
+    identity = _identity(run, model, model_args)
+    if identity is None:
+        return None
+    return keys_of_run(identity) if run.use_cache is None else keys_of_cache(identity)
+
+
+def _identity(run: Run, model: LM, model_args: Mapping[str, Any]) -> dict[str, Any] | None:
+    backend = None if isinstance(run.model, LM) else run.backend
+    return model_identity(model, backend, model_args)
+
+
 def run_store(
     run: Run,
     prepared: Sequence[Prepared],
@@ -60,8 +82,7 @@ def run_store(
     total = sum(task.num_requests for task in prepared)
     if run.use_cache is None and not model.keeps_answers:
         return RunStore(None, total)
-    backend = None if isinstance(run.model, LM) else run.backend
-    identity = model_identity(model, backend, model_args)
+    identity = _identity(run, model, model_args)
     if run.use_cache is not None:
         return RunStore(opened_cache(run.use_cache, identity, model), total)
     if identity is None:

@@ -26,6 +26,7 @@ from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
+    from lm_eval.answers.keys import DocKeys
     from lm_eval.answers.prices import Prices
     from lm_eval.reports.items import RunItems
 
@@ -124,6 +125,8 @@ class Prepared:
     """What a reader of the results should know about how it was asked."""
     skipped: SkippedDocs = field(default_factory=SkippedDocs)
     """Those of ``doc_ids`` that cannot be asked."""
+    keys: DocKeys | None = None
+    """The keys of the requests in the store of answers, where the model was at hand."""
 
     @property
     def num_docs(self) -> int:
@@ -142,6 +145,21 @@ class Prepared:
     def asked(self) -> Iterator[DocRequests]:
         """Every doc with its requests, in order; those of a large task are built as they are read."""
         return iter(self.docs) if self._is_held else self._built()
+
+    def asked_at(self, wanted: bytes | bytearray) -> Iterator[tuple[int, DocRequests]]:
+        """The docs whose flag is not 0, with their places; no other doc of a large task is built."""
+        if (
+            self._is_held
+            or self.prompt.permute is not None
+            or self.task.overrides("fewshot_context")
+        ):
+            return ((place, doc) for place, doc in enumerate(self.asked()) if wanted[place])
+        asked = (doc_id for doc_id in self.doc_ids if doc_id not in self.skipped)
+        left_out = {doc_id for doc_id, flag in zip(asked, wanted, strict=True) if not flag}
+        places = (place for place, flag in enumerate(wanted) if flag)
+        self.task.set_fewshot_seed(self.seed)
+        docs = build_requests(self.task, self.doc_ids, self.prompt, self.skipped, left_out)
+        return zip(places, docs, strict=True)
 
     def without_prefill(self) -> Prepared:
         """The same docs as a model is asked that cannot continue a started assistant turn.

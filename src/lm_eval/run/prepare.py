@@ -3,7 +3,8 @@
 In: tasks and ``RunOptions``. Out: a ``Prepared`` for each task, from which its requests are read. The
 requests of small tasks are built once and held; those of large ones are checked, dropped and built
 again while they are asked, so that memory does not grow with the number of docs. ``adapt`` then fits
-requests to the model at hand, and refuses a task that it cannot answer.
+requests to the model at hand, and refuses a task that it cannot answer. Where the model costs nothing to
+make, ``fitted`` says before how it is asked, so that requests need not be built again.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
+    from lm_eval.answers.keys import RequestKeys
     from lm_eval.harness.scorer import HarnessScorer
 
 HELD_DOCS = 16_384
@@ -46,8 +48,13 @@ building them.
 """
 
 
-def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[Prepared]:
-    """The requests of every task. Needs no model: what is wrong with a task is found here."""
+def prepare_all(
+    tasks: Sequence[ConfigurableTask], options: RunOptions, keys: RequestKeys | None = None
+) -> list[Prepared]:
+    """The requests of every task. Needs no model: what is wrong with a task is found here.
+
+    ``keys`` makes the requests' keys in the store of answers, where the model is known.
+    """
     check_samples(tasks, options)
     check_unsafe(tasks, options)
     prepared: list[Prepared] = []
@@ -56,7 +63,7 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
             if not options.predict_only:
                 load_metrics(task)
             held = sum(len(one.docs) for one in prepared)
-            prepared.append(prepare(task, options, held_docs=HELD_DOCS - held))
+            prepared.append(prepare(task, options, held_docs=HELD_DOCS - held, keys=keys))
     except HelperError as error:
         raise _with_affected_tasks(error, tasks) from error.__cause__
     if options.prompt.gen_kwargs and not any("generate_until" in one.counts for one in prepared):
@@ -68,7 +75,13 @@ def prepare_all(tasks: Sequence[ConfigurableTask], options: RunOptions) -> list[
     return prepared
 
 
-def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HELD_DOCS) -> Prepared:
+def prepare(
+    task: ConfigurableTask,
+    options: RunOptions,
+    *,
+    held_docs: int = HELD_DOCS,
+    keys: RequestKeys | None = None,
+) -> Prepared:
     """Build all requests of a task, and with them find everything that is wrong with it."""
     seed = task.seed if options.fewshot_seed is None else options.fewshot_seed
     task.set_fewshot_seed(seed)
@@ -86,17 +99,24 @@ def prepare(task: ConfigurableTask, options: RunOptions, *, held_docs: int = HEL
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
     skipped = SkippedDocs()
+    doc_keys = None if keys is None else keys.of_docs()
     for doc in build_docs(task, chosen, options.prompt, skipped):
         if scorer is not None:
             scorer.check_gold(doc)
         for request in doc.requests:
             counts[request.kind] += 1
+        if keys is not None and doc_keys is not None:
+            doc_keys.add(map(keys.of, doc.requests))
         if is_held or not docs:
             docs.append(doc)
     skipped.check(task.name, len(chosen), options.max_skipped)
     task.check_fitness(chosen)  # after the docs: errors in them name them
     shots = shot_count(task, options.prompt)
-    return Prepared(task, docs, shots, chosen, options.prompt, seed, dict(counts), skipped=skipped)
+    return Prepared(
+        *(task, docs, shots, chosen, options.prompt, seed, dict(counts)),
+        skipped=skipped,
+        keys=doc_keys,
+    )
 
 
 def askable(task: ConfigurableTask, options: RunOptions) -> list[int]:
@@ -275,20 +295,28 @@ def _fits(task: ConfigurableTask, name: str) -> bool:
     return True
 
 
+def fitted(options: RunOptions, model: LM) -> RunOptions:
+    """The options as this model can take them: chats where it takes nothing else, no started answers."""
+    able, prompt = model.capabilities, options.prompt
+    if able.chat_only and not prompt.as_chat:
+        prompt = replace(prompt, as_chat=True)
+    if prompt.as_chat and not able.prefill:
+        prompt = replace(prompt, can_prefill=False)
+    return options if prompt is options.prompt else replace(options, prompt=prompt)
+
+
 def adapt(
     prepared: Sequence[Prepared], model: LM, options: RunOptions
 ) -> tuple[list[Prepared], RunOptions]:
     """Requests and options as this model can take them; a task it cannot answer is an error."""
-    able = model.capabilities
     prompt = options.prompt
-    if able.chat_only and not prompt.as_chat:
+    if model.capabilities.chat_only and not prompt.as_chat:
         warnings.warn(
             f"Model backend {type(model).__name__} takes chats only, so every prompt is sent as one, as "
             "with --apply_chat_template.",
             LmEvalWarning,
             stacklevel=2,
         )
-        prompt = replace(prompt, as_chat=True)
     elif prompt.as_chat is None and model.is_tuned_for_chats:
         warnings.warn(
             f"Model {model.tokenizer_name or type(model).__name__} has a chat template and is asked "
@@ -297,12 +325,12 @@ def adapt(
             LmEvalWarning,
             stacklevel=2,
         )
-    adapted = options if prompt is options.prompt else replace(options, prompt=prompt)
+    adapted = fitted(options, model)
     for one in prepared:
         check_capable(one.task, model, adapted)
-    if adapted is not options:
-        prepared = prepare_all([one.task for one in prepared], adapted)
-    if not prompt.as_chat or able.prefill:
-        return list(prepared), adapted
-    without = replace(adapted, prompt=replace(prompt, can_prefill=False))
-    return [one.without_prefill() for one in prepared], without
+    if any(bool(one.prompt.as_chat) != bool(adapted.prompt.as_chat) for one in prepared):
+        return prepare_all([one.task for one in prepared], adapted), adapted
+    can_prefill = adapted.prompt.can_prefill
+    return [
+        one if one.prompt.can_prefill == can_prefill else one.without_prefill() for one in prepared
+    ], adapted

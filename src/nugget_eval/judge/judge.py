@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lm_eval.answers.ask import AnswerCache, ask_all
+from lm_eval.answers.keys import DocKeys
 from lm_eval.errors import LmEvalWarning, RequestError
 from lm_eval.formats.assemble import Turn
 from lm_eval.models.base import LM
@@ -370,7 +371,11 @@ class _Wave:
         self.counts: Mapping[str, int] = {GenerateRequest.kind: len(calls)}
         self.num_requests = len(calls)
         self.calls = calls
+        self.keys: DocKeys | None = None
         self._caller = caller
+
+    def asked_at(self, wanted: bytes | bytearray) -> Iterator[tuple[int, DocRequests]]:
+        return ((doc.doc_id, doc) for doc in self.asked() if wanted[doc.doc_id])
 
     def asked(self) -> Iterator[DocRequests]:
         for index, call in enumerate(self.calls):

@@ -39,7 +39,7 @@ class ServerCaller(Sender):
 
     def replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
         jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
-        for job, replies in self.transport.window(jobs, self.generate):
+        for job, replies in self.transport.window(jobs, self.generate, self._model.meanwhile):
             if isinstance(replies, list):
                 yield from zip(job.places, replies, strict=True)
             else:
@@ -63,7 +63,7 @@ class ServerCaller(Sender):
     def scored(self, groups: Iterable[SpanGroup]) -> Iterator[list[tuple[int, Any]]]:
         """``(place, score)`` of every span, pack by pack."""
         packs = packed(groups, self._model.ability, self._model.batch_size)
-        for pack, scores in self.transport.window(packs, self.score):
+        for pack, scores in self.transport.window(packs, self.score, self._model.meanwhile):
             if isinstance(scores, list):
                 yield scores
             else:

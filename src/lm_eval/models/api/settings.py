@@ -18,6 +18,7 @@ from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
 if TYPE_CHECKING:
     from lm_eval.models.api.replies import NextTokens
     from lm_eval.models.api.scoring import Ability, Planner, Score
+    from lm_eval.models.http.pacing import Meanwhile
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 LOCAL_ONLY = ("device", "max_batch_size")
@@ -49,6 +50,7 @@ class ServerModel(Protocol):
     max_gen_toks: int
     seed: int
     think_end_token: str | None
+    meanwhile: Meanwhile | None
 
     @property
     def api_key(self) -> str: ...

@@ -2,7 +2,7 @@
 
 ``Pace`` is asked before each request and told about each reply. A number of connections stays as it
 is; ``auto`` finds one: it grows while replies come as fast as before, and shrinks when the server
-refuses (429) or replies get slow.
+refuses (429) or replies get slow. ``Meanwhile`` is what the caller does while requests are under way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from statistics import median
-from typing import Literal
+from typing import Literal, Protocol
 
 LONGEST_WAIT_S = 600.0
 """No pause that a server asks for is longer: after ten minutes we ask again."""
@@ -31,6 +31,20 @@ _TELL_FROM_S = 5.0
 _LOG = logging.getLogger(__name__)
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d))")
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Meanwhile(Protocol):
+    """What whoever takes the results of a window does while others are under way."""
+
+    def settle(self) -> None:
+        """Called before the loop moves on: results that were taken are made safe."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to do while the loop would only wait."""
+
+    def work(self) -> None:
+        """Do a little of it."""
 
 
 class Pace:

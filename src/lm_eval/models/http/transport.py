@@ -22,7 +22,7 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError
 from lm_eval.models.http.failures import BrokenBody, Failure, Schedule, of_body, of_status
-from lm_eval.models.http.pacing import Pace
+from lm_eval.models.http.pacing import Meanwhile, Pace
 from lm_eval.models.http.pool import CONNECT_S, Pool, Target, TransportOptions, close_all
 
 __all__ = ["BrokenBody", "Received", "Transport", "TransportOptions"]
@@ -138,7 +138,10 @@ class Transport:
         return self._stepper.run(coroutine)
 
     def window(
-        self, jobs: Iterable[J], work: Callable[[J], Awaitable[R]]
+        self,
+        jobs: Iterable[J],
+        work: Callable[[J], Awaitable[R]],
+        meanwhile: Meanwhile | None = None,
     ) -> Iterator[tuple[J, R | RequestError]]:
         """Each job with what ``work`` made of it, in the order in which they are done.
 
@@ -150,8 +153,11 @@ class Transport:
         A ``RequestError`` is the job's result, unless it ``stops_run``: that, and any other exception
         of ``work``, is raised once the results that are there have been taken. Leaving early, by
         closing the generator or by Ctrl-C, cancels what is in flight.
+
+        ``meanwhile`` works in the consumer's thread too, but only while no result is there to be taken:
+        what it does keeps no slot empty for longer than one piece of its work.
         """
-        flight = _Flight(self._stepper, iter(jobs), work)
+        flight = _Flight(self._stepper, iter(jobs), work, meanwhile)
         self._pace.begin()
         try:
             while True:
@@ -177,11 +183,16 @@ class _Flight(Generic[J, R]):
     """The jobs of one window: those under way and those done but not yet taken."""
 
     def __init__(
-        self, stepper: Stepper, jobs: Iterator[J], work: Callable[[J], Awaitable[R]]
+        self,
+        stepper: Stepper,
+        jobs: Iterator[J],
+        work: Callable[[J], Awaitable[R]],
+        meanwhile: Meanwhile | None,
     ) -> None:
         self._stepper = stepper
         self._jobs = jobs
         self._work = work
+        self._meanwhile = meanwhile
         self._waiting: deque[J] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._done: deque[tuple[J, R | Exception]] = deque()
@@ -204,12 +215,18 @@ class _Flight(Generic[J, R]):
                 self._has_more = False
                 return
             self._start(job)  # type: ignore[arg-type]  # not the end marker
-            self._stepper.pump_if_due()
+            if self._stepper.is_due:
+                self._move(self._stepper.pump)
 
     def land(self, room: Callable[[], int]) -> Iterator[tuple[J, R | RequestError]]:
         """Wait for at least one job, then hand over all that are done."""
         while self._under_way and not self._done:
-            self._stepper.step()
+            if self._meanwhile is None or not self._meanwhile.is_ready:
+                self._move(self._stepper.step)
+                continue
+            self._move(self._stepper.pump)  # what was started is sent before anything else is done
+            if not self._done:
+                self._meanwhile.work()
         while self._done:
             job, outcome = self._done.popleft()
             if not isinstance(outcome, Exception) or _fails_alone(outcome):
@@ -220,6 +237,11 @@ class _Flight(Generic[J, R]):
                 self.fill(room)
         if self._stop is not None:
             raise self._stop
+
+    def _move(self, move: Callable[[], None]) -> None:
+        if self._meanwhile is not None:
+            self._meanwhile.settle()
+        move()
 
     def cancel(self) -> None:
         self._waiting.clear()
@@ -326,10 +348,10 @@ class Stepper:
         self.loop.call_soon(self.loop.call_soon, self.loop.call_soon, self.loop.stop)
         self.step()
 
-    def pump_if_due(self) -> None:
-        """``pump``, if the caller has kept the loop waiting for more than two milliseconds."""
-        if time.monotonic() - self._left_at > _PATIENCE_S:
-            self.pump()
+    @property
+    def is_due(self) -> bool:
+        """Whether the caller has kept the loop waiting for more than two milliseconds."""
+        return time.monotonic() - self._left_at > _PATIENCE_S
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine returns; everything else in the loop moves on meanwhile."""
