@@ -349,8 +349,10 @@ class _Asking:
             return
         self._ready.append(opened)
         self._ready_characters += opened.characters
-        most = 0 if self._ready_characters > MOST_READY_CHARACTERS else MOST_READY
-        self._score_ready(leave=most)
+        if self._ready_characters > MOST_READY_CHARACTERS:
+            self._score_ready(leave=0)
+        elif len(self._ready) > MOST_READY:
+            self.work()  # for a while, so that answers taken together are also kept together
 
     def _score(self, opened: OpenDoc) -> None:
         sink = self._sinks[opened.task]

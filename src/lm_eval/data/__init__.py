@@ -1,6 +1,6 @@
 """Data files and hub datasets → docs: named splits, each an immutable table of rows.
 
-Read in this order: table, columns, csv_rows, files, dates, named_splits, hub,
+Read in this order: packed, table, columns, csv_rows, files, dates, named_splits, hub,
 paths, splits.
 """
 

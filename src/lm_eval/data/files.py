@@ -7,6 +7,7 @@ own options and returns a ``Table``; ``READERS`` maps a type name (``json``, ``c
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -20,6 +21,7 @@ from typing import Any
 from lm_eval.config.budget import check_data_size, max_data_bytes
 from lm_eval.config.yaml_loader import excerpt
 from lm_eval.data.csv_rows import read_csv_text
+from lm_eval.data.packed import RowCollector
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
 
@@ -44,6 +46,9 @@ SPLIT_WORDS = {
 NOT_DATA = frozenset(("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"))
 """Files that describe data."""
 
+_LARGE_BYTES = 2**22
+"""Size from which on a file of JSON lines is read piece by piece."""
+_PIECE_BYTES = 2**18
 _ROWS_AT_ONCE = 1024
 """Of a Parquet file: a few bytes can say that a long text is repeated in every row."""
 
@@ -83,7 +88,46 @@ def read_file(path: Path, type_name: str, options: Mapping[str, Any]) -> Table:
 
 
 def _read_json(path: Path, *, field: str | None = None, encoding: str = "utf-8") -> Table:
+    if field is None and path.stat().st_size > _LARGE_BYTES:
+        table = _streamed(path, encoding)
+        if table is not None:
+            return table
     return read_json_text(_text(path, encoding), str(path), field=field)
+
+
+def _streamed(path: Path, encoding: str) -> Table | None:
+    """The rows of a large file of JSON lines, which is never in memory as a whole.
+
+    None for a file of another shape, and for one with an error in it: reading it whole tells which.
+    """
+    rows = RowCollector()
+    try:
+        for line in _lines_from(path, encoding):
+            if line and not line.isspace():
+                row = _DECODER.decode(line)
+                if type(row) is not dict:
+                    return None
+                rows.add(row)
+    except _trouble():
+        return None
+    return Table.collected(rows) if len(rows) else None
+
+
+def _lines_from(path: Path, encoding: str) -> Iterator[str]:
+    """The lines of a file, read piece by piece."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if _is_utf8(encoding) else encoding)()
+    size, begun = 0, [""]
+    with _unpacking(path, path.suffix.lower()) as file:
+        while piece := file.read(_PIECE_BYTES):
+            size += len(piece)
+            check_data_size(size, path)
+            first, *others = decoder.decode(piece).split("\n")
+            begun.append(first)
+            if others:
+                yield "".join(begun)
+                begun = [others.pop()]
+                yield from others
+    yield "".join(begun) + decoder.decode(b"", final=True)
 
 
 def _read_csv(path: Path, *, encoding: str = "utf-8", **options: Any) -> Table:
@@ -137,13 +181,13 @@ def _read_arrow(path: Path) -> Table:
 def _rows_of_batches(batches: Iterable[Any], names: list[str], path: Path) -> Table:
     if len(set(names)) < len(names):
         raise DataError(f"{path} has two columns of one name: {listing(names)}.")
-    rows: list[Any] = []
+    rows = RowCollector(names)
     size = 0
     for batch in batches:
         size += _unpacked_bytes(batch)
         check_data_size(size, path)
-        rows += batch.to_pylist()
-    return Table.owning(rows, names)
+        rows.extend(batch.to_pylist())
+    return Table.collected(rows)
 
 
 def _unpacked_bytes(batch: Any) -> int:
@@ -192,9 +236,8 @@ def _text(path: Path, encoding: str) -> str:
     data = _bytes(path)
     if not data.strip():
         raise DataError(f"{path} is empty. Give a file with rows, or leave the split out.")
-    utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
     try:
-        return data.decode("utf-8-sig" if utf8 else encoding)
+        return data.decode("utf-8-sig" if _is_utf8(encoding) else encoding)
     except LookupError:
         raise DataError(
             f"dataset_kwargs.encoding is {encoding!r}, which Python does not know. "
@@ -202,6 +245,10 @@ def _text(path: Path, encoding: str) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise DataError(_bad_bytes(path, data, error, encoding)) from None
+
+
+def _is_utf8(encoding: str) -> bool:
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
 
 def _bytes(path: Path) -> bytes:
@@ -223,7 +270,12 @@ def _broken_archives() -> tuple[type[Exception], ...]:
     """What unpacking raises; only looked up once something was raised."""
     import lzma
 
-    return (lzma.LZMAError, ValueError)  # pyarrow's errors are ValueErrors
+    return (lzma.LZMAError, zlib.error, ValueError)  # pyarrow's errors are ValueErrors
+
+
+def _trouble() -> tuple[type[Exception], ...]:
+    """What reading JSON lines raises; reading the file whole tells it in words."""
+    return (OSError, EOFError, LookupError, RecursionError, *_broken_archives())
 
 
 def _unpacking(path: Path, kind: str) -> Any:

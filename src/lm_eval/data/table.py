@@ -7,12 +7,12 @@ It answers to the part of the ``datasets.Dataset`` interface that task helpers u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import eq
 from types import MappingProxyType
 from typing import Any, overload
 
+from lm_eval.data.packed import PackedRows, Row, RowCollector
 from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
-
-Row = dict[str, Any]
 
 _TYPE_NAMES = {
     str: "string",
@@ -79,9 +79,20 @@ class Table(Sequence[Any]):
         table._own(rows, columns)
         return table
 
+    @classmethod
+    def collected(cls, collector: RowCollector) -> Table:
+        """A table of the rows that were collected; many of them stay packed."""
+        rows = collector.rows()
+        if isinstance(rows, list):
+            return cls.owning(rows, collector.columns)
+        table = cls.__new__(cls)
+        table._own([], rows.columns)
+        table._rows = rows
+        return table
+
     def _own(self, rows: list[Row], columns: Iterable[str] = ()) -> None:
         self._columns = _union_of_keys(rows, columns)
-        self._rows = _filled(rows, self._columns)
+        self._rows: list[Row] | PackedRows = _filled(rows, self._columns)
         self._features: Mapping[str, str] | None = None
         self._nested: tuple[str, ...] | None = None
 
@@ -101,7 +112,10 @@ class Table(Sequence[Any]):
     def features(self) -> Mapping[str, str]:
         """Column → type name: string, int, float, bool, list, dict, null, or mixed."""
         if self._features is None:
-            types = {name: {type(row[name]) for row in self._rows} for name in self._columns}
+            types: dict[str, set[type]] = {name: set() for name in self._columns}
+            for row in self._rows:
+                for name, kinds in types.items():
+                    kinds.add(type(row[name]))
             self._features = MappingProxyType({name: _type_name(t) for name, t in types.items()})
         return self._features
 
@@ -128,7 +142,9 @@ class Table(Sequence[Any]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        return self._columns == other._columns and self._rows == other._rows
+        if self._columns != other._columns or len(self) != len(other):
+            return False
+        return all(map(eq, self._rows, other._rows))
 
     __hash__ = None  # type: ignore[assignment]  # rows hold lists, as a list of dicts would
 
@@ -140,6 +156,13 @@ class Table(Sequence[Any]):
 
         What is done to them is done to the table. Rows that are read many times are read faster so.
         """
+        if isinstance(self._rows, PackedRows):
+            self._rows = list(self._rows)
+        return self._rows
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows themselves, for those who only read them: a large table leaves them packed."""
         return self._rows
 
     def to_list(self) -> list[Row]:

@@ -7,6 +7,7 @@ next to the samples files and is far smaller. Runs without that file get columns
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,7 +108,7 @@ class RunItems:
 
     def to_dict(self) -> dict[str, Any]:
         """What the items file holds."""
-        return {"items": [columns.to_dict() for columns in self.columns()]}
+        return {"items": [self._tables[key].to_dict() for key in sorted(self._tables)]}
 
 
 def columns_of_samples(name: str, samples: Iterable[Mapping[str, Any]]) -> list[ItemColumns]:
@@ -156,11 +157,37 @@ class _GrowingColumns:
             self._clusters = self._clusters or [""] * row
             self._clusters.append(str(sample["cluster"]))
 
-    def columns(self) -> ItemColumns:
-        order = order_of(self._doc_ids) if self._doc_ids else ()
+    def to_dict(self) -> dict[str, Any]:
+        """As ``ItemColumns.to_dict``, without a list of objects for what is one text there."""
+        order = self._ordered()
+        docs = array("Q", (self._docs[at] for at in order))
+        if sys.byteorder == "little":
+            docs.byteswap()
+        shots = set(self._shots)
+        return {
+            "name": self._name,
+            "filter": self._filter,
+            "doc_id": [self._doc_ids[at] for at in order],
+            "doc": docs.tobytes().hex(),
+            "shots": shots.pop() if len(shots) == 1 else [self._shots[at] for at in order],
+            "metrics": {
+                name: [_short(_finite(column[at])) for at in order]
+                for name, column in self._metrics.items()
+            },
+            "read": None if self._read is None else [_short(self._read[at]) for at in order],
+            "cluster": None if self._clusters is None else [self._clusters[at] for at in order],
+            "missing": self._missing,
+        }
+
+    def _ordered(self) -> Sequence[int]:
+        """The rows in the order of their docs; every metric has a value for each."""
         whole = len(self._doc_ids)
         for column in self._metrics.values():
             column.extend([math.nan] * (whole - len(column)))
+        return order_of(self._doc_ids) if self._doc_ids else ()
+
+    def columns(self) -> ItemColumns:
+        order = self._ordered()
         return ItemColumns(
             name=self._name,
             filter=self._filter,

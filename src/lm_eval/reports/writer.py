@@ -34,6 +34,7 @@ from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
+_DIGESTS_HELD = 2**21
 
 _ADVICE = {
     errno.EEXIST: "There is a file where a folder is needed: choose another --output_path.",
@@ -140,11 +141,14 @@ class _SamplesFile:
         self._partial = path.with_name(path.name + PARTIAL)
         self._file: IO[bytes] = self._partial.open("wb")
         hold(self._file)
-        # One sample is a few numbers and three digests here, not objects.
+        # One sample is a few numbers here and three digests, in a file if there are many: no objects.
         self._doc_ids = array("q")
         self._ends = array("q", [0])
-        self._digests = bytearray()
+        self._digests = tempfile.SpooledTemporaryFile(  # noqa: SIM115 (closed in ``close``)
+            _DIGESTS_HELD, dir=str(path.parent)
+        )
         self._other_hashes: dict[int, str] = {}
+        self._hash: str | None = None
 
     def append(self, sample: Mapping[str, Any], text: str) -> None:
         line = text.encode("utf-8") + b"\n"
@@ -154,19 +158,28 @@ class _SamplesFile:
         doc_id = sample.get("doc_id")
         self._doc_ids.append(doc_id if isinstance(doc_id, int) else len(self._doc_ids))
         self._ends.append(self._ends[-1] + len(line))
+        self._hash = None
 
     def _add_hashes(self, hashes: str) -> None:
         packed = _packed(hashes)
         if packed is None:
             self._other_hashes[len(self._doc_ids)] = hashes
-        self._digests += packed or bytes(_DIGESTS)
+        self._digests.write(packed or bytes(_DIGESTS))
 
     def task_hash(self) -> str:
+        """The hash over all samples so far, in the order of their docs."""
+        if self._hash is None:
+            self._hash = self._task_hash()
+        return self._hash
+
+    def _task_hash(self) -> str:
         digest = hashlib.sha256()
         for at in self._in_order():
-            known = self._digests[at * _DIGESTS : (at + 1) * _DIGESTS].hex()
+            self._digests.seek(at * _DIGESTS)
+            known = self._digests.read(_DIGESTS).hex()
             text = self._other_hashes.get(at, known)
             digest.update(text.encode("utf-8", "surrogatepass"))
+        self._digests.seek(0, os.SEEK_END)
         return digest.hexdigest()
 
     def finish(self) -> None:
@@ -176,12 +189,14 @@ class _SamplesFile:
         if not isinstance(ordered, range):
             self._rewrite(ordered)
         sync(self._file)
-        self._file.close()
+        self.task_hash()  # its digests go now
+        self.close()
         rename(self._partial, self.path)
 
     def close(self) -> None:
-        with suppress(OSError):
-            self._file.close()
+        for file in (self._file, self._digests):
+            with suppress(OSError):
+                file.close()
 
     def _in_order(self) -> Sequence[int]:
         """The lines in the order of their docs; a range if the file already has that order."""

@@ -24,7 +24,7 @@ from lm_eval.run.scorers import FormatTaskScorer, SampleSink, TaskScorer
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import FormatScores, ScoredDoc
 
-AT_ONCE = 512
+AT_ONCE = 16
 """Docs of a harness task that go through its filters together."""
 
 

@@ -147,13 +147,23 @@ class TaskDocs(HarnessMethods):
             )
         # Not copied: the docs of a large task are most of what a run holds in memory.
         config = self.config
-        docs = self._processed(split, config.process_docs, config.where).own_rows()
+        table = self._processed(split, config.process_docs, config.where)
+        docs: Sequence[Doc] = table.own_rows() if self._has_code else table.rows
         if not docs:
             raise DataError(
                 f"Task {self.task_name!r}: split {split!r} holds no docs"
                 f"{' after process_docs' if self.config.process_docs else ''}."
             )
         return docs
+
+    @property
+    def _has_code(self) -> bool:
+        """Whether Python of the task's own may see docs, and change them."""
+        config, raw = self.config, self.config.raw
+        is_own = not type(self).__module__.startswith("lm_eval.")
+        calls = (config.custom_dataset, config.process_docs, config.process_results)
+        settings = (raw.text, raw.choice, raw.target, config.description, *calls)
+        return is_own or any(map(callable, settings)) or any(True for _ in config.functions())
 
     @cached_property
     def _known_bad(self) -> KnownBadDocs | None:

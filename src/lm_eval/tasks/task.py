@@ -171,6 +171,8 @@ class ConfigurableTask(TaskDocs):
         """The places drawn; for a doc that cannot be shown, the next in the pool that can be."""
         if not isinstance(self.shot_prompts, FormatPrompts):
             return drawn
+        if all(map(self._shot_turns.__contains__, drawn)):  # shown before
+            return drawn
         shown: list[int] = []
         size = len(self.fewshot_docs)
         for place in drawn:

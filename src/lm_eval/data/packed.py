@@ -1,0 +1,127 @@
+"""Rows of a large table in little memory: packed in blocks, of which a few at a time are unpacked.
+
+``RowCollector`` takes rows as a file is read: a small table is a list of them, a large one is packed.
+Reading packed rows in order costs little; reading them here and there means unpacking a block for each.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+Row = dict[str, Any]
+
+PLAIN_ROWS = 16_384
+"""A table of at most this many rows is a list of them."""
+BLOCK_ROWS = 256
+_UNPACKED_BLOCKS = 8
+"""As many as docs may be under way in a run, and a few more."""
+
+
+class PackedRows(Sequence[Row]):
+    """Rows in blocks. A row is a dict as long as its block is unpacked, then a new one: only read it."""
+
+    def __init__(self) -> None:
+        self.columns: tuple[str, ...] = ()
+        """What every row gets, in this order; None where it has no value."""
+        self._blocks: list[bytes] = []
+        self._count = 0
+        self._unpacked: list[tuple[int, list[Row]]] = [(-1, [])] * _UNPACKED_BLOCKS
+
+    def append_block(self, rows: list[Row]) -> None:
+        """Add ``BLOCK_ROWS`` rows, or fewer as the last; ``ValueError`` for values of unusual types."""
+        self._blocks.append(zlib.compress(marshal.dumps(rows), 1))
+        self._count += len(rows)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, key: int) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Row]: ...
+    def __getitem__(self, key: int | slice) -> Row | list[Row]:
+        if isinstance(key, slice):
+            return [self[place] for place in range(*key.indices(self._count))]
+        place = key + self._count if key < 0 else key
+        if not 0 <= place < self._count:
+            raise IndexError(f"There is no row {key}: the table has {self._count} rows.")
+        block, at = divmod(place, BLOCK_ROWS)
+        number, rows = self._unpacked[block % _UNPACKED_BLOCKS]
+        return rows[at] if number == block else self._unpack(block)[at]
+
+    def __iter__(self) -> Iterator[Row]:
+        for block in range(len(self._blocks)):
+            yield from self._unpack(block)
+
+    def as_packed(self) -> Iterator[Row]:
+        """The rows with the keys that they came with."""
+        for block in self._blocks:
+            yield from marshal.loads(zlib.decompress(block))
+
+    def _unpack(self, block: int) -> list[Row]:
+        columns = self.columns
+        rows: list[Row] = [
+            row if tuple(row) == columns else {name: row.get(name) for name in columns}
+            for row in marshal.loads(zlib.decompress(self._blocks[block]))
+        ]
+        self._unpacked[block % _UNPACKED_BLOCKS] = (block, rows)
+        return rows
+
+
+class RowCollector:
+    """Takes rows one by one, or many at a time; ``rows`` gives them back, and ``columns`` their keys."""
+
+    def __init__(self, columns: Iterable[str] = ()) -> None:
+        self._columns: dict[str, None] = dict.fromkeys(columns)
+        self._plain: list[Row] = []
+        self._packed: PackedRows | None = None
+        self._pack_from = PLAIN_ROWS + 1
+
+    def __len__(self) -> int:
+        return len(self._plain) + len(self._packed or ())
+
+    def add(self, row: Row) -> None:
+        """The next row."""
+        if row.keys() != self._columns.keys():
+            self._columns.update(dict.fromkeys(row))
+        self._plain.append(row)
+        if len(self._plain) >= self._pack_from:
+            self._pack()
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """The next rows."""
+        for row in rows:
+            self.add(row)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of the rows, in the order in which they were first seen."""
+        return tuple(self._columns)
+
+    def rows(self) -> list[Row] | PackedRows:
+        """All rows."""
+        if self._packed is None:
+            return self._plain
+        self._pack(is_last=True)
+        if self._packed is None:
+            return self._plain
+        self._packed.columns = self.columns
+        return self._packed
+
+    def _pack(self, *, is_last: bool = False) -> None:
+        packed = self._packed = self._packed or PackedRows()
+        self._pack_from = BLOCK_ROWS
+        whole = len(self._plain) if is_last else len(self._plain) // BLOCK_ROWS * BLOCK_ROWS
+        try:
+            for start in range(0, whole, BLOCK_ROWS):
+                packed.append_block(self._plain[start : min(start + BLOCK_ROWS, whole)])
+        except ValueError:  # such as dates: these rows stay as they are
+            self._plain = [*packed.as_packed(), *self._plain[start:]]
+            self._packed = None
+            self._pack_from = sys.maxsize
+            return
+        del self._plain[:whole]
