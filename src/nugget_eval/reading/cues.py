@@ -26,6 +26,7 @@ _EXAMPLE = re.compile(
     r"|(?<!\bI )(?<!not )(?<!can't )(?<!will )(?<!'ll )\bchoose\b"
     r"|\bexpected\s+(?:output|format|answer)\b|(?<!format )(?<!that )\byou\s+asked\b"
     r"|\bscale\s*:|\blegend\b"
+    r"|\b(?:may|can|will|shall|could|to)\s+(?:use|choose)\b|\bpossible\s+(?:answer|output|response|result)s?\b"
     r"|\bpossible\s*:|\blabels?\s+to\s+(?:use|choose)\b|\bdefinitions?\b"
     r"|\bz\.\s?B\.|\bzum\s+beispiel\b|\bpar\s+exemple\b|\bpor\s+(?:ejemplo|exemplo)\b"
     r"|\bad\s+esempio\b|\bнапример\b"
@@ -99,6 +100,7 @@ _AFTER = re.compile(
     r"(?:is|was|as|would\s+be|are)?\s{0,2}"
     r"(?:just|only|merely)?\s{0,2}(?:an?|the|my)?\s{0,2}(?:first|initial|rough|possible)?\s{0,2}"
     r"(?:example|draft|placeholder|format\b|wrong|incorrect"
+    r"|(?:one\s+)?possible\s+(?:answer|output|response|result)"
     r"|not\s+(?:correct|right|(?:the|my)\s+(?:final\s+)?answer))",
     re.IGNORECASE,
 )

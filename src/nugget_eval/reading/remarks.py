@@ -41,7 +41,9 @@ _REASON = re.compile(
 _PART = re.compile(
     r"[ \t]*(?:(?=[✅✔☑✓🟢⚠🟡❌✗✘✖🔴])|[:;→⇒]|->|=>|[ \t][-–—=|]{1,2}[ \t]|—|\b(?:label|decision"
     r"|verdict|answer)[ \t]is\b|[,.;]?[ \t](?:therefore|thus|hence)\b[ \t:,]*|[,.;][ \t]so\b[ \t:,]*)"
-    r"[ \t]*",
+    r"[ \t]*(?:(?:(?:it|this|that)(?:[ \t]is|'s)"
+    r"|I(?:'d|[ \t]would)?[ \t](?:go[ \t]with|say|choose|assign))[ \t])?"
+    r"|,[ \t]I(?:'d|[ \t]would)?[ \t](?:go[ \t]with|say|choose|assign)[ \t]",
     re.IGNORECASE,
 )
 _ONE_COMMA = re.compile(r"[^,]+,[ \t]+(?P<label>(?:partial_|not_)?support)\.?")

@@ -63,8 +63,8 @@ _CONJUNCTION = re.compile(
     r"|die|das)(?![^\W\d_]))+\Z",
     re.IGNORECASE,
 )
-_OPEN = re.compile(
-    r"\b(?:but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|oder|aber|ou|mais|o"
+OPEN = re.compile(
+    r"\b(?:had|were|but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|oder|aber|ou|mais|o"
     r"|pero|mas|или|но)\b|\?|或|または|또는|أو|या",
     re.IGNORECASE,
 )
@@ -77,6 +77,8 @@ END = re.compile(
 )
 _PARENTHESIS = re.compile(r"\([^()\n]{0,300}\)|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|«[^»\n]{0,300}»")
 _BOUNDARY = re.compile(r"[,;:]")
+_ALONE = re.compile(r"\A\s+(?:only|alone)(?=\W*\Z|[.,;])")  # ``supports nugget 1 only``
+_CLAUSE_END = re.compile(r"[,;:.]|\b(?:because|since|as|weil|car|porque|perché)\b|потому|因为")
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +296,10 @@ class _Reader:
             return False
         if not self._between(label, following[0], _TO):
             return False
-        if following[0].is_denied and not label.is_verb:
-            return False
+        is_joined = self.text[label.span[1] : following[0].span[0]].strip() != ""
+        is_verb = label.is_verb or label.is_denial
+        if not is_verb and (following[0].is_denied or not is_joined):
+            return False  # ``I support the nugget``
         return self._is_claimed(clause, label.span[0]) and self._ends(
             _Mention(following[-1].span, label.label), after + len(following)
         )
@@ -338,11 +342,12 @@ class _Reader:
             if isinstance(following, Subject) and not tail.strip():
                 return False  # ``nuggets support the claim``
             tail = _CONJUNCTION.sub("", tail.rstrip())
+        tail = _ALONE.sub("", tail)
         if not END.match(tail) or _REPORTED.match(tail):
             return False
-        clause = re.split(r"[,;:.]", tail.lstrip(" ,"), maxsplit=1)[0]
+        clause = _CLAUSE_END.split(tail.lstrip(" ,"), maxsplit=1)[0]
         is_back = mention.label is not None and takes_back(mention.label, tail[:60])
-        return not (_OPEN.search(clause) or is_back)
+        return not (OPEN.search(clause) or is_back)
 
     def _claim(
         self,

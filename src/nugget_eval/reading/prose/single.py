@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
 from nugget_eval.reading.cues import cue_before
 from nugget_eval.reading.prose import vocabulary as v
-from nugget_eval.reading.prose.claims import SENTENCE
+from nugget_eval.reading.prose.claims import END, OPEN, SENTENCE
 from nugget_eval.reading.remarks import takes_back
 from nugget_eval.reading.spellings import Label
 
@@ -44,31 +44,11 @@ _SINGLE = re.compile(
     rf"[ \t]{{0,2}}:?[ \t]{{0,2}}{_LABEL}(?P<rest>[^.\n。]{{0,80}})",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(r"\b(?:if|whether|unless|suppose|when|that)\s{1,3}\Z", re.IGNORECASE)
-_DOUBT = re.compile(
-    r"\b(?:if|whether|unless|suppose|could|might|may|maybe|perhaps|possibl[ey]|cannot|can't"
-    r"|were|wenn|falls"
-    r"|ob|könnte|vielleicht|si|quizás|podría|peut-être|pourrait|se|talvez|poderia|forse|potrebbe"
-    r"|если|может|возможно"
-    r"|either|neither|example|e\.g)\b|如果|可能|もし|かもしれ|만약|अगर|शायद|لو|ربما",
-    re.IGNORECASE,
-)
-_OPEN = re.compile(
-    r"\b(?:had|were|but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means"
-    r"|oder|aber|ou|mais|o|pero|mas|или|но)\b"
-    r"|\?|或|または|또는|أو|या",
-    re.IGNORECASE,
-)
+_DOUBT = re.compile(rf"{v.DOUBT}|\b(?:suppose|neither)\b", re.IGNORECASE)
 _DENIED = re.compile(
     r"\b(?:no|not|never|neither|nicht|kein\w*|pas|não|non|не|нет)\b", re.IGNORECASE
 )
 _ANOTHER = re.compile(r"(?:partial|not)_support", re.IGNORECASE)
-_END = re.compile(
-    r"\s{0,3}(?:\Z|[,;:!)\n]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
-    r"|in\s+(?:this|the)|by\s+(?:the|this|its)|and|while|explicitly|directly|clearly|fully|entirely)\b"
-    r"|です|だ|である|입니다|이다|है|。)",
-    re.IGNORECASE,
-)
 _SENTENCE_REACH = 200
 
 
@@ -79,14 +59,14 @@ def single(text: str, words: LabelWords) -> Iterator[Candidate]:
         sentence = _sentence(text, statement.start("label"))
         rest = statement["rest"]
         clause = re.split(r"[,;:]", sentence.rstrip(" :"))[-1]
-        is_open = _OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
+        is_open = OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
         is_open = is_open or _DOUBT.search(sentence)
         if (
             label is None
             or is_open
             or takes_back(label, rest)
             or _is_negated(statement)
-            or not _END.match(statement["rest"])
+            or not END.match(statement["rest"])
         ):
             continue
         span = (statement.start(), statement.end("label"))
@@ -132,7 +112,7 @@ def _assigned(
         return None
     if lead.strip() and _is_negated(found):
         return None
-    is_closed = _END.match(rest) is not None and not _OPEN.search(rest)
+    is_closed = END.match(rest) is not None and not OPEN.search(rest)
     label = words(found["label"], strict_slot=False)
     if label is None or takes_back(label, rest):
         return None

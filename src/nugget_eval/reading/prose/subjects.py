@@ -33,13 +33,12 @@ class Subject:
 
 
 _MANY = "|".join(v.NUMBERS.values())
-_NUMBER = r"#?\d{1,3}(?!\d|[.,]\d|[ ]?%|\w)"
-_NUMBER_TIGHT = r"#?\d{1,3}(?!\d|[.,]\d|[ ]?%)"
+_NUMBER = r"#?\d{1,3}(?!\d|[.,]\d|[ ]?%)"
 _SIGN = r"(?:[ \t]{0,2}(?:#|№|no\.?|nr\.?|number|numbers|n°|nº)[ \t]{0,2})?"
 _JOIN = rf"[ \t]{{0,2}}(?:,|{v.AND}|{v.TO}|–|—|-|&|/){{1,2}}[ \t]{{0,2}}(?:{v.AND}[ \t]{{1,2}})?"
 _NUMBERED = (
-    rf"(?P<listed>{v.NOUN}[ \t]{{0,2}}{_SIGN}(?P<list>{_NUMBER_TIGHT}"
-    rf"(?:{_JOIN}(?:{v.NOUN}[ \t]{{0,2}})?{_SIGN}{_NUMBER_TIGHT}){{0,40}})(?:[ ]?(?:号|番|번))?)"
+    rf"(?P<listed>{v.NOUN}[ \t]{{0,2}}{_SIGN}(?P<list>{_NUMBER}"
+    rf"(?:{_JOIN}(?:{v.NOUN}[ \t]{{0,2}})?{_SIGN}{_NUMBER}){{0,40}})(?:[ ]?(?:号|番|번))?)"
 )
 _BARE = r"(?P<bare>(?<![\w#.,/-])\d{1,3}(?![\d.,%]\d|\w))"
 _ORDINAL = "|".join(f"(?P<o{i}>{pattern})" for i, pattern in enumerate(v.ORDINALS, 1))
@@ -56,6 +55,7 @@ _SUBJECT = re.compile(
     rf"(?:{_MANY}|\d{{1,2}})?"
     rf")(?:[ \t]{{1,2}}{v.THE}{v.NOUN})?"
     rf"|{_NUMBERED}"
+    r"|(?P<counted>(?<![\w.,])\d{1,3})(?:번|番)(?!\w*목)"
     rf"|(?P<few>{v.THE}(?:(?P<first_few>first|ersten|premiers|premières|primer[oa]s|primeir[oa]s|prim[ie]"
     rf"|первые|前|最初の)|last|letzten|derniers|dernières|últim[oa]s|ultim[ie]|последние|后|最後の)[ ]?"
     rf"(?P<few_n>{_MANY}|\d{{1,2}})(?:个|個|条|つ)?(?:[ \t]?{v.NOUN})?)"
@@ -146,6 +146,7 @@ def _numbers(listed: str) -> Numbers:
 _NUMBERS_OF: dict[str, Callable[[re.Match[str], Numbers], Numbers]] = {
     "vague": lambda _found, _everyone: (),
     "listed": lambda found, _everyone: _numbers(found["list"]),
+    "counted": lambda found, _everyone: (int(found["counted"]),),
     "few": _few,
     "former": lambda _found, everyone: everyone[:1] if len(everyone) == 2 else (),
     "latter": lambda _found, everyone: everyone[1:] if len(everyone) == 2 else (),

@@ -248,15 +248,6 @@ LABEL_NOUN = words(
     标签 標籤 判定 结论 ラベル 判断 레이블 라벨 판정 التصنيف الحكم लेबल निर्णय
     """,
 )
-BECAUSE = words(
-    """
-    because since as due~to given~that given for weil da denn car parce~que puisque porque pues
-    ya~que puesto~que pois já~que perché poiché потому так~как поскольку ведь
-    """,
-    """
-    因为 因為 由于 なぜなら لأن क्योंकि 왜냐하면
-    """,
-)
 OPENING = words(
     """
     for regarding only overall finally also then now first second third yes no but while whereas
@@ -302,6 +293,7 @@ REVISING = words(
 
 ASSIGN = words(
     """
+    call clear clearly
     i i'd i'll i'm i~am we would assign choose chose chosen choosing go going went with pick select
     selected opt opting for settle settled on give say label rate mark judge in my view opinion
     judge?ment think believe conclude that it's it overall finally verdict final ich würde vergebe
@@ -320,11 +312,11 @@ ASSIGN = words(
 """Words before a label with which a judge assigns it."""
 ASSIGNED = words(
     """
-    from me
-    is seems would be fits the an? correct right appropriate proper best most fitting suitable label
-    answer choice verdict rating classification one here to this nugget for it my final vergeben
-    zuweisen wählen sagen einstufen geben est la bonne étiquette correcte es etiqueta correcta é o
-    rótulo correto è l'etichetta corretta giusta правильная метка
+    from me is seems would be fits the an? correct right appropriate proper best most fitting
+    suitable label answer choice verdict rating classification one here
+    (?:for|to)~(?:this|the)~nugget for~it my final vergeben zuweisen wählen sagen einstufen geben
+    est la bonne étiquette correcte es etiqueta correcta é o rótulo correto è l'etichetta corretta
+    giusta правильная метка
     """,
     """
     と判断します と判断する と判断しました とします と思います だと思います である です だ
