@@ -32,7 +32,7 @@ SENTENCE = re.compile(r"(?:[^.!?;。\n]|[.](?=\w))+[.!?;。]?")
 _LONGEST = 1_000
 # What a sentence says between a nugget and its label, or a label and its nugget.
 _GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE})*", re.IGNORECASE)
-_DENYING_GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE}|{v.NOT_GLUE}|wird|gestützt)*", re.IGNORECASE)
+_DENYING_GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE}|{v.NOT_GLUE})*", re.IGNORECASE)
 _TO = re.compile(rf"(?:[^\w?.]|{v.TO_WORDS})*", re.IGNORECASE)
 _JOIN = re.compile(rf"[ \t,&/*`\"']*(?:{v.AND}[ \t*`\"']*)?", re.IGNORECASE)
 _LEAD = re.compile(
@@ -47,7 +47,8 @@ _SO = re.compile(
 )
 # How a clause may begin that says which label a nugget has.
 _OPENING = re.compile(
-    rf"(?:[^\w?]|\d|{v.GLUE}|{v.AND}|{v.ASSIGN}|{v.SO}|{v.OPENING}|{v.EXCEPT}|{v.LABEL_NOUN}|{v.NOUN})*",
+    rf"(?:[^\w?]|\d|{v.GLUE}|{v.AND}|{v.ASSIGN}|{v.SO}|{v.OPENING}|{v.EXCEPT}|{v.LABEL_NOUN}"
+    rf"|{v.NOUN})*",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(r"[\s,]*(?:says|said|states|claims|according)\b", re.IGNORECASE)
@@ -280,18 +281,21 @@ class _Reader:
         """True if a label ends what is said of a nugget: ``…, so it is`` support, ``…:`` support."""
         if _COLON.search(self.text, start, end):
             return True
-        clause = max((b.end() for b in _BOUNDARY.finditer(self.text, start, end)), default=end)
+        clause = self._clause(start, end)
         leads = [so.start() for so in _SO.finditer(self.text, start, end)]
-        return any(_GLUE.fullmatch(self.text, lead, end) for lead in leads) or (
-            any(lead >= clause for lead in leads) and bool(_GLUE.fullmatch(self.text, clause, end))
+        if clause > start and any(lead >= clause for lead in leads):
+            leads.append(clause)
+        return any(_GLUE.fullmatch(self.text, lead, end) for lead in leads)
+
+    def _clause(self, start: int, end: int) -> int:
+        """Where the last clause between two places begins."""
+        return max(
+            (mark.end() for mark in _BOUNDARY.finditer(self.text, start, end)), default=start
         )
 
     def _is_given(self, i: int, label: _Mention, following: list[Subject], after: int) -> bool:
         """True for ``support for nugget 1`` and ``the passage supports nugget 1``."""
-        before = self.mentions[i - 1].span[1] if i else 0
-        clause = max(
-            (b.end() for b in _BOUNDARY.finditer(self.text, before, label.span[0])), default=before
-        )
+        clause = self._clause(self.mentions[i - 1].span[1] if i else 0, label.span[0])
         if not _LEAD.fullmatch(self.text, clause, label.span[0]):
             return False
         if not self._between(label, following[0], _TO):
@@ -305,10 +309,10 @@ class _Reader:
         )
 
     def _is_about_topic(self, label: _Mention, after: int) -> bool:
-        clause = max((b.end() for b in _BOUNDARY.finditer(self.text, 0, label.span[0])), default=0)
+        """True for ``So the label is support``, of the nugget that the sentences before it are about."""
+        clause = self._clause(0, label.span[0])
         is_led = _GLUE.fullmatch(self.text, clause, label.span[0]) is not None
-        start = (_BOUNDARY.search(self.text, 0, label.span[0]) and 0) or clause
-        is_so = _SO.search(self.text, start, label.span[0]) is not None
+        is_so = _SO.search(self.text, 0, label.span[0]) is not None
         is_claimed = self._is_claimed(clause, label.span[0])
         return is_led and is_so and is_claimed and self._ends(label, after)
 
@@ -323,9 +327,8 @@ class _Reader:
     def _is_opened(self, start: int, end: int) -> bool:
         if _DOUBT.search(self.text, 0, end):
             return False
-        before = max((b.end() for b in _BOUNDARY.finditer(self.text, 0, start)), default=0)
         last = max((m.span[1] for m in self.mentions if m.span[1] <= start), default=0)
-        clause = self.text[max(before, last) : start]
+        clause = self.text[self._clause(last, start) : start]
         if _DENIED.search(clause) or not _OPENING.fullmatch(clause):
             return False
         return cue_before(clause) is None
@@ -365,8 +368,7 @@ class _Reader:
             labels = list(labels) * len(numbers)
         elif len(labels) != len(numbers):
             labels = [None] * len(numbers)
-        start = min(about[0].span[0], self.mentions[0].span[0])
-        span = (self.at + start, self.at + max(m.span[1] for m in self.mentions))
+        span = (self.at + self.mentions[0].span[0], self.at + self.mentions[-1].span[1])
         self.claimed = list(range(len(self.talk.slots), len(self.talk.slots) + len(numbers)))
         self.talk.slots += (
             Slot(label, number, span, explained=is_verb)
