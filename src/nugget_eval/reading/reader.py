@@ -26,7 +26,6 @@ from nugget_eval.reading.candidates import (
 from nugget_eval.reading.cues import correction, next_prompt, turn_end
 from nugget_eval.reading.lists import listed
 from nugget_eval.reading.markup import answer_spans, plain_html, tagged, without_answer_tags
-from nugget_eval.reading.prose.statements import stated
 from nugget_eval.reading.quick import MENU, quick_array, quick_labels, quick_list, quick_table
 from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
 from nugget_eval.reading.spellings import STEM
@@ -218,7 +217,7 @@ def _amended(text: str, reading: LabelReading, words: LabelWords) -> LabelReadin
     lists = rank(rest, _candidates(rest, words), ())
     amended = decide(rest, lists, count, None)
     if amended is None or not any(amended.labels):
-        amended = decide(rest, stated(rest, words, count), count, None)
+        amended = decide(rest, _stated(rest, words, count), count, None)
     if amended is not None and any(amended.labels):
         labels = tuple(new or old for new, old in zip(amended.labels, reading.labels, strict=True))
         return replace(
@@ -239,13 +238,20 @@ def _in_sentences(
     """What sentences say, where lists say nothing, or less and nothing else."""
     if STEM.search(text) is None:
         return reading, candidates
-    sentences = rank(text, stated(text, words, count), answer_spans(text))
+    sentences = rank(text, _stated(text, words, count), answer_spans(text))
     said = decide(text, sentences, count, None)
     if said is None:
         return reading, candidates
     if reading is not None and not (said.is_complete and _agree(said, reading)):
         return reading, candidates
     return said, [*candidates, *sentences]
+
+
+def _stated(text: str, words: LabelWords, count: int) -> list[Candidate]:
+    """Candidates in sentences; few replies need them, and their patterns take long to compile."""
+    from nugget_eval.reading.prose.statements import stated
+
+    return stated(text, words, count)
 
 
 def _agree(a: LabelReading, b: LabelReading) -> bool:
