@@ -625,6 +625,8 @@ KEY_TEXT = {
     "`{test: data/test-*.parquet}`.",
     "columns": "The columns that docs must have, as a list or with their types (`{answer: int}`): a "
     "data set that has changed is one message.",
+    "sample_rows": "A file of [invented rows](tasks.md#invented-rows) in the schema of the data, for "
+    "looking at prompts before it is fetched.",
     "custom_dataset": "`!function` that returns a mapping from split to rows.",
     "training_split": "The default source of few-shot examples.",
     "validation_split": "The split that is asked if there is no `test_split`.",

@@ -210,7 +210,7 @@ def validate(path: Path) -> None:
     """``lm-eval validate``, in this process because pages have many files."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        code = main(["validate", "--run_code", "--tasks", str(path)])
+        code = main(["validate", "--run_code", "--sample_rows", "--tasks", str(path)])
     if code:
         raise AssertionError(f"{path.name}: {printed.getvalue()}")
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Workplace
+from lm_eval.cli import main
+from tests.support.command_line import Outcome, Workplace, run_inside
 from tests.support.servers.data_hub import TOKEN, DataHub, Fault
 
 pa = pytest.importorskip("pyarrow")
@@ -208,6 +209,24 @@ def test_a_run_sees_one_commit_and_asks_once(hub: DataHub, place: Workplace) -> 
     assert place.run("--tasks", "a.yaml,b.yaml,c.yaml").code == 0
     assert len([asked for asked in hub.requests if "/api/" in asked.path]) == 2
     assert len(hub.fetched()) == 1
+
+
+def test_a_preview_shows_invented_rows_until_the_data_is_here(
+    hub: DataHub, place: Workplace
+) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    place.write("rows.jsonl", json.dumps({**ROWS[0], "question": "Invented?"}))
+    keys = {**FIELDS, "dataset_path": "org/data", "sample_rows": "rows.jsonl"}
+    path = place.task(**keys)
+
+    def shown() -> str:
+        return run_inside(place.folder, main, ["preview", path]).out
+
+    assert "Invented?" in shown()
+    assert not hub.requests
+    assert prompts(place, **keys) == QUESTIONS
+    assert "Q0?" in shown()
+    assert "(invented rows" not in shown()
 
 
 def test_results_say_which_data(hub: DataHub, place: Workplace) -> None:

@@ -183,6 +183,8 @@ _VALIDATE = {
     "--all": "check every task and group of the library and --include_path; fetches no docs from a "
     "hub",
     "--run_code": "also run the tasks' own Python functions",
+    "--sample_rows": "render the invented rows of tasks that bring some (sample_rows) instead of docs; "
+    "needs no network",
     "--verbose": "with --all, name every task that has a problem",
     "--output_path -o FILE": "write the findings, one JSON object per line",
     **NUM_FEWSHOT,
@@ -246,7 +248,11 @@ def _add_preview(commands: Any) -> None:
     add_model(
         parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
     )
-    add_options(parser, {"--run_code": "run the task's own Python functions"})
+    code_and_rows = {
+        "--run_code": "run the task's own Python functions",
+        "--sample_rows": "use the task's invented rows even if its data is on this machine",
+    }
+    add_options(parser, code_and_rows)
     add_paths(parser)
     add_options(parser, DATA_PATH)
     add_prompting(parser)

@@ -24,6 +24,7 @@ from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwa
 from lm_eval.requests.build import build_requests
 from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders, tokenizer_of
 from lm_eval.tasks.fewshot import DEFAULT_SEED
+from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import hiding
@@ -33,7 +34,8 @@ from lm_eval.text.terminal import visible
 def preview(args: argparse.Namespace) -> int:
     """Print the prompt of one doc under each chosen format."""
     add_formats(args.format_path)
-    manager = TaskManager(args.include_path, run_code=args.run_code)
+    use: SampleUse = "always" if args.sample_rows else "if_absent"
+    manager = TaskManager(args.include_path, run_code=args.run_code, sample_rows=use)
     tasks = manager.load([args.task])["tasks"]
     options = prompt_options(args, as_chat=args.chat)
     seed = parse_seeds(args.seed)["fewshot_seed"]
@@ -79,6 +81,8 @@ def _show(
 ) -> None:
     shots = f"{len(doc.shots)} {'shot' if len(doc.shots) == 1 else 'shots'}"
     print(f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {shots}")
+    if task.uses_sample_rows:
+        print(f"(invented rows; `lm-eval fetch {visible(task.task_name)}` gets the data)")
     print("\n".join(prompt_lines(doc.context)))
     tokens = _token_facts(task, doc, options, model) if model is not None else []
     for label, text in _facts(task, doc, options, tokens):

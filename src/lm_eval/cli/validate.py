@@ -30,6 +30,7 @@ from lm_eval.requests.skipped import ranges
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.files import write_output
@@ -57,6 +58,8 @@ class CheckFinding:
     message: str = ""
     docs: int = 0
     kind: str = "task"
+    is_invented: bool = False
+    """Whether the docs are invented rows."""
     rows: int | None = None
     """Rows of the split, where the task is about some of them only."""
     bad_docs: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -125,7 +128,8 @@ class Checker:
         task.check_config()
         metric_names(task)
         source = task.data_from
-        if source != "files":
+        has_rows = config.sample_use == "always" and config.sample_rows is not None
+        if source != "files" and not has_rows:
             return CheckFinding(name, CheckOutcome.NO_DATA, SOURCES[source])
         return self._rendered(task)
 
@@ -136,6 +140,7 @@ class Checker:
             task.name,
             CheckOutcome.OK,
             docs=prepared.num_docs,
+            is_invented=task.uses_sample_rows,
             rows=task.rows_total,
             bad_docs=bad_docs,
         )
@@ -178,7 +183,8 @@ _NOT_CHECKED = (CheckOutcome.NEEDS_PACKAGE, CheckOutcome.UNSUPPORTED, CheckOutco
 def validate(args: argparse.Namespace) -> int:
     """Print what was found; exit code 1 if a task is wrong, or one that was named cannot run."""
     add_formats(args.format_path)
-    manager = TaskManager(args.include_path, run_code=args.run_code)
+    use: SampleUse = "always" if args.sample_rows else "never"
+    manager = TaskManager(args.include_path, run_code=args.run_code, sample_rows=use)
     check_num_fewshot(args.num_fewshot)
     options = RunOptions(
         prompt=PromptOptions(num_fewshot=args.num_fewshot), max_skipped=args.max_skipped
@@ -279,6 +285,7 @@ def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
         said = f"{visible(finding.name)}: {finding.docs} docs rendered"
         said += "" if finding.rows is None else f", of {finding.rows:,} rows"
+        said += " (invented rows)" if finding.is_invented else ""
     else:
         name = f"{visible(finding.name)}: " if finding.kind == "task" else ""
         said = f"{name}{visible(finding.message, keep=chr(10))}"
@@ -326,5 +333,6 @@ def _as_dict(finding: CheckFinding) -> dict[str, object]:
         "message": finding.message,
         "docs": finding.docs,
         **({} if finding.rows is None else {"rows": finding.rows}),
+        **({"invented": True} if finding.is_invented else {}),
         "bad_docs": {reason: list(doc_ids) for reason, doc_ids in finding.bad_docs.items()},
     }

@@ -39,6 +39,10 @@ def check_values(config: TaskConfig) -> None:
     _check_primary(config.primary_metric, where)
     _check_match(config.fewshot_match, where)
     check_bad_docs(config.skip_docs, where)
+    if config.sample_rows is not None:
+        from lm_eval.tasks.keys.sample_rows import check_sample_rows
+
+        check_sample_rows(config.sample_rows, where)
     check_filter(config.where, "where", where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)

@@ -10,7 +10,7 @@ import copy
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
@@ -38,6 +38,9 @@ from lm_eval.tasks.checks import check_values
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 from lm_eval.tasks.wrappers import unwrapped
 
+if TYPE_CHECKING:
+    from lm_eval.tasks.keys.sample_rows import SampleUse
+
 DECIDED_BY_FORMAT = (
     "output_type",
     "target_delimiter",
@@ -64,6 +67,8 @@ class TaskConfig:
     dataset_files: Any = None
     columns: Any = None
     """The columns that docs must have: names, or name → type."""
+    sample_rows: Any = None
+    """A file of invented rows, which commands that ask no model use before the data is fetched."""
     custom_dataset: Any = None
     training_split: str | None = None
     validation_split: str | None = None
@@ -122,6 +127,8 @@ class TaskConfig:
     """Why the default format cannot be used; said when the task is asked without ``@format``."""
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
+    sample_use: SampleUse = field(init=False, repr=False, compare=False, default="never")
+    """When ``sample_rows`` take the place of the data."""
     _written: dict[str, Any] = field(init=False, repr=False)
     _made: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
     """``doc_to_*`` as this class left them; anything else was assigned by the user."""
@@ -327,8 +334,8 @@ class TaskConfig:
         setattr(self, key, value)
 
     def to_dict(self) -> dict[str, Any]:
-        """The config as the results file shows it: set keys only."""
-        values = {key: getattr(self, key) for key in CONFIG_KEYS}
+        """The config as the results file shows it: set keys only, and what has a say in results."""
+        values = {key: getattr(self, key) for key in CONFIG_KEYS if key != "sample_rows"}
         return {key: value for key, value in values.items() if value is not None}
 
     def _fields(self) -> tuple[Any, ...]:

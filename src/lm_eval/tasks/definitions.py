@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef, missing_package
@@ -34,6 +34,9 @@ from lm_eval.tasks.families import Family
 from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig
 from lm_eval.tasks.index import Entry, TaskNames, split_selector
 from lm_eval.tasks.task import ConfigurableTask
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.keys.sample_rows import SampleUse
 
 
 @dataclass
@@ -110,12 +113,19 @@ class Definitions:
     """What the names below some folders mean."""
 
     def __init__(
-        self, roots: Sequence[Path], *, run_code: bool, parity: bool, metadata: Mapping[str, Any]
+        self,
+        roots: Sequence[Path],
+        *,
+        run_code: bool,
+        parity: bool,
+        metadata: Mapping[str, Any],
+        sample_rows: SampleUse = "never",
     ) -> None:
         self._roots = roots
         self._run_code = run_code
         self._parity = parity
         self._metadata = metadata
+        self._sample_rows = sample_rows
         self._includes = IncludeCache()
         self._names: TaskNames | None = None
         self._families: dict[str, Family] = {}
@@ -237,7 +247,9 @@ class Definitions:
         metadata = data.get("metadata")
         if self._metadata and (metadata is None or isinstance(metadata, Mapping)):
             data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
-        return _task_config(data, source)
+        config = _task_config(data, source)
+        config.sample_use = self._sample_rows
+        return config
 
     def group_of(self, data: Mapping[str, Any], source: str) -> LooseGroup:
         """The group that such a mapping defines."""

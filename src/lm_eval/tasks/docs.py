@@ -75,9 +75,45 @@ class TaskDocs(HarnessMethods):
         self.splits.on_change = self._forget
         self._forget()
 
+    @cached_property
+    def uses_sample_rows(self) -> bool:
+        """Whether the docs are the invented rows of ``sample_rows``."""
+        use, has_rows = self.config.sample_use, self.config.sample_rows is not None
+        if use == "never":
+            return False
+        if use == "if_absent":
+            return has_rows and not self._is_data_here()
+        if not has_rows and self.data_from != "files":
+            with self._located():
+                raise DataError(
+                    "it has no sample_rows to use instead of its data. Give it a file of invented rows "
+                    "(`sample_rows: rows/my_task.jsonl`), or leave out --sample_rows."
+                )
+        return has_rows
+
+    def _is_data_here(self) -> bool:
+        """Whether the docs can be read without a network."""
+        config = self.config
+        if self.data_from != "hub":
+            return True
+        from lm_eval.data.hub.splits import is_cached
+
+        return is_cached(
+            str(config.dataset_path),
+            config.dataset_name,
+            config.dataset_kwargs,
+            revision=config.dataset_revision,
+            files=config.dataset_files,
+            split=config.test_split or config.validation_split,
+        )
+
     def _read_splits(self) -> Splits:
         config = self.config
         with self._located():
+            if self.uses_sample_rows:
+                from lm_eval.tasks.keys.sample_rows import sample_splits
+
+                return sample_splits(config, self._folder)
             if config.custom_dataset is not None:
                 given = config.custom_dataset(**self._facts_for_code())
                 return _splits_of(given, "custom_dataset")
@@ -168,6 +204,10 @@ class TaskDocs(HarnessMethods):
     @cached_property
     def _known_bad(self) -> KnownBadDocs | None:
         skip_docs = self.config.skip_docs
+        if skip_docs is not None and self.uses_sample_rows:
+            from lm_eval.tasks.keys.sample_rows import without_numbers
+
+            skip_docs = without_numbers(skip_docs)
         with self._located():
             return None if skip_docs is None else KnownBadDocs(skip_docs, self.eval_docs)
 

@@ -72,10 +72,10 @@ class Family:
     def task_keys(self, name: str) -> dict[str, Any]:
         """The keys of one task, its values filled in."""
         values = self.members[name]
-        return {
-            **{key: filled(key, value, values) for key, value in self.keys.items()},
-            "task": name,
-        }
+        keys = {key: filled(key, value, values) for key, value in self.keys.items()}
+        if isinstance(keys.get("sample_rows"), str):  # whose rows may name the values too
+            keys["sample_rows"] = {"file": keys["sample_rows"], "values": dict(values)}
+        return {**keys, "task": name}
 
     def outside_areas(self) -> list[str]:
         """The tasks that are in no area."""

@@ -10,7 +10,7 @@ import fnmatch
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from lm_eval.errors import (
     ConfigError,
@@ -28,6 +28,9 @@ from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_sele
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.terminal import LOG_LEVELS
 
+if TYPE_CHECKING:
+    from lm_eval.tasks.keys.sample_rows import SampleUse
+
 Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
 Selectors = Union[Selector, Iterable[Selector]]
 IncludePath = Union[str, Path, Sequence[Union[str, Path]], None]
@@ -40,7 +43,8 @@ class TaskManager:
     undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
     is added to that of every task, and so reaches a ``custom_dataset``. ``verbosity`` is the level of
     the ``lm_eval`` logger, to which helper modules write; a first argument that is not a level is the
-    ``include_path``.
+    ``include_path``. ``sample_rows`` says when a task's invented rows take the place of its data: never,
+    ``"if_absent"`` from this machine, or ``"always"``.
 
     Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
     folders of ``include_path`` after our own.
@@ -55,6 +59,7 @@ class TaskManager:
         *,
         run_code: bool = True,
         parity: bool = False,
+        sample_rows: SampleUse = "never",
     ) -> None:
         if verbosity is not None and include_path is None and not is_level(verbosity):
             verbosity, include_path = None, verbosity
@@ -67,7 +72,11 @@ class TaskManager:
         if run_code:
             _make_importable(roots[1:] if include_defaults else roots)
         self._definitions = Definitions(
-            roots, run_code=run_code, parity=parity, metadata=self.metadata
+            roots,
+            run_code=run_code,
+            parity=parity,
+            metadata=self.metadata,
+            sample_rows=sample_rows,
         )
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.data.files import READERS, file_type
 from lm_eval.data.hub.datasets_library import load_from_hub, say_what_is_ignored
-from lm_eval.data.named_splits import HUB_ONLY, FileLoader, Splits
+from lm_eval.data.named_splits import CANONICAL, HUB_ONLY, FileLoader, Splits
 from lm_eval.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
@@ -45,6 +46,38 @@ def splits_on_hub(
         splits = Splits(loaders, data.source, synonyms=not data.config.is_stated)
     splits.origin = data
     return splits
+
+
+def is_cached(
+    path: str,
+    name: str | None,
+    kwargs: Mapping[str, Any] | None,
+    *,
+    revision: str | None,
+    files: Any,
+    split: str | None,
+) -> bool:
+    """Whether a split of a data set of the hub is on this machine; the network is not asked."""
+    from lm_eval.data.hub.opening import open_data
+    from lm_eval.data.hub.settings import hub_settings
+
+    options = dict(kwargs or {})
+    if path in READERS or split is None or _needs_library(options, has_media=False):
+        return False
+    settings = replace(hub_settings(), offline="it is not asked")
+    try:
+        data = open_data(
+            path,
+            name,
+            revision=revision or options.get("revision"),
+            files=files or options.get("data_files"),
+            folder=options.get("data_dir"),
+            settings=settings,
+        )
+        there = split if split in data.config.splits else CANONICAL.get(split, split)
+        return all(map(data.repo.is_here, data.files_of(there)))
+    except DataError:
+        return False
 
 
 LOADERS = ("hub", "datasets")

@@ -203,7 +203,7 @@ def test_known_bad_docs_are_no_examples() -> None:
 def test_every_format_is_judged_without_known_bad_docs() -> None:
     rows = [*ROWS, {**ROWS[0], "choices": ["only one"]}]
     config = task(rows, skip_docs={"one option": "{{ choices | length < 2 }}"}, formats=None).config
-    with pytest.warns(LmEvalWarning, match=r"leaves out .*\n  ranking: doc 0[^\n]*$"):
+    with pytest.warns(LmEvalWarning, match=r"leaves out .*\n  fill: .*\n  ranking: doc 0[^\n]*$"):
         names = [made.format_name for made in every_format(config, parity=False)]
     assert {"mcqa", "cloze", "cot"} <= set(names)
 

@@ -1,0 +1,112 @@
+"""``sample_rows``: invented rows in the schema of a data set, to look at prompts before it is fetched.
+
+In: the key ``sample_rows`` of a task file, a file of JSON lines beside it. Out: splits that hold these
+rows under the names that the task uses. Only commands that ask no model use them; no score ever comes
+from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lm_eval.config.fields import shorten
+from lm_eval.data.files import read_file
+from lm_eval.data.named_splits import Splits, type_of
+from lm_eval.data.table import Table
+from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.config import TaskConfig
+
+SampleUse = Literal["never", "if_absent", "always"]
+"""When invented rows take the place of the data; ``if_absent``: while these are not on this machine."""
+
+MORE_ROWS = 64
+"""Rows of a split that is not asked: enough to draw examples from."""
+_VARIABLE = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
+
+
+def check_sample_rows(spec: Any, where: str) -> None:
+    """Refuse what names no file."""
+    named = spec.get("file") if isinstance(spec, Mapping) else spec
+    if spec is not None and (not isinstance(named, str) or not named.strip()):
+        raise ConfigError(
+            f"{where}: sample_rows must name a file of invented rows beside the task's, such as "
+            f"`sample_rows: rows/my_task.jsonl`, not {shorten(spec)}.",
+            key="sample_rows",
+        )
+
+
+def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:
+    """The invented rows as each split that the task names.
+
+    In a family, ``{{ name }}`` in a row stands for the task's value of that variable of ``each``.
+    The split that is asked has each row once. The others begin with the second row, so that a doc is
+    not its own first example, and have the rows as often as examples may need them.
+    """
+    spec = config.sample_rows
+    named, values = (spec["file"], spec.get("values")) if isinstance(spec, Mapping) else (spec, {})
+    path = (folder or Path()) / named
+    if not path.is_file():
+        raise DataError(
+            f"sample_rows names {named!r}, and there is no file {path}. Correct the name, or write the "
+            "file: a JSON object in each line."
+        )
+    asked = config.test_split or config.validation_split
+    others = {config.training_split, config.validation_split, config.fewshot_split}
+    others |= {(config.fewshot_config or {}).get("split")} - {asked}
+    loaders = {
+        split: partial(_table, path, values or {}, is_asked=split == asked)
+        for split in dict.fromkeys([asked, *others])
+        if isinstance(split, str)
+    }
+    splits = Splits(loaders, f"{path} (sample_rows)")
+    splits.columns = config.columns
+    return splits
+
+
+def without_numbers(skip_docs: Mapping[str, Any]) -> dict[str, Any]:
+    """``skip_docs`` without the docs that are named by number or id: invented rows have others."""
+    return {reason: named for reason, named in skip_docs.items() if not isinstance(named, list)}
+
+
+def _table(path: Path, values: Mapping[str, Any], *, is_asked: bool) -> Table:
+    read = read_file(path, type_of(path), {})
+    rows = [_filled(row, values, path, at) for at, row in enumerate(read.to_list(), 1)]
+    if is_asked or not rows:
+        return Table.from_list(rows)
+    turned = [*rows[1:], rows[0]]
+    return Table.from_list(turned * -(-MORE_ROWS // len(turned)))
+
+
+def _filled(value: Any, values: Mapping[str, Any], path: Path, line: int) -> Any:
+    """A value of a row with the family's values in it, column names included."""
+    if not values:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            _filled(key, values, path, line): _filled(item, values, path, line)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_filled(item, values, path, line) for item in value]
+    if not isinstance(value, str):
+        return value
+    _check_known(_VARIABLE.findall(value), values, path, line)
+    whole = _VARIABLE.fullmatch(value)
+    if whole is not None:
+        return values[whole[1]]
+    return _VARIABLE.sub(lambda found: str(values[found[1]]), value)
+
+
+def _check_known(names: Iterable[str], values: Mapping[str, Any], path: Path, line: int) -> None:
+    for name in names:
+        if name not in values:
+            raise DataError(
+                f"{path}, row {line}: {{{{ {name} }}}} is not a variable of `each`."
+                f"{did_you_mean(name, values)} Variables: {listing(values)}."
+            )
