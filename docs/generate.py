@@ -198,6 +198,8 @@ FIELD_TEXT = {
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model. "
     "A task's own values count instead; its stop strings are added to these.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
+    "words": "Language → name → text, for `{{ _words.name }}` in the other fields: see "
+    "[languages](#languages).",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
     "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "
     "metric says.",
@@ -644,6 +646,8 @@ KEY_TEXT = {
     "doc_to_text": "The question, a [field spec](fields.md).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
+    "language": "The language of the docs, such as `de`: formats say their words in it, see "
+    "[languages](formats.md#languages).",
     "target_type": "What `doc_to_target` gives, where that could mean two choices: `index` (from 0), "
     "`one_based`, `label` or `text`; see [the target](fields.md#the-target).",
     "doc_to_image": "Images of a doc, for models that take them: a field, fields, or a `!function`.",

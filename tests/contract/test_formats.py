@@ -153,6 +153,7 @@ CHANGED: dict[str, tuple[Any, Any]] = {
     "scorer": (bind_reader({"reader": "regex", "pattern": "x(.)"}), None),
     "generation_kwargs": ({"until": ["§"], "max_gen_toks": 7}, {}),
     "metrics": (("acc", "f1_macro"), ("acc",)),
+    "words": ({"xx": {"question": "x"}}, {}),
 }
 
 

@@ -21,9 +21,9 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
-from lm_eval.formats.items import LABEL_STYLES
+from lm_eval.formats.items import LABEL_STYLES, label_variables
 from lm_eval.formats.normalisation import NORMALISATIONS
-from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat, label_variables
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
@@ -73,6 +73,8 @@ def checked_field(key: Any, value: Any, where: str) -> Any:
         return _metrics(value, where)
     if key == "generation_kwargs":
         return _mapping(key, value, where)
+    if key == "words":
+        return _words(value, where)
     fits, expected = _fits(key, value)
     if not fits:
         raise ConfigError(f"{where}: {key} cannot be {shorten(value)}. Expected {expected}.")
@@ -121,6 +123,22 @@ def _metrics(value: Any, where: str) -> tuple[str, ...]:
             f"{shorten(value)}."
         )
     return tuple(names)
+
+
+def _words(value: Any, where: str) -> dict[str, dict[str, str]]:
+    """Language → name → text."""
+    words = _mapping("words", value, where)
+    for language, texts in words.items():
+        is_table = isinstance(texts, Mapping) and all(
+            isinstance(text, str) for one in texts.items() for text in one
+        )
+        if not isinstance(language, str) or not is_table:
+            raise ConfigError(
+                f"{where}: words holds a table of texts for each language, such as "
+                f"{{de: {{question: Frage}}}}, not {shorten({language: texts})}.",
+                key="words",
+            )
+    return {language: dict(texts) for language, texts in words.items()}
 
 
 def _mapping(key: str, value: Any, where: str) -> dict[str, Any]:

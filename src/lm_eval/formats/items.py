@@ -261,3 +261,13 @@ def joined(labels: Sequence[str], word: str) -> str:
     if len(labels) < 2:
         return "".join(labels)
     return f"{', '.join(labels[:-1])} {word} {labels[-1]}"
+
+
+def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:
+    """What templates can read about the choices of a doc."""
+    return {
+        "_num_choices": len(labels),
+        "_choice_labels": list(labels),
+        "_choice_list_and": joined(labels, "and"),
+        "_choice_list_or": joined(labels, "or"),
+    }

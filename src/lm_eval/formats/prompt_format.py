@@ -18,7 +18,7 @@ from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, s
 from lm_eval.errors import FieldError, FormatError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
-from lm_eval.formats.items import AnswerKind, Item, LabelStyle, joined, labels_for
+from lm_eval.formats.items import AnswerKind, Item, LabelStyle, label_variables, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
 OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
@@ -87,6 +87,8 @@ class PromptFormat:
     scorer: BoundReader | None = None
     generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[str, ...] = ("acc",)
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language → name → text, for ``{{ _words.NAME }}``; gone once the language is known."""
     normalization: str | None = None
     """How scored choices are compared for the score shown; None: as the first of ``metrics`` says."""
 
@@ -99,6 +101,11 @@ class PromptFormat:
     def scores_target(self) -> bool:
         """Whether the target alone is scored, as the continuation of the prompt."""
         return self.output_type == "loglikelihood"
+
+    @cached_property
+    def has_words(self) -> bool:
+        """Whether its texts hold words that depend on the language."""
+        return bool(self.words) or "_words." in str(self.as_data())
 
     @property
     def needs_choices(self) -> bool:
@@ -202,8 +209,7 @@ class PromptFormat:
         )
 
     def continuations(self, item: Item) -> tuple[str, ...]:
-        """What is scored after the prompt, one for each choice: labels, the texts themselves, or what
-        follows the blank, which is the same for all of them."""
+        """What is scored after the prompt, one for each choice; all the same where a blank is filled."""
         if self.fills_blank:
             return (self._around_blank(item)[1],) * len(item.choices)
         if self.scores_target:
@@ -234,8 +240,7 @@ class PromptFormat:
         return f"{question} {marker}"
 
     def right_answers(self, item: Item) -> tuple[Any, ...]:
-        """Every acceptable answer; unless labels tell them apart, each choice with the text of a right
-        one."""
+        """Every acceptable answer; without labels, each choice that has the text of a right one."""
         if self.scores_target:
             return (0,)
         if (self.scores_texts or self.fills_blank) and has_twins(item.choices):
@@ -390,9 +395,11 @@ class PromptFormat:
         name: str,
         item: Item,
         labels: tuple[str, ...],
-        of_choice: Mapping[str, str] = MappingProxyType({}),
+        of_choice: Mapping[str, Any] = MappingProxyType({}),
     ) -> str:
         variables = {**of_choice, **label_variables(labels)} if labels else dict(of_choice)
+        if self.words:  # the language is not known yet
+            variables["_words"] = self.words.get("en", {})
         try:
             return str(self._jinja_texts[name](item.doc, variables))
         except FieldError as error:
@@ -424,22 +431,12 @@ class PromptFormat:
 
 _UNMEASURED = ("name", "summary", "kind")
 """Fields that change no prompt and no reading."""
-_NEWER_FIELDS = {
+_NEWER_FIELDS: dict[str, Any] = {
     **{"normalization": None, "scored": None, "scored_format": None},
-    **{"preamble": None, "show_question": True},
+    **{"preamble": None, "show_question": True, "words": {}},
     **{"context_prefix": "", "context_delimiter": "\n"},
 }
 """Fields that formats did not always have → the value with which they change nothing."""
-
-
-def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:
-    """What templates can read about the choices of a doc."""
-    return {
-        "_num_choices": len(labels),
-        "_choice_labels": list(labels),
-        "_choice_list_and": joined(labels, "and"),
-        "_choice_list_or": joined(labels, "or"),
-    }
 
 
 def _plain(value: Any) -> Any:

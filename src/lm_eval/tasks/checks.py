@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
 TEXTS = (
-    *("description", "target_delimiter", "fewshot_delimiter", "gen_prefix"),
+    *("description", "target_delimiter", "fewshot_delimiter", "gen_prefix", "language"),
     *("training_split", "validation_split", "test_split", "fewshot_split"),
 )
 FEWSHOT_KEYS = (

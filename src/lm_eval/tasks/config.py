@@ -86,6 +86,8 @@ class TaskConfig:
     doc_to_choice: Any = None
     target_type: str | None = None
     """What ``doc_to_target`` gives under a format: one of ``TARGET_TYPES``."""
+    language: str | None = None
+    """The language of the docs, such as ``de``: formats speak it where they can."""
     doc_to_image: Any = None
     doc_to_audio: Any = None
     cluster: Any = None
@@ -224,10 +226,18 @@ class TaskConfig:
             raise FormatError(
                 f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "
                 f"{' and no '.join(missing)}. Name the field of the docs that holds it, for example "
-                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`."
+                f"`{missing[0]}: {_EXAMPLE_FIELD[missing[0]]}`.{self._fitting_formats()}"
             )
 
+    def _fitting_formats(self) -> str:
+        names = [name for name in general_names() if not self._missing_fields(get_format(name))]
+        return f" Formats that its fields can fill: {listing(names, 40)}." if names else ""
+
     def _overwrite_with(self, fmt: PromptFormat) -> None:
+        if self.language is not None or fmt.has_words:
+            from lm_eval.formats.languages import in_language
+
+            fmt = in_language(fmt, self.language, task=str(self.task))
         self.prompt_format = fmt
         self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
         self._made = self._fields()

@@ -18,8 +18,8 @@ from typing import Any
 from lm_eval.config.fields import compile_field, fields_read, is_jinja
 from lm_eval.errors import LmEvalError
 from lm_eval.formats.assemble import Joints, spoken
-from lm_eval.formats.items import Item
-from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat, label_variables
+from lm_eval.formats.items import Item, label_variables
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.lab.grammar.layout import CASINGS, descriptors, label_word, spaces
 
 SHOWN_CHOICES = 4
@@ -338,6 +338,7 @@ _UNREAD: dict[str, Any] = {
     "question_choice_delimiter": None,
     "choices_prefix": "",
     "generation_kwargs": (),
+    "words": (),
     "target_delimiter": " ",
     "instruction": None,
     "answer_instruction": None,

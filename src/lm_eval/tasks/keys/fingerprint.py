@@ -19,7 +19,7 @@ KEYS = (
 )
 NEWER_KEYS = (
     *("normalization", "target_type", "dataset_revision", "dataset_files"),
-    *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match"),
+    *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match", "language"),
 )
 """Keys that count where they are set, so that older fingerprints stay as they are."""
 
