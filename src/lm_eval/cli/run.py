@@ -22,7 +22,6 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.loading import bystander_note
 from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
-from lm_eval.reports.table import cost_table, print_costs, print_forecasts, print_results
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
@@ -111,6 +110,7 @@ def _print_forecasts(
     show: Callable[[Sequence[Prepared]], None],
 ) -> None:
     """What the run would ask and cost."""
+    from lm_eval.reports.table import print_forecasts
     from lm_eval.run.forecast import forecast
 
     forecasts = forecast(asked, tasks, groups, on_prepared=show)
@@ -120,10 +120,14 @@ def _print_forecasts(
 def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> None:
     """The scores, what the run says beyond them, and where its files are."""
     if args.predict_only:
+        from lm_eval.reports.table import print_costs
+
         print_costs(outcome.results, console(), asked.prices)
     elif args.table == "markdown":
         _print_markdown(outcome)
     elif args.table == "full":
+        from lm_eval.reports.table import print_results
+
         print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
     else:
         from lm_eval.screen.page import print_screen
@@ -160,7 +164,11 @@ def _print_markdown(outcome: Outcome) -> None:
 
 def warn_about_prices(outcome: Outcome) -> None:
     """Say so where prices were given and nothing was counted that they could apply to."""
-    if outcome.info.prices is not None and cost_table(outcome.results) is None:
+    if outcome.info.prices is None:
+        return
+    from lm_eval.reports.table import cost_table
+
+    if cost_table(outcome.results) is None:
         warnings.warn(
             f"Model {outcome.info.model!r} counted no tokens in this run, so --prices had no effect.",
             LmEvalWarning,

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lm_eval
-from lm_eval.reports.table import accounting
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import text_hash
@@ -114,6 +113,8 @@ def results_dict(
     Results of one name under several filters share one entry. ``task_hashes`` are those of the
     samples, which went elsewhere.
     """
+    from lm_eval.reports.table import accounting
+
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lm_eval.reports.table import usage_of
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import TaskResult
@@ -241,7 +240,8 @@ def _also(results: Sequence[TaskResult]) -> str:
 
 def _cost(results: Sequence[TaskResult], prices: Prices | None) -> str:
     """``1,200 requests, 340,112 + 12,345 tokens, USD 0.43``; empty where nothing was counted."""
-    usage = Usage.total(usage_of(results).values())
+    by_name = {result.name: result.usage for result in results if result.usage is not None}
+    usage = Usage.total(by_name.values())
     parts = []
     if usage.requests:
         retries = f" ({count(usage.retries)} sent again)" if usage.retries else ""
