@@ -29,6 +29,7 @@ from lm_eval.harness.metrics import (
 from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
 from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.parts import DocParts
 from lm_eval.scoring.results import Clusters, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
@@ -57,6 +58,7 @@ class FilterScores:
     def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
         self.clusters = Clusters(task)
+        self.parts = DocParts(task)
         self._columns: dict[str, ValueColumn] = {}
         self._named: dict[str, tuple[int, int]] = {}
         self._total = 0
@@ -66,6 +68,7 @@ class FilterScores:
         """Count the doc at ``place`` among the docs asked."""
         self._total += 1
         self.clusters.add(place, doc.doc.doc_id)
+        self.parts.add(place, doc.doc.doc_id)
         # The harness counts a reply that no pattern matched as wrong and says nothing.
         self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
         for order, (name, value) in enumerate(doc.values.items()):
@@ -170,7 +173,7 @@ class HarnessScorer:
         estimates: dict[str, Estimate] = {}
         for name, values in scores.values():
             plain = self._estimate(name, values, bootstrap_iters)
-            estimates[name] = self._clustered(name, values, plain, scores)
+            estimates[name] = self._clustered(name, values, plain, scores, scores.places(name))
         higher = {
             name: True if better is None else better
             for name, better in self._higher_is_better().items()
@@ -194,6 +197,12 @@ class HarnessScorer:
             notes=[*notes, *scores.notes()],
             filter=scores.filter,
             missing=missing,
+            parts=scores.parts.estimates(
+                {name: (values, scores.places(name)) for name, values in scores.values()},
+                lambda name, values, places: self._clustered(
+                    name, values, self._estimate(name, values, bootstrap_iters), scores, places
+                ),
+            ),
             scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
             shows_choices=task.shows_choices,
         )
@@ -387,7 +396,12 @@ class HarnessScorer:
         return self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
 
     def _clustered(
-        self, name: str, values: Sequence[Any], plain: Estimate, scores: FilterScores
+        self,
+        name: str,
+        values: Sequence[Any],
+        plain: Estimate,
+        scores: FilterScores,
+        places: Sequence[int],
     ) -> Estimate:
         """The estimate with its interval over clusters, where docs have them and it is a mean.
 
@@ -400,7 +414,7 @@ class HarnessScorer:
         if not are_numbers or self._aggregation_of(name) is not mean:
             clusters.left_plain(name)
             return plain
-        clustered = clusters.estimate([float(value) for value in values], scores.places(name))
+        clustered = clusters.estimate([float(value) for value in values], places)
         stderr = plain.stderr if self.task.parity else clustered.stderr
         return replace(clustered, value=plain.value, stderr=stderr)
 

@@ -40,6 +40,8 @@ class ItemColumns:
     None where nothing is read from text."""
     clusters: list[str] | None = None
     """What each item belongs to, where the task says so."""
+    parts: dict[str, list[str]] = field(default_factory=dict)
+    """Field of ``score_by`` → the part that each item is in."""
     missing: int = 0
     """Docs that got no answer; the columns do not include them."""
 
@@ -61,6 +63,7 @@ class ItemColumns:
             "read": None if self.read is None else [_short(share) for share in self.read],
             "cluster": self.clusters,
             "missing": self.missing,
+            **({"parts": {n: _coded(c) for n, c in self.parts.items()}} if self.parts else {}),
         }
 
     @classmethod
@@ -80,12 +83,31 @@ class ItemColumns:
             },
             read=None if read is None else [float(share) for share in read],
             clusters=values.get("cluster"),
+            parts={name: _decoded(c) for name, c in (values.get("parts") or {}).items()},
             missing=int(values.get("missing", 0)),
         )
-        columns = (items.docs, items.shots, items.read, items.clusters, *items.metrics.values())
+        columns = (
+            *(items.docs, items.shots, items.read, items.clusters),
+            *items.metrics.values(),
+            *items.parts.values(),
+        )
         if any(column is not None and len(column) != len(doc_ids) for column in columns):
             raise ValueError("columns of different lengths")
         return items
+
+
+def _coded(column: Sequence[str]) -> dict[str, Any]:
+    """A column of few texts: the texts, and which of them each item has."""
+    names = sorted(set(column))
+    code_of = {name: code for code, name in enumerate(names)}
+    return {"names": names, "codes": [code_of[name] for name in column]}
+
+
+def _decoded(column: Mapping[str, Any]) -> list[str]:
+    try:
+        return [str(column["names"][code]) for code in column["codes"]]
+    except (KeyError, IndexError, TypeError):
+        raise ValueError("a column of parts without names for its codes") from None
 
 
 class RunItems:
@@ -131,6 +153,7 @@ class _GrowingColumns:
         self._metrics: dict[str, array[float]] = {}
         self._read: array[float] | None = None
         self._clusters: list[str] | None = None
+        self._parts: dict[str, list[str]] = {}
         self._missing = 0
 
     def add(self, sample: Mapping[str, Any], shots: str) -> None:
@@ -156,6 +179,8 @@ class _GrowingColumns:
         if "cluster" in sample:
             self._clusters = self._clusters or [""] * row
             self._clusters.append(str(sample["cluster"]))
+        for name, part in (sample.get("parts") or {}).items():
+            self._parts.setdefault(name, [""] * row).append(str(part))
 
     def to_dict(self) -> dict[str, Any]:
         """As ``ItemColumns.to_dict``, without a list of objects for what is one text there."""
@@ -197,6 +222,7 @@ class _GrowingColumns:
             metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
             read=None if self._read is None else [self._read[at] for at in order],
             clusters=None if self._clusters is None else [self._clusters[at] for at in order],
+            parts={name: [column[at] for at in order] for name, column in self._parts.items()},
             missing=self._missing,
         )
 

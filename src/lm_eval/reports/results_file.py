@@ -153,6 +153,7 @@ def results_dict(
         "intervals": intervals,
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
+        **_parts(results),
         **_choice_orders(tasks),
         "task_hashes": dict(task_hashes or {}),
         **_run(run),
@@ -295,6 +296,25 @@ def _tallies(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     }
     chances = {name: tally.chance for name, tally in tallies.items()}
     return ({"chance": chances} if chances else {}) | ({"chosen": chosen} if chosen else {})
+
+
+def _parts(results: Sequence[TaskResult]) -> dict[str, Any]:
+    """The scores of parts of the docs: task → field → value → n and metrics; nothing without any."""
+
+    def described(result: TaskResult) -> dict[str, Any]:
+        return {
+            name: {
+                part: {
+                    "n": max((estimate.n for estimate in metrics.values()), default=0),
+                    **_metrics(metrics, result.filter),
+                }
+                for part, metrics in parts.items()
+            }
+            for name, parts in result.parts.items()
+        }
+
+    with_parts = [result for result in results if result.parts]
+    return {"score_by": _by_name(with_parts, described)} if with_parts else {}
 
 
 def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:

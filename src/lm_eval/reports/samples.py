@@ -132,6 +132,7 @@ def _asked(task: ConfigurableTask, doc: DocRequests, show: Show) -> dict[str, An
         "prompt_hash": prompt_hash(arguments[0][0]),
         "target_hash": target_hash(target),
         **({} if task.config.cluster is None else {"cluster": task.cluster_of(doc.doc_id)}),
+        **({} if task.config.score_by is None else {"parts": task.parts_of(doc.doc_id)}),
     }
 
 

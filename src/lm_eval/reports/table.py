@@ -201,8 +201,37 @@ def _note_lines(results: Sequence[TaskResult]) -> list[str]:
                 f"{name}: {skipped_line(result.skipped)}. They are left out of every score; `lm-eval "
                 "validate` lists them."
             )
+        lines += [f"{name} {line}" for line in _part_lines(result)]
         lines += [f"{name}: {visible(note)}" for note in result.notes]
     return lines
+
+
+MOST_PARTS = 8
+"""Parts of a task's docs that are all shown; of more, only the lowest and the highest are."""
+
+
+def _part_lines(result: TaskResult) -> Iterator[str]:
+    """``by subject: law 0.310 (n 50), physics 0.540 (n 40)``"""
+    for name, parts in result.parts.items():
+        scores = {
+            part: metrics[result.primary]
+            for part, metrics in parts.items()
+            if result.primary in metrics
+        }
+        if not scores:
+            continue
+
+        def shown(part: str, scores: Mapping[str, Estimate] = scores) -> str:
+            return f"{visible(part)} {number(scores[part].value)} (n {scores[part].n})"
+
+        if len(scores) <= MOST_PARTS:
+            yield f"by {visible(name)}: {', '.join(map(shown, scores))}"
+        else:
+            ordered = sorted(scores, key=lambda part: scores[part].value)
+            yield (
+                f"by {visible(name)}: {len(scores)} parts, from {shown(ordered[0])} to "
+                f"{shown(ordered[-1])}; `score_by` in the results file has all"
+            )
 
 
 def _is_loud(readings: ReadingSummary | None) -> bool:

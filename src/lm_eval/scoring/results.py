@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
 from lm_eval.requests.values import Usage
+from lm_eval.scoring.parts import Parts
 from lm_eval.stats.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ class TaskResult:
     filter: str = "none"
     missing: int = 0
     """Docs without an answer because their request failed for good: in no denominator."""
+    parts: Parts = field(default_factory=dict)
+    """The scores of parts of the docs, by the fields that the task's ``score_by`` names."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Why docs could not be asked → how many: in no denominator."""
     format_version: Any = None

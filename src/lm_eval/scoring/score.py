@@ -43,6 +43,7 @@ from lm_eval.scoring.functions import (
     value_of,
 )
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
+from lm_eval.scoring.parts import DocParts
 from lm_eval.scoring.results import (
     ChoiceTally,
     Clusters,
@@ -220,6 +221,7 @@ class FormatScores:
         self._values = {metric.name: ValueColumn() for metric in metrics}
         self._readings = _Readings(_format_of(task)) if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
+        self._parts = DocParts(task)
         self._repeats = RepeatNotes()
         self._tally = ChoiceTally()
         self._count = 0
@@ -228,6 +230,7 @@ class FormatScores:
         """Count the doc at ``place`` among the docs asked."""
         self._count += 1
         self._clusters.add(place, doc.requests.doc_id)
+        self._parts.add(place, doc.requests.doc_id)
         self._repeats.add(doc.replies)
         for name, value in doc.values.items():
             if value is not None:
@@ -273,11 +276,25 @@ class FormatScores:
             format_yaml=shortest_yaml(fmt),
             notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
             missing=missing,
+            parts=self._parts.estimates(
+                {
+                    name: (column.in_order(), column.places())
+                    for name, column in self._values.items()
+                    if len(column)
+                },
+                self._part_estimate,
+            ),
             skipped=dict(skipped or {}),
             scores_choices=task.output_type == "multiple_choice",
             shows_choices=task.shows_choices,
             tally=self._tally if self._tally.total else None,
         )
+
+    def _part_estimate(self, name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
+        metric = next(metric for metric in self._metrics if metric.name == name)
+        if self._clusters and metric.aggregate is mean_estimate:
+            return self._clusters.estimate(values, places)
+        return metric.aggregate(values)
 
     def _estimate(self, metric: Metric) -> Estimate:
         column = self._values[metric.name]

@@ -44,6 +44,7 @@ def check_values(config: TaskConfig) -> None:
 
         check_sample_rows(config.sample_rows, where)
     check_filter(config.where, "where", where)
+    _check_score_by(config.score_by, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
     if config.repeats > MOST_REPEATS:
@@ -99,6 +100,28 @@ def _check_cluster(value: Any, where: str) -> None:
             "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
             key="cluster",
         )
+
+
+def _check_score_by(value: Any, where: str) -> None:
+    specs = list(score_fields(value).values())
+    is_field = all(isinstance(spec, str) or callable(spec) for spec in specs)
+    if value is not None and (not specs or not is_field):
+        raise ConfigError(
+            f"{where}: score_by cannot be {shorten(value)}. Name the field of the docs by which scores "
+            "are wanted, such as `score_by: subject`, give Jinja, a list of such, or names for them: "
+            "`score_by: {level: '{{ difficulty // 2 }}'}`.",
+            key="score_by",
+        )
+
+
+def score_fields(score_by: Any) -> dict[str, Any]:
+    """``score_by`` as name → field spec: a field, a list of them, or a mapping."""
+    if score_by is None:
+        return {}
+    if isinstance(score_by, Mapping):
+        return dict(score_by)
+    specs = score_by if isinstance(score_by, list | tuple) else [score_by]
+    return {str(getattr(spec, "attribute", None) or spec): spec for spec in specs}
 
 
 def _check_primary(value: Any, where: str) -> None:

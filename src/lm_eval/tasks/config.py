@@ -92,6 +92,8 @@ class TaskConfig:
     doc_to_audio: Any = None
     cluster: Any = None
     """What a doc belongs to, such as the passage it asks about: a field of the docs."""
+    score_by: Any = None
+    """What docs are scored apart by: a field of the docs, a list of them, or name → field."""
     unsafe_code: bool = False
     process_results: Any = None
     use_prompt: str | None = None

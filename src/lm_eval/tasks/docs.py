@@ -26,6 +26,7 @@ from lm_eval.errors import (
     MissingExtraError,
     place,
 )
+from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.fewshot import PoolRules
 from lm_eval.tasks.keys.rows import KnownBadDocs, RowFilter
 from lm_eval.tasks.methods import HarnessMethods
@@ -290,6 +291,17 @@ class TaskDocs(HarnessMethods):
             except FieldError as error:
                 raise error.located(field="cluster") from error.__cause__
 
+    def parts_of(self, doc_id: int) -> dict[str, str]:
+        """The part that a doc belongs to, by each field of ``score_by``; empty without it."""
+        parts: dict[str, str] = {}
+        for name, spec in score_fields(self.config.score_by).items():
+            with self._located(doc_id):
+                try:
+                    parts[name] = _part_name(compile_field(spec)(self.eval_docs[doc_id]), name)
+                except FieldError as error:
+                    raise error.located(field="score_by") from error.__cause__
+        return parts
+
     @property
     def has_media(self) -> bool:
         """Whether docs bring images or audio, which only some models can take."""
@@ -368,6 +380,15 @@ def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
         if not isinstance(row, Mapping):
             raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
     return [dict(row) for row in docs]
+
+
+def _part_name(value: Any, name: str) -> str:
+    if isinstance(value, list | tuple | dict | set):
+        raise FieldError(
+            f"{name!r} is {shorten(value)} here, and a doc is in one part. Give a field or an "
+            "expression whose value is a text or a number."
+        )
+    return "(none)" if value is None or value == "" else str(value)
 
 
 def _cluster_name(value: Any) -> str:

@@ -22,6 +22,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.items import Item, counted_labels
 from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import check_sampler
 from lm_eval.tasks.prompts import FormatPrompts
@@ -163,6 +164,9 @@ def check_keys(config: TaskConfig, *, task: str) -> None:
     check_sampler((config.fewshot_config or {}).get("sampler"), task=task)
     if isinstance(config.cluster, str):
         compile_field(config.cluster)
+    for spec in score_fields(config.score_by).values():
+        if isinstance(spec, str):
+            compile_field(spec)
 
 
 def check_templates(config: TaskConfig) -> None:

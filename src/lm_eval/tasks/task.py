@@ -130,6 +130,7 @@ class ConfigurableTask(TaskDocs):
                 self.check_not_bad(doc_id)
             asked = self.prompts.ask(self.eval_docs[doc_id])
         self.cluster_of(doc_id)  # what is wrong with it is found before a model is asked
+        self.parts_of(doc_id)
         if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
