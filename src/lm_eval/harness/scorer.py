@@ -30,7 +30,7 @@ from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
 from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.parts import DocParts
-from lm_eval.scoring.results import Clusters, TaskResult, ValueColumn
+from lm_eval.scoring.results import ChoiceTally, Clusters, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -59,6 +59,7 @@ class FilterScores:
         self.filter = filter_name
         self.clusters = Clusters(task)
         self.parts = DocParts(task)
+        self.guessing = ChoiceTally()
         self._columns: dict[str, ValueColumn] = {}
         self._named: dict[str, tuple[int, int]] = {}
         self._total = 0
@@ -69,6 +70,10 @@ class FilterScores:
         self._total += 1
         self.clusters.add(place, doc.doc.doc_id)
         self.parts.add(place, doc.doc.doc_id)
+        gold, choices = doc.doc.asked.target_value, doc.doc.asked.choices
+        if choices:
+            num_right = len(gold) if isinstance(gold, list) else 1
+            self.guessing.add_chance(min(num_right, len(choices)), len(choices))
         # The harness counts a reply that no pattern matched as wrong and says nothing.
         self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
         for order, (name, value) in enumerate(doc.values.items()):
@@ -197,6 +202,7 @@ class HarnessScorer:
             notes=[*notes, *scores.notes()],
             filter=scores.filter,
             missing=missing,
+            guessed=scores.guessing.chance,
             parts=scores.parts.estimates(
                 {name: (values, scores.places(name)) for name, values in scores.values()},
                 lambda name, values, places: self._clustered(

@@ -154,6 +154,7 @@ def results_dict(
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
         **_parts(results),
+        **_suites(groups),
         **_choice_orders(tasks),
         "task_hashes": dict(task_hashes or {}),
         **_run(run),
@@ -296,6 +297,12 @@ def _tallies(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     }
     chances = {name: tally.chance for name, tally in tallies.items()}
     return ({"chance": chances} if chances else {}) | ({"chosen": chosen} if chosen else {})
+
+
+def _suites(groups: Sequence[GroupResult]) -> dict[str, Any]:
+    """What the scores of suites are made of; nothing where there are none."""
+    suites = {group.name: dict(group.suite) for group in groups if group.suite}
+    return {"suites": suites} if suites else {}
 
 
 def _parts(results: Sequence[TaskResult]) -> dict[str, Any]:

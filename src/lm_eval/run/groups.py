@@ -8,6 +8,7 @@ from dataclasses import replace
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
 from lm_eval.run.prepare import metric_names
+from lm_eval.run.suites import check_suite, suite_scores
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
@@ -22,6 +23,7 @@ def check_groups(groups: Sequence[Group]) -> None:
     Of ``group@*``, it is enough that they have it under one of the formats.
     """
     for group in groups:
+        check_suite(group)
         same = [other for other in groups if other.config is group.config]
         known = [metric_names(task) for other in same for task in other.tasks()]
         if None in known:
@@ -43,6 +45,8 @@ def group_results(groups: Sequence[Group], results: Sequence[TaskResult]) -> lis
 def _group_results(group: Group, results: Sequence[TaskResult]) -> list[GroupResult]:
     names = {task.name for task in group.tasks()}
     below = [result for result in results if result.name in names]
+    if group.config.aggregate is not None and not group.config.aggregate_metric_list:
+        return [_group_result(group, below, "none")]
     filters = dict.fromkeys(result.filter for result in below) or {"none": None}
     scored = [_group_result(group, below, filter_name) for filter_name in filters]
     return [result for result in scored if result.metrics] or scored[:1]
@@ -53,13 +57,20 @@ def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -
     direct = [result for result in below if result.name in members]
     shots = {result.num_fewshot for result in direct}
     scores = _group_scores(group, below, filter_name)
+    suite = suite_scores(group, below) if group.config.aggregate is not None else None
+    if suite is not None:
+        scores = {**suite.metrics, **scores}
     return GroupResult(
         name=group.name,
         alias=group.alias,
         members=members,
         primary=next(iter(scores), None),
         metrics=scores,
-        higher_is_better=_common_directions(direct),
+        higher_is_better={
+            **_common_directions(direct),
+            **({} if suite is None else dict.fromkeys(suite.metrics, True)),
+        },
+        suite={} if suite is None else suite.facts,
         version=(group.config.metadata or {}).get("version"),
         filter=filter_name,
         num_docs=sum({result.name: result.num_docs for result in below}.values()),

@@ -103,6 +103,8 @@ class TaskResult:
     filter: str = "none"
     missing: int = 0
     """Docs without an answer because their request failed for good: in no denominator."""
+    guessed: float | None = None
+    """What guessing scores in a plain task with choices; under formats ``tally`` has it."""
     parts: Parts = field(default_factory=dict)
     """The scores of parts of the docs, by the fields that the task's ``score_by`` names."""
     skipped: dict[str, int] = field(default_factory=dict)
@@ -121,6 +123,11 @@ class TaskResult:
     usage: Usage | None = None
     """What the answers cost, those of an interrupted run that this one went on from included. The
     filters of one task share it."""
+
+    @property
+    def chance(self) -> float | None:
+        """What guessing scores; None where docs have no choices."""
+        return self.guessed if self.tally is None else self.tally.chance
 
     @property
     def normalisation(self) -> Normalisation | None:
@@ -147,6 +154,8 @@ class GroupResult:
     """Docs of all tasks below it."""
     num_fewshot: int | None = None
     """None where the tasks it names itself differ, or where it names none."""
+    suite: dict[str, Any] = field(default_factory=dict)
+    """What the mean of its members' own scores is made of, where it has one."""
 
 
 class ValueColumn:

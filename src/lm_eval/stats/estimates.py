@@ -204,6 +204,36 @@ def _pooled_df(members: Sequence[Estimate], weight_by_size: bool) -> int:
     return max(1, math.floor(math.fsum(squares) ** 2 / noise + 1e-9)) if noise else 1
 
 
+def weighted_estimate(
+    members: Sequence[Estimate], weights: Sequence[float], sources: Sequence[Hashable]
+) -> Estimate:
+    """The mean of several scores with given weights, which sum to 1.
+
+    Scores of different ``sources`` are independent; those of one source, such as one task under two
+    formats, are taken to err together, which makes the interval too wide rather than too narrow. Its
+    degrees of freedom are Welch and Satterthwaite's.
+    """
+    value = math.fsum(m.value * w for m, w in zip(_some(members), weights, strict=True))
+    n = sum(member.n for member in members)
+    if any(member.stderr is None for member in members):
+        return bare(value, n)
+    spreads: dict[Hashable, float] = {}
+    sizes: dict[Hashable, int] = {}
+    for member, weight, source in zip(members, weights, sources, strict=True):
+        spreads[source] = spreads.get(source, 0.0) + weight * (member.stderr or 0.0)
+        sizes[source] = max(sizes.get(source, 0), member.n)
+    variance = math.fsum(spread**2 for spread in spreads.values())
+    if not variance:
+        return bare(value, n, 0.0)
+    noise = math.fsum(spread**4 / max(1, sizes[s] - 1) for s, spread in spreads.items())
+    df = max(1, math.floor(variance**2 / noise + 1e-9))
+    half = t_quantile(CONFIDENCE, df) * math.sqrt(variance)
+    low, high = value - half, value + half
+    if all(m.low is not None and m.high is not None and 0 <= m.low <= m.high <= 1 for m in members):
+        low, high = max(0.0, low), min(1.0, high)
+    return Estimate(value, math.sqrt(variance), low, high, n, "pooled")
+
+
 def _z(confidence: float) -> float:
     check_confidence(confidence)
     return statistics.NormalDist().inv_cdf(0.5 + confidence / 2)

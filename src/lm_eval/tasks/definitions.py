@@ -6,7 +6,9 @@ In: a task's name, a file, or a mapping with the keys of one. Out: a ``TaskConfi
 
 from __future__ import annotations
 
+import copy
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -306,7 +308,7 @@ class Definitions:
                 f"{source}: an inline member of group {group.group!r} needs a `task` name."
             )
         name, format_name = split_selector(member["task"])
-        own = {key: value for key, value in member.items() if key not in ("task", "include")}
+        own = {key: value for key, value in member.items() if key not in ("task", "include", "as")}
         overrides = {**shared, **self._included(member.get("include"), source), **own}
         found = self.overridden(
             name,
@@ -315,6 +317,8 @@ class Definitions:
             group=group.group,
             is_asked_as_format=format_name is not None,
         )
+        if "as" in member:
+            found = _renamed(found, member["as"], f"{source}: group {group.group!r}")
         return Member(found, format_name)
 
     def _no_member(
@@ -436,3 +440,16 @@ def _where_to_look(name: str) -> str:
     if Path(f"{name}.yaml").is_file():
         return f"{name}.yaml is in this folder: add `--include_path .`"
     return "Add a folder of task files with --include_path"
+
+
+def _renamed(found: Definition, name: Any, where: str) -> Definition:
+    """A task under another name, so that a group can have it twice with different settings."""
+    if not isinstance(found, TaskConfig):
+        raise ConfigError(f"{where}: `as` renames a task, and this member is a group or a tag.")
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]+", name):
+        raise ConfigError(
+            f"{where}: `as` cannot be {shorten(name)}. Give a name of letters, digits, '_', '-' and '.'."
+        )
+    renamed = copy.copy(found)
+    renamed.task = name
+    return renamed

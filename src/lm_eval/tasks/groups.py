@@ -31,10 +31,17 @@ class GroupConfig:
     task: list[Any] = field(default_factory=list)
     aggregate_metric_list: tuple[GroupScore, ...] = ()
     metadata: dict[str, Any] | None = None
+    aggregate: str | None = None
+    """``primary``: the group's score is the mean of each member's own."""
+    rescale: Any = None
+    """What is subtracted before: ``chance``, or member → what guessing scores."""
+    weights: str | None = None
+    """``mean`` (the default): members count alike; ``micro``: by their docs."""
 
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
         """The keys as YAML holds them; a function as itself, or as its name."""
         facts = asdict(self)
+        facts = {k: v for k, v in facts.items() if v is not None or k not in SUITE_KEYS}
         facts["aggregate_metric_list"] = list(facts["aggregate_metric_list"]) or None
         for score in facts["aggregate_metric_list"] or ():
             if callable(score["aggregation"]) and not keep_callable:
@@ -74,7 +81,42 @@ class GroupConfig:
             task=members,
             aggregate_metric_list=tuple(_score(one, f"{where}group {name!r}") for one in scores),
             metadata=mapping.get("metadata"),
+            **_suite_keys(mapping, f"{where}group {name!r}", source),
         )
+
+
+SUITE_KEYS = ("aggregate", "rescale", "weights")
+
+
+def _suite_keys(mapping: Mapping[str, Any], where: str, source: str | None) -> dict[str, Any]:
+    """The keys of a suite, checked."""
+    values = {key: mapping.get(key) for key in SUITE_KEYS}
+    aggregate, rescale, weights = values.values()
+    problem = None
+    if aggregate not in (None, "primary"):
+        problem = (
+            f"aggregate cannot be {shorten(aggregate)}. `aggregate: primary` averages each member's own "
+            "score; for one metric of all members write `aggregate_metric_list`"
+        )
+    elif aggregate is None and (rescale is not None or weights is not None):
+        problem = "rescale and weights are for suites: write `aggregate: primary` beside them"
+    elif weights not in (None, "mean", "micro"):
+        problem = f"weights cannot be {shorten(weights)}. Expected mean (the default) or micro"
+    elif not (rescale in (None, "chance") or _are_chances(rescale)):
+        problem = (
+            f"rescale cannot be {shorten(rescale)}. Expected `chance`, or what guessing scores for each "
+            "member to rescale, from 0 to below 1: `rescale: {my_task: 0.25}`"
+        )
+    if problem:
+        raise ConfigError(f"{where}: {problem}.", path=source)
+    return values
+
+
+def _are_chances(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(chance, int | float) and not isinstance(chance, bool) and 0 <= chance < 1
+        for chance in value.values()
+    )
 
 
 _KIND_WORDS = {list: "list", dict: "mapping"}
@@ -184,7 +226,7 @@ class Group:
     @property
     def has_aggregation(self) -> bool:
         """Whether the group has scores of its own."""
-        return bool(self.config.aggregate_metric_list)
+        return bool(self.config.aggregate_metric_list or self.config.aggregate)
 
     @property
     def version(self) -> str:

@@ -384,5 +384,5 @@ def _check_same(known: ConfigurableTask, task: ConfigurableTask) -> None:
         raise ConfigError(
             f"Task {task.name!r} was selected twice with different settings"
             f"{' (' + listing(changed) + ')' if changed else ''}, and results go by its name. Give "
-            "one of the two a name of its own."
+            "one of the two a name of its own: in a group with `as: name` beside its `task`."
         )
