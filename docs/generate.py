@@ -617,6 +617,8 @@ KEY_TEXT = {
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
     "cluster": "What a doc belongs to (a field, or Jinja), such as the passage that several questions "
     "are about: standard errors are then over clusters, not docs.",
+    "checks": "What replies are [checked](metrics.md#instructions) for where there is no gold: `ids` "
+    "and `arguments`, fields of the docs.",
     "score_by": "Fields (or Jinja) by which docs are also [scored apart](results.md#scores-by-part), "
     "such as `subject`; a list or a mapping of names for several.",
     "primary_metric": "The [metric](metrics.md#the-score-of-a-task) that is the score, in place of the "

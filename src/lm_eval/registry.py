@@ -227,6 +227,8 @@ METRICS: Registry[Any] = Registry("metric", entry_point_group="lm_eval.metrics")
 TEMPLATES: Registry[Any] = Registry("template type", entry_point_group="lm_eval.templates")
 FILTERS: Registry[Any] = Registry("filter", entry_point_group="lm_eval.filters")
 AGGREGATIONS: Registry[Any] = Registry("aggregation", entry_point_group="lm_eval.aggregations")
+CHECKS: Registry[Any] = Registry("check", entry_point_group="lm_eval.checks")
+"""Instruction id → a function of a reply and arguments that says whether it was followed."""
 HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
 TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
 RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.runs")
@@ -284,7 +286,37 @@ for _name, _target in {
 }.items():
     AGGREGATIONS.register(_name, f"lm_eval.harness.aggregation:{_target}")
 
+for _name, _target in {
+    "keywords:existence": "keywords_exist",
+    "keywords:frequency": "keyword_frequency",
+    "keywords:forbidden_words": "no_forbidden_words",
+    "keywords:letter_frequency": "letter_frequency",
+    "language:response_language": "response_language",
+    "change_case:english_capital": "english_capital",
+    "change_case:english_lowercase": "english_lowercase",
+    "change_case:capital_word_frequency": "capital_word_frequency",
+    "length_constraints:number_words": "number_words",
+    "length_constraints:number_sentences": "number_sentences",
+    "length_constraints:number_paragraphs": "number_paragraphs",
+    "length_constraints:nth_paragraph_first_word": "nth_paragraph_first_word",
+    "detectable_content:number_placeholders": "number_placeholders",
+    "detectable_content:postscript": "postscript",
+    "detectable_format:number_bullet_lists": "number_bullet_lists",
+    "detectable_format:constrained_response": "constrained_response",
+    "detectable_format:number_highlighted_sections": "number_highlighted_sections",
+    "detectable_format:multiple_sections": "multiple_sections",
+    "detectable_format:json_format": "json_format",
+    "detectable_format:title": "title",
+    "combination:two_responses": "two_responses",
+    "combination:repeat_prompt": "repeat_prompt",
+    "startend:end_checker": "end_checker",
+    "startend:quotation": "quotation",
+    "punctuation:no_comma": "no_comma",
+}.items():
+    CHECKS.register(_name, f"lm_eval.scoring.checks.instructions:{_target}")
+
 register_model = MODELS.decorator
+register_check = CHECKS.decorator
 register_reader = READERS.decorator
 register_template = TEMPLATES.decorator
 get_model = MODELS.get

@@ -119,7 +119,9 @@ class HarnessScorer:
             [{"metric": "bypass"}] if only_predicts else self._metric_list(),
             task.output_type,
             task=task.name,
-            has_process_results=config.process_results is not None or task.has_own_scoring,
+            has_process_results=(
+                config.process_results is not None or task.has_own_scoring or self._has_checks
+            ),
         )
         self.pipelines: list[FilterPipeline] = build_pipelines(
             config.filter_list, task=task.name, load_helpers=config.load_helpers
@@ -130,7 +132,7 @@ class HarnessScorer:
     def _check_fields(self) -> None:
         """Refuse a task without a field that its scores are made from."""
         task = self.task
-        if self.only_predicts or task.own_process_results is not None:
+        if self.only_predicts or task.own_process_results is not None or self._has_checks:
             return
         is_choice = task.output_type == "multiple_choice"
         for field in ("doc_to_target", "doc_to_choice") if is_choice else ("doc_to_target",):
@@ -142,7 +144,10 @@ class HarnessScorer:
                 )
 
     def check_gold(self, doc: DocRequests) -> None:
-        """Refuse a gold answer outside the choices, before anything is asked about it."""
+        """Refuse a gold answer outside the choices, before anything is asked about it; so are checks
+        that do not exist or do not take their arguments."""
+        if self._has_checks:
+            self._load_checks(doc)
         if self.task.output_type != "multiple_choice" or self.task.own_process_results is not None:
             return
         if not self.task.parity:
@@ -224,6 +229,8 @@ class HarnessScorer:
 
     def _metric_list(self) -> Any:
         """The task's list, with the metric of its own ``normalization`` where that is not in it."""
+        if self._has_checks:
+            return [{"metric": name, "higher_is_better": True} for name in _checks().CHECK_METRICS]
         written, metric = self.task.config.metric_list, self._own_metric or self._named_metric
         if metric is None or (written is not None and not isinstance(written, list)):
             return written
@@ -231,6 +238,17 @@ class HarnessScorer:
         listed = [{"metric": entry} if isinstance(entry, str) else entry for entry in entries]
         is_listed = any(isinstance(e, Mapping) and e.get("metric") == metric for e in listed)
         return listed if is_listed else [*listed, {"metric": metric}]
+
+    @property
+    def _has_checks(self) -> bool:
+        return self.task.config.checks is not None
+
+    def _load_checks(self, doc: DocRequests) -> None:
+        try:
+            for name, arguments in self.task.checks_of(doc.doc_id):
+                _checks().load_check(name, arguments)
+        except ConfigError as error:
+            raise ConfigError(f"{self._place(doc)}{error}") from None
 
     @property
     def _named_metric(self) -> str | None:
@@ -304,6 +322,9 @@ class HarnessScorer:
         if self.only_predicts:
             unscored = {"bypass": None} if task.output_type == "generate_until" else {}
             return lambda *_: unscored
+        if self._has_checks:
+            verdicts = _checks().verdicts
+            return lambda doc, left: verdicts(str(left[0]), task.checks_of(doc.doc_id))
         own = task.own_process_results
         if own is not None:
             docs = task.eval_docs
@@ -384,6 +405,9 @@ class HarnessScorer:
         return self.metrics.higher_is_better()
 
     def _estimate(self, name: str, values: Sequence[Any], iters: int | None) -> Estimate:
+        if self._has_checks and name in _checks().CHECK_METRICS:
+            estimate: Estimate = _checks().CHECK_METRICS[name](values)
+            return estimate
         aggregation = self._aggregation_of(name)
         try:
             value, stderr = value_and_stderr(name, values, aggregation, iters)
@@ -423,6 +447,13 @@ class HarnessScorer:
         clustered = clusters.estimate([float(value) for value in values], places)
         stderr = plain.stderr if self.task.parity else clustered.stderr
         return replace(clustered, value=plain.value, stderr=stderr)
+
+
+def _checks() -> Any:
+    """The module of checks; only tasks with ``checks`` need it."""
+    from lm_eval.scoring.checks import score
+
+    return score
 
 
 def _with_interval(

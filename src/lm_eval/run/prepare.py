@@ -160,6 +160,13 @@ def load_metrics(task: ConfigurableTask) -> None:
     """Import what a task's answers are scored with: what is missing is told before any is asked for."""
     if task.format is not None:
         return
+    if task.config.checks is not None:
+        from lm_eval.scoring.checks.score import load_libraries
+
+        load_libraries(
+            name for doc_id in range(len(task.eval_docs)) for name, _ in task.checks_of(doc_id)
+        )
+        return
     try:
         for metric in _harness_scorer(task).metrics:
             metric.load()

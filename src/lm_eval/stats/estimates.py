@@ -204,6 +204,43 @@ def _pooled_df(members: Sequence[Estimate], weight_by_size: bool) -> int:
     return max(1, math.floor(math.fsum(squares) ** 2 / noise + 1e-9)) if noise else 1
 
 
+def ratio_estimate(pairs: Sequence[tuple[float, float]]) -> Estimate:
+    """The share of successes among the trials of all items, from (successes, trials) of each.
+
+    Trials of one item are not independent, so items are what varies: the standard error is that of a
+    ratio over items.
+    """
+    total = math.fsum(trials for _, trials in _some(pairs))
+    share = math.fsum(hits for hits, _ in pairs) / total
+    errors = [(hits - share * trials) / total for hits, trials in pairs]
+    return _linearised(share, errors)
+
+
+def mean_and_ratio_estimate(pairs: Sequence[tuple[float, float]]) -> Estimate:
+    """The mean of two shares: of items that succeed in all their trials, and of all trials."""
+    n = len(_some(pairs))
+    wholly = [float(hits == trials) for hits, trials in pairs]
+    mean, ratio = math.fsum(wholly) / n, ratio_estimate(pairs).value
+    total = math.fsum(trials for _, trials in pairs)
+    errors = [
+        (whole - mean) / (2 * n) + (hits - ratio * trials) / (2 * total)
+        for whole, (hits, trials) in zip(wholly, pairs, strict=True)
+    ]
+    return _linearised((mean + ratio) / 2, errors)
+
+
+def _linearised(value: float, errors: Sequence[float]) -> Estimate:
+    """A share from 0 to 1 with what each item adds to its error; Student's t over items."""
+    n = len(errors)
+    if n == 1:
+        return bare(value, n)
+    stderr = math.sqrt(n / (n - 1) * math.fsum(error**2 for error in errors))
+    if not stderr:
+        return bare(value, n, 0.0)
+    half = t_quantile(CONFIDENCE, n - 1) * stderr
+    return Estimate(value, stderr, max(0.0, value - half), min(1.0, value + half), n, t_method(n))
+
+
 def weighted_estimate(
     members: Sequence[Estimate], weights: Sequence[float], sources: Sequence[Hashable]
 ) -> Estimate:

@@ -45,6 +45,7 @@ def check_values(config: TaskConfig) -> None:
         check_sample_rows(config.sample_rows, where)
     check_filter(config.where, "where", where)
     _check_score_by(config.score_by, where)
+    _check_checks(config, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
         _check_count(name, getattr(config, name), least, where)
     if config.repeats > MOST_REPEATS:
@@ -99,6 +100,39 @@ def _check_cluster(value: Any, where: str) -> None:
             f"{where}: cluster cannot be {shorten(value)}. Name the field of the docs that "
             "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
             key="cluster",
+        )
+
+
+CHECK_KEYS = ("ids", "arguments")
+
+
+def _check_checks(config: TaskConfig, where: str) -> None:
+    value = config.checks
+    if value is None:
+        return
+    line = "`checks: {ids: instruction_id_list, arguments: kwargs}`"
+    if not isinstance(value, Mapping) or "ids" not in value:
+        raise ConfigError(
+            f"{where}: checks cannot be {shorten(value)}. Name the fields of the docs that list the "
+            f"checks of a reply and their arguments: {line}.",
+            key="checks",
+        )
+    for key, spec in value.items():
+        if key not in CHECK_KEYS or not (isinstance(spec, str | list) or callable(spec)):
+            raise ConfigError(
+                f"{where}: checks has {str(key)!r}: {shorten(spec)}."
+                f"{did_you_mean(str(key), CHECK_KEYS)} Its keys are ids and arguments, each a field of "
+                f"the docs, Jinja, or a list: {line}.",
+                key="checks",
+            )
+    if config.process_results is not None:
+        raise ConfigError(
+            f"{where}: checks and process_results both score the replies. Keep one.", key="checks"
+        )
+    if config.output_type not in (None, "generate_until"):
+        raise ConfigError(
+            f"{where}: checks are for generated text, not for output_type {config.output_type}.",
+            key="checks",
         )
 
 

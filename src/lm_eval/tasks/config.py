@@ -96,6 +96,8 @@ class TaskConfig:
     """What docs are scored apart by: a field of the docs, a list of them, or name → field."""
     unsafe_code: bool = False
     process_results: Any = None
+    checks: Any = None
+    """What a reply is checked for, in place of a gold: ``ids`` and ``arguments``, fields of the docs."""
     use_prompt: str | None = None
     description: str = ""
     target_delimiter: str = " "
@@ -224,6 +226,11 @@ class TaskConfig:
     def check_format_fits(self, fmt: PromptFormat) -> None:
         """Refuse a format that needs a field the task does not have."""
         missing = self._missing_fields(fmt)
+        if self.checks is not None:
+            raise FormatError(
+                f"Task {self.task!r} cannot be asked as {fmt.name!r}: its replies are checked as they "
+                "are (`checks`), and no answer is read from them. Ask it without a format."
+            )
         if missing:
             raise FormatError(
                 f"Task {self.task!r} cannot be asked as {fmt.name!r}: it has no "

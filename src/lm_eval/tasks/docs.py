@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval.config.fields import compile_field, shorten
+from lm_eval.config.fields import compile_field, process_field, shorten
 from lm_eval.data.named_splits import Splits
 from lm_eval.data.splits import is_on_hub, load_splits
 from lm_eval.data.table import Table
@@ -302,6 +302,22 @@ class TaskDocs(HarnessMethods):
                     raise error.located(field="score_by") from error.__cause__
         return parts
 
+    def checks_of(self, doc_id: int) -> list[tuple[str, dict[str, Any]]]:
+        """What the reply to a doc is checked for: ids of checks with their arguments.
+
+        Arguments that are None are left out, since Parquet fills in those of other checks.
+        """
+        if self.config.checks is None:
+            return []
+        doc = self.eval_docs[doc_id]
+        with self._located(doc_id):
+            try:
+                ids = compile_field(self.config.checks["ids"])(doc)
+                arguments = process_field(doc, self.config.checks.get("arguments"), [{}] * len(ids))
+                return _instructions(ids, arguments)
+            except FieldError as error:
+                raise error.located(field="checks") from error.__cause__
+
     @property
     def has_media(self) -> bool:
         """Whether docs bring images or audio, which only some models can take."""
@@ -380,6 +396,20 @@ def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
         if not isinstance(row, Mapping):
             raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
     return [dict(row) for row in docs]
+
+
+def _instructions(ids: Any, arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+    if not isinstance(ids, list | tuple) or not ids or not all(isinstance(i, str) for i in ids):
+        raise FieldError(f"ids is {shorten(ids)}; expected a list of names of checks.")
+    arguments = [{} if each is None else each for each in arguments or [{}] * len(ids)]
+    if len(arguments) != len(ids) or not all(isinstance(each, Mapping) for each in arguments):
+        raise FieldError(
+            f"arguments is {shorten(arguments)}; expected a mapping for each of the {len(ids)} checks."
+        )
+    return [
+        (name, {key: value for key, value in each.items() if value is not None})
+        for name, each in zip(ids, arguments, strict=True)
+    ]
 
 
 def _part_name(value: Any, name: str) -> str:

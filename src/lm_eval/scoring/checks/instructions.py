@@ -1,0 +1,234 @@
+"""The checks of IFEval: one function for each of its 25 instruction ids.
+
+A check gets the reply and the arguments that the data gives, and says whether the instruction was
+followed. The rules are those that Zhou et al. (2023) published with the data, odd ones included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from lm_eval.errors import ConfigError
+from lm_eval.registry import register_check
+from lm_eval.scoring.checks.counting import count_capital_words, count_sentences, count_words
+from lm_eval.scoring.checks.language import language_of, load_detector
+
+
+def _compare(count: int, relation: str, wanted: int) -> bool:
+    if relation == "at least":
+        return count >= wanted
+    if relation == "less than":
+        return count < wanted
+    raise ConfigError(f"a relation is {relation!r}; expected 'at least' or 'less than'.")
+
+
+# Keywords
+
+
+@register_check("keywords:existence")
+def keywords_exist(reply: str, keywords: Sequence[str]) -> bool:
+    """Every keyword occurs, in any case, within words too."""
+    return all(re.search(re.escape(word), reply, re.IGNORECASE) for word in keywords)
+
+
+@register_check("keywords:frequency")
+def keyword_frequency(reply: str, keyword: str, frequency: int, relation: str) -> bool:
+    """The keyword occurs this often, in any case, within words too."""
+    found = re.findall(re.escape(keyword.strip()), reply, re.IGNORECASE)
+    return _compare(len(found), relation, frequency)
+
+
+@register_check("keywords:forbidden_words")
+def no_forbidden_words(reply: str, forbidden_words: Sequence[str]) -> bool:
+    """None of the words occurs as a word of its own, in any case."""
+    return not any(
+        re.search(rf"\b{re.escape(word)}\b", reply, re.IGNORECASE) for word in forbidden_words
+    )
+
+
+@register_check("keywords:letter_frequency")
+def letter_frequency(reply: str, letter: str, let_frequency: int, let_relation: str) -> bool:
+    """A letter or sign occurs this often, in any case."""
+    return _compare(reply.lower().count(letter.strip().lower()), let_relation, let_frequency)
+
+
+# Language
+
+
+@register_check("language:response_language")
+def response_language(reply: str, language: str) -> bool:
+    """The whole reply is in the language; one without letters counts as followed."""
+    found = language_of(reply)
+    return found is None or found == language
+
+
+response_language.load = load_detector
+
+
+@register_check("change_case:english_capital")
+def english_capital(reply: str) -> bool:
+    """English, all letters capital."""
+    return reply.isupper() and language_of(reply) in ("en", None)
+
+
+@register_check("change_case:english_lowercase")
+def english_lowercase(reply: str) -> bool:
+    """English, no capital letter."""
+    return reply.islower() and language_of(reply) in ("en", None)
+
+
+english_capital.load = english_lowercase.load = load_detector
+
+
+@register_check("change_case:capital_word_frequency")
+def capital_word_frequency(reply: str, capital_frequency: int, capital_relation: str) -> bool:
+    """This many words in capital letters."""
+    return _compare(count_capital_words(reply), capital_relation, capital_frequency)
+
+
+# Length
+
+
+@register_check("length_constraints:number_words")
+def number_words(reply: str, num_words: int, relation: str) -> bool:
+    """This many words."""
+    return _compare(count_words(reply), relation, num_words)
+
+
+@register_check("length_constraints:number_sentences")
+def number_sentences(reply: str, num_sentences: int, relation: str) -> bool:
+    """This many sentences."""
+    return _compare(count_sentences(reply), relation, num_sentences)
+
+
+@register_check("length_constraints:number_paragraphs")
+def number_paragraphs(reply: str, num_paragraphs: int) -> bool:
+    """Exactly this many paragraphs, with ``***`` between them and none of them empty."""
+    parts = [part.strip() for part in re.split(r"\s?\*\*\*\s?", reply)]
+    if not all(parts[1:-1]):
+        return False
+    return sum(map(bool, parts)) == num_paragraphs
+
+
+@register_check("length_constraints:nth_paragraph_first_word")
+def nth_paragraph_first_word(
+    reply: str, num_paragraphs: int, nth_paragraph: int, first_word: str
+) -> bool:
+    """This many paragraphs, with blank lines between them, and the n-th begins with the word."""
+    parts = reply.split("\n\n")
+    count = sum(bool(part.strip()) for part in parts)
+    if nth_paragraph > count or not parts[nth_paragraph - 1].strip():
+        return False
+    word = parts[nth_paragraph - 1].split()[0].lstrip("'").lstrip('"')
+    return count == num_paragraphs and re.split(r"[.,?!'\"]", word)[0].lower() == first_word.lower()
+
+
+# Content
+
+
+@register_check("detectable_content:number_placeholders")
+def number_placeholders(reply: str, num_placeholders: int) -> bool:
+    """At least this many placeholders in square brackets."""
+    return len(re.findall(r"\[.*?\]", reply)) >= num_placeholders
+
+
+@register_check("detectable_content:postscript")
+def postscript(reply: str, postscript_marker: str) -> bool:
+    """A postscript, introduced by the marker with or without blanks in it."""
+    patterns = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
+    pattern = patterns.get(postscript_marker.strip(), re.escape(postscript_marker.strip().lower()))
+    return re.search(pattern, reply.lower()) is not None
+
+
+# Format
+
+
+@register_check("detectable_format:number_bullet_lists")
+def number_bullet_lists(reply: str, num_bullets: int) -> bool:
+    """Exactly this many lines that begin with ``*`` or ``-``."""
+    stars = re.findall(r"^\s*\*[^\*].*$", reply, re.MULTILINE)
+    dashes = re.findall(r"^\s*-.*$", reply, re.MULTILINE)
+    return len(stars) + len(dashes) == num_bullets
+
+
+_OPTIONS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
+
+
+@register_check("detectable_format:constrained_response")
+def constrained_response(reply: str) -> bool:
+    """One of the three sentences that the prompt offers."""
+    return any(option in reply for option in _OPTIONS)
+
+
+@register_check("detectable_format:number_highlighted_sections")
+def number_highlighted_sections(reply: str, num_highlights: int) -> bool:
+    """At least this many sections in ``*one*`` or ``**two**`` asterisks."""
+    single = re.findall(r"\*([^\n\*]*)\*", reply)
+    double = re.findall(r"\*\*([^\n\*]*)\*\*", reply)
+    return sum(bool(text.strip()) for text in (*single, *double)) >= num_highlights
+
+
+@register_check("detectable_format:multiple_sections")
+def multiple_sections(reply: str, section_spliter: str, num_sections: int) -> bool:
+    """At least this many sections, each headed by the word and a number."""
+    heading = rf"\s?{re.escape(section_spliter.strip())}\s?\d+\s?"
+    return len(re.split(heading, reply)) - 1 >= num_sections
+
+
+@register_check("detectable_format:json_format")
+def json_format(reply: str) -> bool:
+    """The whole reply is JSON, in a code fence or not."""
+    text = reply.strip()
+    for fence in ("```json", "```Json", "```JSON", "```"):
+        text = text.removeprefix(fence)
+    try:
+        json.loads(text.removesuffix("```").strip())
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@register_check("detectable_format:title")
+def title(reply: str) -> bool:
+    """A title in double angular brackets that is not empty."""
+    return any(text.lstrip("<").rstrip(">").strip() for text in re.findall(r"<<[^\n]+>>", reply))
+
+
+# The whole reply
+
+
+@register_check("combination:two_responses")
+def two_responses(reply: str) -> bool:
+    """Two different answers, with six asterisks between them."""
+    parts = [part.strip() for part in reply.split("******")]
+    if not all(parts[1:-1]):
+        return False
+    answers = [part for part in parts if part]
+    return len(answers) == 2 and answers[0] != answers[1]
+
+
+@register_check("combination:repeat_prompt")
+def repeat_prompt(reply: str, prompt_to_repeat: str) -> bool:
+    """The request comes first, word for word, in any case."""
+    return reply.strip().lower().startswith(prompt_to_repeat.strip().lower())
+
+
+@register_check("startend:end_checker")
+def end_checker(reply: str, end_phrase: str) -> bool:
+    """The reply ends with the phrase, in any case; quotation marks behind it do not count."""
+    return reply.strip().strip('"').lower().endswith(end_phrase.strip().lower())
+
+
+@register_check("startend:quotation")
+def quotation(reply: str) -> bool:
+    """The whole reply is in double quotation marks."""
+    text = reply.strip()
+    return len(text) > 1 and text[0] == text[-1] == '"'
+
+
+@register_check("punctuation:no_comma")
+def no_comma(reply: str) -> bool:
+    """No comma."""
+    return "," not in reply
