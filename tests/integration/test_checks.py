@@ -54,7 +54,7 @@ def test_scores_by_prompt_and_by_instruction() -> None:
     assert scores["prompt_level_strict_acc,none"] == pytest.approx(1 / 3)
     assert scores["inst_level_strict_acc,none"] == pytest.approx(2 / 4)
     assert scores["strict_acc,none"] == pytest.approx((1 / 3 + 2 / 4) / 2)
-    low, high = scores["inst_level_strict_acc_ci95,none"]
+    low, high = results["intervals"]["orders"]["inst_level_strict_acc,none"]
     assert 0 <= low < 0.5 < high <= 1
     sample = json.loads(
         next(Path("out/dummy").glob("samples_orders_*.jsonl")).read_text().splitlines()[0]

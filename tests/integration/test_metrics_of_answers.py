@@ -53,7 +53,8 @@ def scores(**changes: Any) -> dict[str, Any]:
     task = {key: value for key, value in {**TASK, **changes}.items() if value is not None}
     results = lm_eval.simple_evaluate(model=FixedLM(), tasks=[task])
     primary = next(iter(results["primary_metrics"]["quiz"])).removesuffix(",none")
-    return {**results["results"]["quiz"], "primary": primary}
+    intervals = results["intervals"]["quiz"]
+    return {**results["results"]["quiz"], "primary": primary, "intervals": intervals}
 
 
 def text_task(**changes: Any) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def test_an_unread_reply_scores_nothing_even_without_a_gold() -> None:
 def test_probability_mass_of_several_golds() -> None:
     got = scores(formats="mcqa", primary_metric="prob_mass")
     assert got["prob_mass,none"] == pytest.approx((1.0 + 0.25) / 2)
-    low, high = got["prob_mass_ci95,none"]
+    low, high = got["intervals"]["prob_mass,none"]
     assert 0 <= low < high <= 1
 
 

@@ -72,8 +72,8 @@ def test_several_fields_and_names(capsys: pytest.CaptureFixture[str]) -> None:
     found = run(score_by=["subject", "{{ level % 12 }}"])
     assert list(found["score_by"]["t"]) == ["subject", "{{ level % 12 }}"]
     printed = " ".join(capsys.readouterr().out.split())
-    assert "t by subject: (none) " in printed
-    assert "t by {{ level % 12 }}: 12 parts, from " in printed
+    assert "mcqa by subject: (none) " in printed
+    assert "mcqa by {{ level % 12 }}: 12 parts, from " in printed
     assert "`score_by` in the results file has all" in printed
 
 

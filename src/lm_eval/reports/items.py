@@ -63,7 +63,7 @@ class ItemColumns:
             "read": None if self.read is None else [_short(share) for share in self.read],
             "cluster": self.clusters,
             "missing": self.missing,
-            **({"parts": {n: _coded(c) for n, c in self.parts.items()}} if self.parts else {}),
+            **_coded_parts(self.parts),
         }
 
     @classmethod
@@ -94,6 +94,11 @@ class ItemColumns:
         if any(column is not None and len(column) != len(doc_ids) for column in columns):
             raise ValueError("columns of different lengths")
         return items
+
+
+def _coded_parts(parts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What an items file says of parts; nothing where there are none."""
+    return {"parts": {name: _coded(column) for name, column in parts.items()}} if parts else {}
 
 
 def _coded(column: Sequence[str]) -> dict[str, Any]:
@@ -202,7 +207,11 @@ class _GrowingColumns:
             "read": None if self._read is None else [_short(self._read[at]) for at in order],
             "cluster": None if self._clusters is None else [self._clusters[at] for at in order],
             "missing": self._missing,
+            **_coded_parts(self._ordered_parts(order)),
         }
+
+    def _ordered_parts(self, order: Sequence[int]) -> dict[str, list[str]]:
+        return {name: [column[at] for at in order] for name, column in self._parts.items()}
 
     def _ordered(self) -> Sequence[int]:
         """The rows in the order of their docs; every metric has a value for each."""
@@ -222,7 +231,7 @@ class _GrowingColumns:
             metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
             read=None if self._read is None else [self._read[at] for at in order],
             clusters=None if self._clusters is None else [self._clusters[at] for at in order],
-            parts={name: [column[at] for at in order] for name, column in self._parts.items()},
+            parts=self._ordered_parts(order),
             missing=self._missing,
         )
 

@@ -314,6 +314,12 @@ def _parts(results: Sequence[TaskResult]) -> dict[str, Any]:
                 part: {
                     "n": max((estimate.n for estimate in metrics.values()), default=0),
                     **_metrics(metrics, result.filter),
+                    **{
+                        metric_key(f"{metric}_ci95", result.filter): None
+                        if estimate.low is None
+                        else [estimate.low, estimate.high]
+                        for metric, estimate in metrics.items()
+                    },
                 }
                 for part, metrics in parts.items()
             }

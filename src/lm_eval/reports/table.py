@@ -201,7 +201,7 @@ def _note_lines(results: Sequence[TaskResult]) -> list[str]:
                 f"{name}: {skipped_line(result.skipped)}. They are left out of every score; `lm-eval "
                 "validate` lists them."
             )
-        lines += [f"{name} {line}" for line in _part_lines(result)]
+        lines += [f"{name} {line}" for line in part_lines(result)]
         lines += [f"{name}: {visible(note)}" for note in result.notes]
     return lines
 
@@ -210,7 +210,7 @@ MOST_PARTS = 8
 """Parts of a task's docs that are all shown; of more, only the lowest and the highest are."""
 
 
-def _part_lines(result: TaskResult) -> Iterator[str]:
+def part_lines(result: TaskResult) -> Iterator[str]:
     """``by subject: law 0.310 (n 50), physics 0.540 (n 40)``"""
     for name, parts in result.parts.items():
         scores = {

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lm_eval.reports.table import part_lines
 from lm_eval.requests.skipped import skipped_line
 from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
 from lm_eval.text.numbers import joined, percent
@@ -49,6 +50,8 @@ def remarks(
         return visible(result.name if names_tasks or result.format is None else result.format)
 
     yield from _left_out(results, name)
+    for result in results:
+        yield from (f"{name(result)} {line}" for line in part_lines(result))
     yield from _preferred(results, name)
     yield from _unread(results, name)
     yield from _different_questions(comparisons, names_tasks=names_tasks)
