@@ -24,7 +24,7 @@ _EXAMPLE = re.compile(
     r"|\bone\s+of\b|\b(?:valid|allowed|possible|available|permitted|following|three)\s+(?:labels?"
     r"|values?"
     r"|options?|choices|categories)\s*(?:are|is|:)|\b(?:options|choices|categories)\s*(?:are|:)"
-    r"|(?<!\bI )(?<!not )(?<!can't )(?<!will )(?<!'ll )\bchoose\b"
+    r"|(?<!\bI )(?<!not )(?<!can't )(?<!will )(?<!'ll )(?<!I'd )(?<!I would )\bchoose\b"
     r"|\bexpected\s+(?:output|format|answer)\b|(?<!format )(?<!that )\byou\s+asked\b"
     r"|\bscale\s*:|\blegend\b"
     r"|\b(?:may|can|will|shall|could|to)\s+(?:use|choose)\b|\bpossible\s+(?:answer|output|response|result)s?\b"

@@ -52,7 +52,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _REPORTED = re.compile(r"[\s,]*(?:says|said|states|claims|according)\b", re.IGNORECASE)
-_COLON = re.compile(r"(?::|→|->|=>|—)[\s*`\"'(\[]*\Z")
+_COLON = re.compile(r"(?::|→|->|=>|—|\s\()[\s*`\"'(\[]*\Z")
 _DOUBT = re.compile(v.DOUBT, re.IGNORECASE)
 _DENIED = re.compile(
     r"\b(?:not|never|false|untrue|incorrect|wrong|doubt|nicht|nie|pas|jamais|nunca|não|mai|не|никогда)\b|n't\b",

@@ -293,7 +293,7 @@ REVISING = words(
 
 ASSIGN = words(
     """
-    call clear clearly
+    call clear clearly end
     i i'd i'll i'm i~am we would assign choose chose chosen choosing go going went with pick select
     selected opt opting for settle settled on give say label rate mark judge in my view opinion
     judge?ment think believe conclude that it's it overall finally verdict final ich würde vergebe
