@@ -190,7 +190,9 @@ FIELD_TEXT = {
     "without a newline at its end.",
     "answer_prompt": "Asks for the answer; the last line of the user's text.",
     "gen_prefix": "The start of the answer, prefilled for the model.",
-    "target_format": "What a few-shot answer says, from `{label}` and `{answer}`.",
+    "target_format": "What a few-shot answer says, from `{label}`, `{answer}` and `{rationale}`.",
+    "rationale_format": "Before that answer, in formats that ask for reasons, for tasks that have a "
+    "[`doc_to_rationale`](tasks.md#worked-reasoning); empty: nothing.",
     "target_delimiter": "Between prompt and answer.",
     "fewshot_delimiter": "Between few-shot examples.",
     "scorer": "The [reader](readers.md) of a format that generates text: a name, a mapping with "
@@ -648,6 +650,8 @@ KEY_TEXT = {
     "doc_to_context": "The passage that the question is about, a [field spec](fields.md): see "
     "[passages](tasks.md#passages).",
     "doc_to_text": "The question, a [field spec](fields.md).",
+    "doc_to_rationale": "The worked reasoning of few-shot examples, a [field spec](fields.md): see "
+    "[worked reasoning](tasks.md#worked-reasoning).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
     "language": "The language of the docs, such as `de`: formats say their words in it, see "

@@ -1,8 +1,8 @@
 """Write the exact prompts of the built-in formats, for review: ``python tests/golden/regenerate.py``.
 
-Every format × 0 and 2 shots × plain and chat, for the France question of document 004; and every format
-with a passage before the question. The test beside this file compares and never writes; run this by hand
-after a change that is meant, and read the diff.
+Every format × 0 and 2 shots × plain and chat, for the France question of document 004; every format with
+a passage before the question, and with reasons in the example where it asks for them. The test beside
+this file compares and never writes; run this by hand after a change that is meant, and read the diff.
 
 A plain prompt's file is what the model sees, byte for byte, without a newline at its end. A chat's
 file has a line ``[role]`` before each message, ``[assistant, left open]`` where the model goes on.
@@ -52,6 +52,18 @@ PASSAGE = {
     "passage": "France has 68 million people. Two million of them live in its capital.",
 }
 PASSAGE_EXAMPLE = {**EXAMPLES[0], "passage": "Iron oxide colours the soil of Mars."}
+
+
+def reasons_prompt(format_name: str) -> str:
+    """The France question after one example with worked reasoning."""
+    example = {**EXAMPLES[0], "why": "Venus is white, and the soil of Mars is red with iron oxide."}
+    task = france_task(
+        format_name,
+        doc_to_rationale="why",
+        fewshot_config={"sampler": "first_n", "samples": [example]},
+    )
+    (doc,) = build_requests(task, [0], PromptOptions(num_fewshot=1))
+    return shown(doc.context)
 
 
 def passage_prompt(format_name: str) -> str:
@@ -116,6 +128,8 @@ def golden_prompts() -> Iterator[tuple[Path, str]]:
                 file = FOLDER / f"{name.replace('::', '__')}-{shots}shot-{kind}.txt"
                 yield file, shown(context(name, shots, as_chat=kind == "chat"))
         yield FOLDER / f"{name.replace('::', '__')}-passage.txt", passage_prompt(name)
+        if get_format(name).reasons_first:
+            yield FOLDER / f"{name.replace('::', '__')}-reasons.txt", reasons_prompt(name)
 
 
 def main() -> None:

@@ -193,6 +193,7 @@ def _origins(task: ConfigurableTask) -> list[tuple[str, str]]:
         ("doc_to_context", "context", raw.context),
         ("doc_to_text", "question", raw.text),
         ("doc_to_choice", "choices", raw.choice),
+        ("doc_to_rationale", "reasons", raw.rationale),
         ("doc_to_target", "target", raw.target),
         ("fewshot_match", "shots like", task.config.fewshot_match),
     )

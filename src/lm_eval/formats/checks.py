@@ -45,7 +45,7 @@ _TYPES: dict[str, tuple[type, str]] = {
         (
             *("name", "context_prefix", "context_delimiter"),
             *("choice_format", "choice_delimiter", "section_separator"),
-            *("target_format", "target_delimiter", "fewshot_delimiter"),
+            *("target_format", "rationale_format", "target_delimiter", "fewshot_delimiter"),
         ),
         (str, "a text"),
     ),
@@ -176,7 +176,10 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
     if fmt.preamble is not None and is_jinja(fmt.preamble) and "preamble" in changes:
         _check_preamble(fmt.preamble, where)
     _check_placeholders(fmt.choice_format, ("label", "choice"), f"{where}: choice_format")
-    _check_placeholders(fmt.target_format, ("label", "answer"), f"{where}: target_format")
+    names = ("label", "answer", "rationale")
+    _check_placeholders(fmt.target_format, names, f"{where}: target_format")
+    if fmt.rationale_format:
+        _check_placeholders(fmt.rationale_format, ("rationale",), f"{where}: rationale_format")
     instruction = changes.get("instruction")
     if instruction and not instruction[-1].isspace():
         warnings.warn(

@@ -29,7 +29,8 @@ class Item:
     """A doc's question, choices and gold. ``gold`` holds every acceptable answer, the first one shown.
 
     Its elements are places of choices, texts, or (for orders) tuples of places. ``context`` is the
-    passage that the question is about, empty where there is none.
+    passage that the question is about and ``rationale`` a shot's worked reasoning, each empty where
+    there is none.
     """
 
     doc: Mapping[str, Any]
@@ -37,6 +38,7 @@ class Item:
     choices: tuple[str, ...]
     gold: tuple[Any, ...]
     context: str = ""
+    rationale: str = ""
 
 
 class Spans(str):
@@ -85,15 +87,15 @@ def question_text(value: Any) -> str:
     return str(value)
 
 
-def context_text(value: Any) -> str:
-    """The passage as text; a doc whose value is None has none."""
+def passage_text(value: Any, key: str = "doc_to_context") -> str:
+    """A passage or a worked reasoning as text; a doc whose value is None has none."""
     if isinstance(value, str):
         return value
     if value is None:
         return ""
     if _is_collection(value):
         raise FormatError(
-            f"doc_to_context gives {shorten(value)} where the passage's text is expected. Name the "
+            f"{key} gives {shorten(value)} where a text is expected. Name the "
             "field that holds the text, or join its parts: `{{ paragraphs | join('\\n') }}`."
         )
     return str(value)

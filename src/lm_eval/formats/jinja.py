@@ -198,7 +198,7 @@ def _sealed(source: str) -> str:
 
 
 def _target_text(fmt: PromptFormat, *, label: str, answer: str) -> str:
-    return _filled(fmt.target_format, {"label": label, "answer": answer})
+    return _filled(fmt.target_format, {"label": label, "answer": answer, "rationale": '""'})
 
 
 def _passage(fmt: PromptFormat, passage: Fragment) -> str:

@@ -6,8 +6,6 @@ knows which was used.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -18,6 +16,7 @@ from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, s
 from lm_eval.errors import FieldError, FormatError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
+from lm_eval.formats.identity import fingerprint_of, plain
 from lm_eval.formats.items import AnswerKind, Item, LabelStyle, label_variables, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
@@ -81,7 +80,9 @@ class PromptFormat:
     gen_prefix: str | None = None
 
     target_format: str = "{label}"
-    """What a shot's answer says: ``{label}`` and ``{answer}`` (the right choice's text)."""
+    """What a shot's answer says: ``{label}``, ``{answer}`` (its text) or ``{rationale}``."""
+    rationale_format: str = "{rationale}\n"
+    """Before a shot's answer where the format asks for reasons and the task has them; empty: nothing."""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
     scorer: BoundReader | None = None
@@ -139,6 +140,14 @@ class PromptFormat:
         """What follows ``answer_instruction``; nothing where that ends its line itself."""
         return "" if (self.answer_instruction or "").endswith("\n") else self.section_separator
 
+    @cached_property
+    def reasons_first(self) -> bool:
+        """Whether a reply gives reasons before the answer, which words then announce."""
+        is_bare = (
+            self.target_format in ("{label}", "{answer}") or "{rationale}" in self.target_format
+        )
+        return self.reads_text and self.gen_prefix is None and not is_bare
+
     # Asking
 
     def labels(self, item: Item) -> tuple[str, ...]:
@@ -188,25 +197,37 @@ class PromptFormat:
 
     def shot_turn(self, item: Item) -> Turn:
         """The item as a few-shot example, answered."""
+        if not item.rationale and "{rationale}" in self.target_format:
+            raise GoldError(
+                f"it has no worked reasoning, which format {self.name!r} shows in examples. Name the "
+                "field that holds it: `doc_to_rationale: …`.",
+                skip_reason="no worked reasoning",
+            )
         turn = self.question_turn(item)
         return Turn(turn.user, self.target_text(item), turn.gen_prefix)
 
     def target_text(self, item: Item) -> str:
-        """What a right answer to this prompt looks like, after gen_prefix."""
+        """What a right answer to this prompt looks like, after gen_prefix; a shot's with its reasons."""
+        is_shown = item.rationale and self.reasons_first
+        reasons = self.rationale_format.format(rationale=item.rationale) if is_shown else ""
+        return reasons + self._answer_text(item)
+
+    def _answer_text(self, item: Item) -> str:
         if self.fills_blank:
             return self._around_blank(item)[1]
         if self.answers == "text":
-            return self.target_format.format(label="", answer=item.gold[0])
+            return self._target(item, "", item.gold[0])
         labels = self.labels(item)
         if self.scored_format is not None:
             self._check_not_cut(item.gold, labels, item)
             return self._sentence(item, labels, item.gold[0])
         places = item.gold[0] if self.answers == "order" else item.gold[:1]
         self._check_not_cut(places, labels, item)
-        return self.target_format.format(
-            label=", ".join([labels[place] for place in places]) if labels else "",
-            answer=", ".join([item.choices[place] for place in places]),
-        )
+        label = ", ".join([labels[place] for place in places]) if labels else ""
+        return self._target(item, label, ", ".join([item.choices[place] for place in places]))
+
+    def _target(self, item: Item, label: str, answer: str) -> str:
+        return self.target_format.format(label=label, answer=answer, rationale=item.rationale)
 
     def continuations(self, item: Item) -> tuple[str, ...]:
         """What is scored after the prompt, one for each choice; all the same where a blank is filled."""
@@ -280,7 +301,7 @@ class PromptFormat:
             return False
         if "\n" not in gold.strip():
             return True
-        reply = self.target_format.format(label="", answer=gold)
+        reply = self._target(item, "", gold)
         return str(self.read(reply, item, is_prefilled=False).value).strip() == gold.strip()
 
     # Identity
@@ -288,23 +309,11 @@ class PromptFormat:
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or a reading."""
-        content = {k: v for k, v in self.as_data().items() if k not in _UNMEASURED}
-        for name, unset in _NEWER_FIELDS.items():  # so that older fingerprints compare
-            if content[name] == unset:
-                del content[name]
-        if (
-            self.shows_labels
-        ):  # which formats with labels report since, with no prompt or reading changed
-            content["metrics"] = [
-                *self.metrics[:1],
-                *(name for name in self.metrics[1:] if name not in ("acc_norm", "exact_match")),
-            ]
-        text = json.dumps(content, sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return fingerprint_of(self.as_data(), shows_labels=self.shows_labels)
 
     def as_data(self) -> dict[str, Any]:
         """Every field as plain YAML data."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     # Inside
 
@@ -427,25 +436,3 @@ class PromptFormat:
                 f"{self.name!r} has {len(labels)} labels and drops what is beyond them. Give it "
                 f"{len(item.choices)} choice_labels."
             )
-
-
-_UNMEASURED = ("name", "summary", "kind")
-"""Fields that change no prompt and no reading."""
-_NEWER_FIELDS: dict[str, Any] = {
-    **{"normalization": None, "scored": None, "scored_format": None},
-    **{"preamble": None, "show_question": True, "words": {}},
-    **{"context_prefix": "", "context_delimiter": "\n"},
-}
-"""Fields that formats did not always have → the value with which they change nothing."""
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, BoundReader):
-        return value.as_spec()
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return value

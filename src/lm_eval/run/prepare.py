@@ -112,11 +112,19 @@ def prepare(
     skipped.check(task.name, len(chosen), options.max_skipped)
     task.check_fitness(chosen)  # after the docs: errors in them name them
     shots = shot_count(task, options.prompt)
+    notes = [_BARE_ANSWERS] if shots and task.lacks_rationale else []
     return Prepared(
         *(task, docs, shots, chosen, options.prompt, seed, dict(counts)),
+        notes=notes,
         skipped=skipped,
         keys=doc_keys,
     )
+
+
+_BARE_ANSWERS = (
+    "the examples show answers without the reasons that the format asks for; the task can name them "
+    "with doc_to_rationale"
+)
 
 
 def askable(task: ConfigurableTask, options: RunOptions) -> list[int]:

@@ -21,7 +21,7 @@ TEXTS = (
 )
 FEWSHOT_KEYS = (
     *("sampler", "samples", "split", "process_docs", "where", "fewshot_indices"),
-    *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target"),
+    *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target", "doc_to_rationale"),
     *("gen_prefix", "target_delimiter", "fewshot_delimiter"),
 )
 """Keys of ``fewshot_config``; ``fewshot_indices`` has no effect, here and in the harness."""

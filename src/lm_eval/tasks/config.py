@@ -82,6 +82,8 @@ class TaskConfig:
     doc_to_context: Any = None
     """The passage that the question is about: a format shows it before the question."""
     doc_to_text: Any = None
+    doc_to_rationale: Any = None
+    """The worked reasoning that few-shot examples show, under formats that ask for reasons."""
     doc_to_target: Any = None
     doc_to_choice: Any = None
     target_type: str | None = None
@@ -154,7 +156,11 @@ class TaskConfig:
                 "the same thing. Keep one."
             )
         self.raw = RawFields(
-            self.doc_to_text, self.doc_to_choice, self.doc_to_target, self.doc_to_context
+            self.doc_to_text,
+            self.doc_to_choice,
+            self.doc_to_target,
+            self.doc_to_context,
+            self.doc_to_rationale,
         )
         self.own_formats = {}
         self._written = {key: getattr(self, key) for key in DECIDED_BY_FORMAT}

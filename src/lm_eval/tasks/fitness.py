@@ -150,13 +150,17 @@ def check_needs_format(config: TaskConfig) -> None:
             f"prompts would lack the passage. Ask it as `{config.task}@mcqa` or with another format, "
             "or write `formats: mcqa` in its file."
         )
-    if config.target_type is not None:
-        warnings.warn(
-            f"Task {config.task!r} sets `target_type`, which has no effect without a format: targets "
-            "are then read by the rules of EleutherAI's harness.",
-            LmEvalWarning,
-            stacklevel=5,
-        )
+    without_effect = {
+        "target_type": "targets are then read by the rules of EleutherAI's harness",
+        "doc_to_rationale": "examples then show `doc_to_target`",
+    }
+    for key, instead in without_effect.items():
+        if getattr(config, key) is not None:
+            warnings.warn(
+                f"Task {config.task!r} sets `{key}`, which has no effect without a format: {instead}.",
+                LmEvalWarning,
+                stacklevel=5,
+            )
 
 
 def check_keys(config: TaskConfig, *, task: str) -> None:
@@ -174,7 +178,8 @@ def check_templates(config: TaskConfig) -> None:
     raw = config.raw
     specs = {
         **{"doc_to_context": raw.context, "doc_to_text": raw.text, "doc_to_choice": raw.choice},
-        **{"doc_to_target": raw.target, "gen_prefix": config.gen_prefix},
+        **{"doc_to_rationale": raw.rationale, "doc_to_target": raw.target},
+        **{"gen_prefix": config.gen_prefix},
         "description": config.description,
         **{f"fewshot_config.{key}": value for key, value in (config.fewshot_config or {}).items()},
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from lm_eval.config.fields import Field, compile_field, fields_lacking, is_jinja, shorten
@@ -19,8 +19,8 @@ from lm_eval.formats.items import (
     Item,
     build_item,
     choice_texts,
-    context_text,
     data_labels,
+    passage_text,
     question_text,
     written_choices,
 )
@@ -37,6 +37,7 @@ class RawFields:
     choice: Any = None
     target: Any = None
     context: Any = field(default=None, repr=False)  # fingerprints are older, and go by the others
+    rationale: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,9 @@ class FormatPrompts:
         self.format = fmt
         self._text = _named(raw.text, "doc_to_text")
         self._context = None if raw.context is None else _named(raw.context, "doc_to_context")
+        self._rationale = (
+            None if raw.rationale is None else _named(raw.rationale, "doc_to_rationale")
+        )
         self._choice = None if raw.choice is None else _choice_field(raw.choice)
         self._labels = None if self._choice is None else _labels_beside(self._choice)
         self._choice_name = "choices" if self._choice is None else self._choice.jinja_name
@@ -114,7 +118,7 @@ class FormatPrompts:
             labels=() if self._labels is None else self._labels_of(doc),
             column=self._column,
             choice_name=self._choice_name,
-            context="" if self._context is None else context_text(self._context(doc)),
+            context="" if self._context is None else passage_text(self._context(doc)),
         )
         if self.format.answers == "text" and self.format.reads_text:
             self._check_readable(item)
@@ -178,7 +182,11 @@ class FormatPrompts:
         )
 
     def shot(self, doc: Doc) -> Turn:
-        return self.format.shot_turn(self.item(doc))
+        item = self.item(doc)
+        if self._rationale is not None:
+            reasons = passage_text(self._rationale(doc), self._rationale.name)
+            item = replace(item, rationale=reasons)
+        return self.format.shot_turn(item)
 
     # What the task's own ``doc_to_*`` are under this format.
 
@@ -207,7 +215,7 @@ class FormatPrompts:
     def unanswered(self, doc: Doc) -> Item:
         """As ``item``, with no gold."""
         choices = () if self._choice is None else choice_texts(self._choice(doc))
-        context = "" if self._context is None else context_text(self._context(doc))
+        context = "" if self._context is None else passage_text(self._context(doc))
         return Item(doc, question_text(self._text(doc)), choices, (), context)
 
 

@@ -117,6 +117,7 @@ class ConfigurableTask(TaskDocs):
             settings.get("doc_to_choice", raw.choice),
             settings.get("doc_to_target", raw.target),
             settings.get("doc_to_context", raw.context),
+            settings.get("doc_to_rationale", raw.rationale),
         )
         gen_prefix = settings.get("gen_prefix", self.config.gen_prefix)
         if changed == raw and gen_prefix == self.config.gen_prefix:
@@ -155,6 +156,13 @@ class ConfigurableTask(TaskDocs):
         for doc_id in range(min(len(self.eval_docs), CHECKED_DOCS)):
             with suppress(LmEvalError):
                 yield self.prompts.ask(self.eval_docs[doc_id])
+
+    @property
+    def lacks_rationale(self) -> bool:
+        """Whether examples show answers alone, though the format asks for reasons before them."""
+        settings = self.config.fewshot_config or {}
+        rationale = settings.get("doc_to_rationale", self.config.raw.rationale)
+        return self.format is not None and self.format.reasons_first and rationale is None
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
