@@ -656,6 +656,8 @@ KEY_TEXT = {
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
     "language": "The language of the docs, such as `de`: formats say their words in it, see "
     "[languages](formats.md#languages).",
+    "shuffle_choices": "A seed: the choices of each doc are shown in an order of their own; see "
+    "[the order of choices](tasks.md#the-order-of-choices).",
     "target_type": "What `doc_to_target` gives, where that could mean two choices: `index` (from 0), "
     "`one_based`, `label` or `text`; see [the target](fields.md#the-target).",
     "doc_to_image": "Images of a doc, for models that take them: a field, fields, or a `!function`.",

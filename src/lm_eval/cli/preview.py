@@ -13,6 +13,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.items import Item
 from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.models.base import LM
@@ -26,6 +27,7 @@ from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
+from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import hiding
 from lm_eval.text.terminal import visible
@@ -126,6 +128,8 @@ def _facts(
     if doc.reordered or doc.left_in_place:
         why = doc.left_in_place or "below"
         facts.append(("orders", f"{1 + len(doc.reordered)} ({why})"))
+    if task.config.shuffle_choices is not None and asked.item is not None:
+        facts.append(("shuffled", _shuffling(task, asked.item)))
     fmt = task.format
     if fmt is not None and fmt.scorer is not None:
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))
@@ -146,6 +150,14 @@ def _end(text: str) -> str:
 
 
 _SHORT = 40
+
+
+def _shuffling(task: ConfigurableTask, item: Item) -> str:
+    """Where each choice shown is in the data, counted from 1."""
+    seed = task.config.shuffle_choices
+    assert isinstance(task.prompts, FormatPrompts), "only formats shuffle"
+    places = " ".join(str(place + 1) for place in task.prompts.places_in_data(item))
+    return f"choices {places} of the data (shuffle_choices: {seed})"
 
 
 def _prior(request: Request) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_uppercase
 from typing import Any, Literal, Union
@@ -217,6 +217,21 @@ def _checked_order(places: tuple[int, ...], target: Any, choices: Sequence[str])
             skip_reason=NO_MATCH,
         )
     return places
+
+
+def reordered(item: Item, order: Sequence[int]) -> Item:
+    """The item with its choices in another order. Choices beyond the order stay where they are."""
+    whole = (*order, *range(len(order), len(item.choices)))
+    position = {place: at for at, place in enumerate(whole)}
+    gold = tuple([_moved(answer, position) for answer in item.gold])
+    return replace(item, choices=tuple(item.choices[place] for place in whole), gold=gold)
+
+
+def _moved(answer: Any, position: Mapping[int, int]) -> Any:
+    """A place, or an order of places, after the choices have moved; a text stays what it is."""
+    if isinstance(answer, tuple):
+        return tuple(position[place] for place in answer)
+    return answer if isinstance(answer, str) else position[answer]
 
 
 LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
-from typing import Any, Literal
+from typing import Literal
 
 from lm_eval.errors import FormatError, UsageError, did_you_mean
-from lm_eval.formats.items import Item, letter
+from lm_eval.formats.items import letter
 
 Order = tuple[int, ...]
 Mode = Literal["cyclic", "full", "pride"]
@@ -86,14 +86,6 @@ def orders(count: int, mode: Mode) -> list[Order]:
             f"--permute full asks of one doc. Use --permute cyclic, which asks {count}."
         )
     return list(permutations(range(count)))
-
-
-def reordered(item: Item, order: Sequence[int]) -> Item:
-    """The item with its choices in another order. Choices beyond the order stay where they are."""
-    whole = (*order, *range(len(order), len(item.choices)))
-    position = {place: at for at, place in enumerate(whole)}
-    gold: tuple[Any, ...] = tuple(position[place] for place in item.gold)
-    return replace(item, choices=tuple(item.choices[place] for place in whole), gold=gold)
 
 
 _QUANTITY = (

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lm_eval.errors import FormatError, LmEvalError, UsageError, place
-from lm_eval.formats.items import Item
+from lm_eval.formats.items import Item, reordered
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.orders.permutation import Order, Permutation, names_others, orders, reordered
+from lm_eval.orders.permutation import Order, Permutation, names_others, orders
 from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs
 from lm_eval.requests.build import DocRef, ask_in, build_contexts, build_requests, repeated, showing
 from lm_eval.requests.skipped import SkippedDocs

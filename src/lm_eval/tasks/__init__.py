@@ -1,6 +1,6 @@
 """Tasks: what is asked. YAML files, their docs, few-shot examples, groups.
 
-Read in this order: prompts, wrappers, keys, fewshot, checks, config, methods, docs, fitness, task,
+Read in this order: keys, prompts, wrappers, fewshot, checks, config, methods, docs, fitness, task,
 every_format, groups, families, index, definitions, loader.
 """
 

@@ -9,6 +9,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.gold import TARGET_TYPES
 from lm_eval.formats.normalisation import NORMALISATIONS
+from lm_eval.tasks.keys.order import check_seed
 from lm_eval.tasks.keys.rows import check_bad_docs, check_filter
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def check_values(config: TaskConfig) -> None:
         from lm_eval.tasks.keys.sample_rows import check_sample_rows
 
         check_sample_rows(config.sample_rows, where)
+    check_seed(config.shuffle_choices, where)
     check_filter(config.where, "where", where)
     _check_score_by(config.score_by, where)
     _check_checks(config, where)

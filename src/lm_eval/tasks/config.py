@@ -86,6 +86,8 @@ class TaskConfig:
     """The worked reasoning that few-shot examples show, under formats that ask for reasons."""
     doc_to_target: Any = None
     doc_to_choice: Any = None
+    shuffle_choices: int | str | None = None
+    """The seed of an order of the choices that differs from doc to doc; None: as in the data."""
     target_type: str | None = None
     """What ``doc_to_target`` gives under a format: one of ``TARGET_TYPES``."""
     language: str | None = None
@@ -414,10 +416,14 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
     if config.uses_template:
         text, choice = config._template_fields()
         config.raw = raw = replace(raw, text=text, choice=choice)
-    prompts = FormatPrompts(fmt, raw, target_type=config.target_type)
-    text_jinja = text_source(fmt, text, choice, raw.context)
-    choice_jinja = None if choice is None else choice_source(fmt, choice)
-    target_jinja = target_source(fmt, choice, raw.target, config.target_type)
+    seed = config.shuffle_choices
+    prompts = FormatPrompts(fmt, raw, target_type=config.target_type, shuffle=seed)
+    has_source = seed is None or choice is None  # no template of stock Jinja has that order
+    text_jinja = text_source(fmt, text, choice, raw.context) if has_source else None
+    choice_jinja = choice_source(fmt, choice) if has_source and choice is not None else None
+    target_jinja = (
+        target_source(fmt, choice, raw.target, config.target_type) if has_source else None
+    )
     return (
         _field(text_jinja, prompts.text),
         None if choice is None else _field(choice_jinja, prompts.scored),

@@ -11,9 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lm_eval.errors import KnownBadDocError, LmEvalError, LmEvalWarning, UsageError, listing
+from lm_eval.errors import (
+    FormatError,
+    KnownBadDocError,
+    LmEvalError,
+    LmEvalWarning,
+    UsageError,
+    listing,
+)
 from lm_eval.formats.items import Item
 from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.keys.order import check_places
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -61,6 +69,7 @@ class _Scan:
 def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:
     """Format → why it cannot be filled on some doc. Docs that no format can ask are excused."""
     scans: dict[str, _Scan] = {}
+    misplaced: dict[str, str] = {}
     of_choices: _Scan | None = None
     for task in tasks:
         prompts = task.prompts
@@ -71,10 +80,14 @@ def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:
             of_choices = of_choices or _scanned(prompts, task)
             scan = _laid_out(of_choices, prompts)
         scans[str(task.format_name)] = scan
+        try:
+            check_places(prompts.format, prompts.items(task.good_docs()))
+        except FormatError as error:
+            misplaced[str(task.format_name)] = str(error)
     failed = [set(scan.failures) for scan in scans.values() if not scan.is_hopeless]
     excused = set.intersection(*failed) if failed else set()
     reasons = {name: _reason(scan, excused) for name, scan in scans.items()}
-    return {name: reason for name, reason in reasons.items() if reason}
+    return {**misplaced, **{name: reason for name, reason in reasons.items() if reason}}
 
 
 def _scanned(prompts: FormatPrompts, task: ConfigurableTask) -> _Scan:

@@ -142,6 +142,18 @@ class MatchedSampler:
             ) from None
 
 
+def with_substitutes(
+    drawn: Sequence[int], size: int, can_be_shown: Callable[[int], bool]
+) -> tuple[int, ...]:
+    """The places drawn; for one that cannot be shown, the next in a pool of ``size`` that can be."""
+    shown: list[int] = []
+    for place in drawn:
+        others = ((place + step) % size for step in range(size))
+        free = (at for at in others if at == place or not (at in drawn or at in shown))
+        shown.append(next((at for at in free if can_be_shown(at)), place))
+    return tuple(shown)
+
+
 COPIES = "copies of the doc are left out"
 SAMPLERS = ("default", "first_n")
 

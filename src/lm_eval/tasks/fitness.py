@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
@@ -25,7 +25,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import check_sampler
-from lm_eval.tasks.prompts import FormatPrompts
+from lm_eval.tasks.prompts import Asked, FormatPrompts
 
 CHECKED_DOCS = 5
 _LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
@@ -130,6 +130,26 @@ def _shows_choices(item: Item) -> bool:
     return True
 
 
+def show_choices(first: Iterable[Asked]) -> bool | None:
+    """Whether prompts show the texts of the choices; None for docs without choices.
+
+    The prompts themselves decide, since a question may name its choices without the format's help.
+    A format that drops choices beyond its labels shows most of them.
+    """
+    shown = [
+        2 * sum(_names(asked.turn.user, choice.strip()) for choice in asked.choices)
+        > len(asked.choices)
+        for asked in first
+        if len(asked.choices) > 1 and not asked.inputs
+    ]
+    return all(shown) if shown else None
+
+
+def _names(text: str, choice: str) -> bool:
+    """Whether a text has a choice in it, not as a part of a longer word or number."""
+    return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
+
+
 def check_supported(config: TaskConfig, *, task: str) -> None:
     """Refuse keys that would change the prompt, and that are not followed here."""
     if config.use_prompt is not None:
@@ -153,6 +173,7 @@ def check_needs_format(config: TaskConfig) -> None:
     without_effect = {
         "target_type": "targets are then read by the rules of EleutherAI's harness",
         "doc_to_rationale": "examples then show `doc_to_target`",
+        "shuffle_choices": "choices are then in the order of the data",
     }
     for key, instead in without_effect.items():
         if getattr(config, key) is not None:

@@ -7,7 +7,8 @@ the question turn, the shot turn and what is scored, and does not know which of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from lm_eval.formats.items import (
     written_choices,
 )
 from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.tasks.keys.order import shuffled, shuffled_order
 
 Doc = Mapping[str, Any]
 
@@ -85,9 +87,11 @@ class FormatPrompts:
         raw: RawFields,
         *,
         target_type: str | None = None,
+        shuffle: Any = None,
         docs: Callable[[], Sequence[Doc]] | None = None,
     ) -> None:
         self.format = fmt
+        self._shuffle = shuffle
         self._text = _named(raw.text, "doc_to_text")
         self._context = None if raw.context is None else _named(raw.context, "doc_to_context")
         self._rationale = (
@@ -122,7 +126,19 @@ class FormatPrompts:
         )
         if self.format.answers == "text" and self.format.reads_text:
             self._check_readable(item)
-        return item
+        return item if self._shuffle is None else shuffled(item, self._shuffle)
+
+    def items(self, docs: Iterable[Doc]) -> Iterator[Item]:
+        """The docs that can be asked, as items."""
+        for doc in docs:
+            with suppress(LmEvalError):
+                yield self.item(doc)
+
+    def places_in_data(self, item: Item) -> list[int]:
+        """Where the data has each of an item's choices, in the order in which they are shown."""
+        assert self._choice is not None
+        in_data = choice_texts(self._choice(item.doc))
+        return shuffled_order(self._shuffle, item.question, in_data)
 
     def _check_readable(self, item: Item) -> None:
         """Refuse a gold that no reply could be read as."""
@@ -216,7 +232,8 @@ class FormatPrompts:
         """As ``item``, with no gold."""
         choices = () if self._choice is None else choice_texts(self._choice(doc))
         context = "" if self._context is None else passage_text(self._context(doc))
-        return Item(doc, question_text(self._text(doc)), choices, (), context)
+        item = Item(doc, question_text(self._text(doc)), choices, (), context)
+        return item if self._shuffle is None else shuffled(item, self._shuffle)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ what is right. Loading data waits until docs are first asked for.
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +21,13 @@ from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leadin
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs
-from lm_eval.tasks.fewshot import DEFAULT_SEED, MatchedSampler, Sampler, make_sampler
+from lm_eval.tasks.fewshot import (
+    DEFAULT_SEED,
+    MatchedSampler,
+    Sampler,
+    make_sampler,
+    with_substitutes,
+)
 from lm_eval.tasks.fitness import (
     CHECKED_DOCS,
     check_fitness,
@@ -30,8 +35,10 @@ from lm_eval.tasks.fitness import (
     check_needs_format,
     check_supported,
     check_templates,
+    show_choices,
 )
 from lm_eval.tasks.keys.fingerprint import fingerprint_of, with_commit
+from lm_eval.tasks.keys.order import check_places
 from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.methods import HarnessMethods
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
@@ -138,18 +145,8 @@ class ConfigurableTask(TaskDocs):
 
     @cached_property
     def shows_choices(self) -> bool | None:
-        """Whether prompts show the texts of the choices; None for a task without choices.
-
-        The prompts of the first docs decide, since a question may name its choices without the
-        format's help. A format that drops choices beyond its labels shows most of them.
-        """
-        shown = [
-            2 * sum(_names(asked.turn.user, choice.strip()) for choice in asked.choices)
-            > len(asked.choices)
-            for asked in self._first_asked()
-            if len(asked.choices) > 1 and not asked.inputs
-        ]
-        return all(shown) if shown else None
+        """Whether prompts show the texts of the choices; None for a task without choices."""
+        return show_choices(self._first_asked())
 
     def _first_asked(self) -> Iterator[Asked]:
         """What is asked about the first docs, without those that cannot be asked."""
@@ -182,13 +179,8 @@ class ConfigurableTask(TaskDocs):
             return drawn
         if all(map(self._shot_turns.__contains__, drawn)):  # shown before
             return drawn
-        shown: list[int] = []
         size = len(self.fewshot_docs)
-        for place in drawn:
-            others = ((place + step) % size for step in range(size))
-            free = (at for at in others if at == place or not (at in drawn or at in shown))
-            shown.append(next((at for at in free if self._is_shot(at, doc, drawn)), place))
-        return tuple(shown)
+        return with_substitutes(drawn, size, lambda place: self._is_shot(place, doc, drawn))
 
     def _is_shot(self, place: int, doc: Doc, drawn: Sequence[int]) -> bool:
         """Whether a doc of the pool can be an example for ``doc``."""
@@ -301,6 +293,7 @@ class ConfigurableTask(TaskDocs):
             docs = [self.eval_docs[doc_id] for doc_id in chosen[:CHECKED_DOCS]]
             with self._located():
                 check_fitness(self.prompts, self.config, docs)
+                check_places(self.prompts.format, self.prompts.items(self.good_docs()))
 
     def check_config(self) -> None:
         """Refuse what is wrong with the task's keys and can be seen without a doc."""
@@ -409,6 +402,7 @@ class ConfigurableTask(TaskDocs):
                     config.prompt_format,
                     raw,
                     target_type=config.target_type,
+                    shuffle=config.shuffle_choices,
                     docs=self.good_docs,
                 )
             check_needs_format(config)
@@ -458,8 +452,3 @@ _MADE_FROM_CONFIG = tuple(
 
 Task = ConfigurableTask
 """The name under which older Python tasks know it."""
-
-
-def _names(text: str, choice: str) -> bool:
-    """Whether a text has a choice in it, not as a part of a longer word or number."""
-    return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None

@@ -13,7 +13,7 @@ from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import AmbiguousGoldError, ConfigError, GoldError, LmEvalWarning
 from lm_eval.formats.compile import get_format
 from lm_eval.formats.gold import TARGET_TYPES, GoldColumn, readings_of, resolve_gold
-from lm_eval.orders.permutation import reordered
+from lm_eval.formats.items import reordered
 
 XYZ = ["x", "y", "z"]
 

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.errors import FormatError, UsageError
-from lm_eval.formats.items import Item
+from lm_eval.formats.items import Item, reordered
 from lm_eval.orders.permutation import (
     Permutation,
     names_others,
     orders,
     parse_permutation,
-    reordered,
 )
 
 
