@@ -645,6 +645,8 @@ KEY_TEXT = {
     "[rows](tasks.md#rows-of-one-subject).",
     "skip_docs": "Docs that are known to be bad, by reason: see "
     "[docs that are left out](tasks.md#docs-that-are-left-out).",
+    "redact": "`true`: samples files and previews hide the docs, for data that is not to be published; "
+    "see [docs that are not shown](tasks.md#docs-that-are-not-shown).",
     "fewshot_match": "What a doc and its examples have in common (a field, or Jinja): see "
     "[rows](tasks.md#rows-of-one-subject).",
     "doc_to_context": "The passage that the question is about, a [field spec](fields.md): see "

@@ -72,6 +72,7 @@ def simple_evaluate(
     prices: PathLike | None = None,
     permute: str | None = None,
     max_skipped: str | float = MAX_SKIPPED,
+    show_redacted: bool = False,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 
@@ -110,6 +111,7 @@ def simple_evaluate(
             bootstrap_iters=bootstrap_iters,
             runs_unsafe_code=confirm_run_unsafe_code,
             max_skipped=max_skipped,
+            show_redacted=show_redacted,
         ),
         seeds={
             "random_seed": random_seed,

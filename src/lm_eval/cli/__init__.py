@@ -19,6 +19,7 @@ from lm_eval.cli.program import (
     DATA_PATH,
     MAX_SKIPPED,
     NUM_FEWSHOT,
+    SHOW_REDACTED,
     TASKS,
     Parser,
     add_asking,
@@ -243,6 +244,7 @@ def _add_preview(commands: Any) -> None:
     which = {
         "--doc N": "which doc to show (default: 0)",
         "--chat": "show the prompt as chat messages",
+        **SHOW_REDACTED,
     }
     add_options(parser, which, doc=whole(default=0))
     add_model(

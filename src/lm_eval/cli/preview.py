@@ -44,6 +44,7 @@ def preview(args: argparse.Namespace) -> int:
     with _tokenizing_model(args) as model:
         for task in tasks.values():
             task.set_fewshot_seed(DEFAULT_SEED if seed is None else seed)
+            task.shows_redacted = args.show_redacted
             _preview(task, args.doc, options, model)
     if not tasks:
         raise UsageError(f"{args.task!r} matches no task. List them with `lm-eval ls tasks`.")
@@ -85,6 +86,14 @@ def _show(
     print(f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {shots}")
     if task.uses_sample_rows:
         print(f"(invented rows; `lm-eval fetch {visible(task.task_name)}` gets the data)")
+    if task.hides_docs and not task.uses_sample_rows:
+        print(
+            "The task says `redact: true`: its docs are not to be published, and the prompt is hidden. "
+            "--show_redacted shows it."
+        )
+        for label, text in _origins(task):
+            print(f"{label + ':':<10} {text}")
+        return
     print("\n".join(prompt_lines(doc.context)))
     tokens = _token_facts(task, doc, options, model) if model is not None else []
     for label, text in _facts(task, doc, options, tokens):

@@ -258,6 +258,9 @@ MAX_SKIPPED = {
     "--max_skipped N": "how many docs of a task may be left out because they cannot be asked (fewer "
     "than two choices, no gold answer), as a number or a share (default: 1%%)",
 }
+SHOW_REDACTED = {
+    "--show_redacted": "show the docs of tasks that say `redact: true`, in samples files and previews",
+}
 TASKS = {
     "--tasks -t TASK …": "tasks, groups, tags, globs, .yaml files or folders, separated by commas "
     "or spaces; task@format selects a format, task@* every format of the task",
@@ -296,6 +299,7 @@ _ASKING = {
     "--max_failed N": "how many requests may fail for good, as a number or a share such as 1%%; "
     "their docs are left out of every score (default: 0, the first failure stops the run)",
     **MAX_SKIPPED,
+    **SHOW_REDACTED,
     "--prices FILE": "a YAML file with model prices per million tokens; adds costs to the output",
     "--dry_run": "print what the run would ask and cost; sends nothing, writes no file",
     "--config -C FILE": "a YAML file with any of these options",

@@ -229,6 +229,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
         runs_unsafe_code=args.confirm_run_unsafe_code,
         max_failed=args.max_failed,
         max_skipped=args.max_skipped,
+        show_redacted=args.show_redacted,
     )
 
 

@@ -30,7 +30,7 @@ Show = Callable[[Context], Any]
 
 def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[str, Any]:
     """One doc of a task under a format."""
-    return {
+    sample = {
         **_asked(task, doc.requests, show),
         "resps": [list(doc.answers)] if doc.replies else [[answer] for answer in doc.answers],
         "filtered_resps": list(doc.answers),
@@ -42,11 +42,12 @@ def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[st
         **_choice_order(doc, show),
         "fewshot_docs": list(doc.requests.shots),
     }
+    return hidden(sample) if task.hides_docs else sample
 
 
 def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict[str, Any]:
     """One doc of a harness task under one of its filters."""
-    return {
+    sample = {
         **_asked(task, doc.doc, show),
         "resps": [list(response) for response in doc.responses],
         "filtered_resps": list(doc.filtered),
@@ -56,13 +57,14 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
         **_reasoning(doc.answers),
         "fewshot_docs": list(doc.doc.shots),
     }
+    return hidden(sample) if task.hides_docs else sample
 
 
 def missing_sample(
     task: ConfigurableTask, doc: DocRequests, answers: Sequence[Any], why: str, show: Show
 ) -> dict[str, Any]:
     """One doc that a request failed for: what was asked, and why there is no score."""
-    return {
+    sample = {
         **_asked(task, doc, show),
         "resps": [[answer] for answer in answers if answer is not None],
         "filtered_resps": [],
@@ -71,6 +73,44 @@ def missing_sample(
         "missing": why,
         "fewshot_docs": list(doc.shots),
     }
+    return hidden(sample) if task.hides_docs else sample
+
+
+HIDDEN = "[redacted]"
+
+
+def hidden(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """A sample of a task that says ``redact``: without the doc's texts, the prompt and the answer.
+
+    Hashes stay, so that runs can be compared, and so do the model's replies and scores.
+    """
+    kept = {
+        **sample,
+        "redacted": True,
+        "doc": dict.fromkeys(sample["doc"], HIDDEN),
+        "target": HIDDEN,
+    }
+    kept |= _hidden_exchange(sample)
+    kept.pop("read_with", None)
+    if "choice_order" in sample:
+        orders = [{**one, **_hidden_exchange(one)} for one in sample["choice_order"]["orders"]]
+        kept["choice_order"] = {**sample["choice_order"], "orders": orders}
+    return kept
+
+
+def _hidden_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Prompts, continuations and the choice that was read, hidden."""
+    exchange: dict[str, Any] = {}
+    if "arguments" in asked:
+        exchange["arguments"] = [
+            tuple(part if isinstance(part, dict) else HIDDEN for part in values)
+            for values in asked["arguments"]
+        ]
+    if "reading" in asked:
+        exchange["reading"] = {**asked["reading"], "answer": HIDDEN}
+    if "readings" in asked:
+        exchange["readings"] = [{**one, "answer": HIDDEN} for one in asked["readings"]]
+    return exchange
 
 
 def written_sample(sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,4 +325,4 @@ def write_out(prepared: Iterable[Any]) -> None:
     for each in prepared:
         doc = each.docs[0]
         print(f"── {visible(each.task.name)}, doc {doc.doc_id}")
-        print("\n".join(prompt_lines(doc.context)))
+        print(HIDDEN if each.task.hides_docs else "\n".join(prompt_lines(doc.context)))

@@ -62,6 +62,8 @@ class RunOptions:
     max_failed: str | int = 0
     """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
     max_skipped: str | float = MAX_SKIPPED
+    show_redacted: bool = False
+    """Whether samples hold what tasks with ``redact`` hide."""
     """How many docs of each task may be left out because they cannot be asked, likewise."""
 
 

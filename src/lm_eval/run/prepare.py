@@ -85,6 +85,7 @@ def prepare(
     """Build all requests of a task, and with them find everything that is wrong with it."""
     seed = task.seed if options.fewshot_seed is None else options.fewshot_seed
     task.set_fewshot_seed(seed)
+    task.shows_redacted = options.show_redacted
     if not options.predict_only:
         metric_names(task)
         for _, function in task.config.functions():

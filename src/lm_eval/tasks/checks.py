@@ -45,6 +45,10 @@ def check_values(config: TaskConfig) -> None:
 
         check_sample_rows(config.sample_rows, where)
     check_seed(config.shuffle_choices, where)
+    if not isinstance(config.redact, bool | None):
+        raise ConfigError(
+            f"{where}: redact must be true or false, not {shorten(config.redact)}.", key="redact"
+        )
     check_filter(config.where, "where", where)
     _check_score_by(config.score_by, where)
     _check_checks(config, where)

@@ -79,6 +79,8 @@ class TaskConfig:
     """True for the rows that the task is about; the others do not belong to it."""
     skip_docs: Any = None
     """Docs that are known to be bad: reason → their numbers or ids, or an expression."""
+    redact: bool | None = None
+    """Whether files and previews hide what docs say, for data that is not to be published."""
     doc_to_context: Any = None
     """The passage that the question is about: a format shows it before the question."""
     doc_to_text: Any = None

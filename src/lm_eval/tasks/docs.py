@@ -39,6 +39,8 @@ class TaskDocs(HarnessMethods):
 
     _rows_of: dict[str, int]
     """Split → its rows, where ``where`` keeps some of them only."""
+    shows_redacted = False
+    """Whether what ``redact`` hides is shown, because the user asks for it."""
     format_name: str | None
     parity: bool
 
@@ -201,6 +203,11 @@ class TaskDocs(HarnessMethods):
         calls = (config.custom_dataset, config.process_docs, config.process_results)
         settings = (raw.text, raw.choice, raw.target, config.description, *calls)
         return is_own or any(map(callable, settings)) or any(True for _ in config.functions())
+
+    @property
+    def hides_docs(self) -> bool:
+        """Whether samples and previews leave out what the docs say."""
+        return bool(self.config.redact) and not self.shows_redacted
 
     @cached_property
     def _known_bad(self) -> KnownBadDocs | None:

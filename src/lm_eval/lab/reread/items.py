@@ -16,6 +16,7 @@ import yaml
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import (
+    ComparisonError,
     ConfigError,
     LmEvalError,
     UnknownNameError,
@@ -119,6 +120,11 @@ def answered_samples(
     for sample in run.samples(name):
         if sample.get("missing") or first_reply(sample) is None:
             continue
+        if sample.get("redacted"):
+            raise ComparisonError(
+                f"The samples of {name!r} do not hold its docs, as the task says `redact: true`, so its "
+                "replies cannot be read again. Run it with --show_redacted for that."
+            )
         if filter_name is None or sample.get("filter", "none") == filter_name:
             yield sample
 
