@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,9 +79,15 @@ class Splits(Mapping[str, Table]):
         """Replace a split's rows, or add a split; ``on_change`` is called."""
         table = rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
         split = self._find(name) or name
-        self._loaders[split] = lambda: table
-        self._tables[split] = table
+        self._loaders = {**self._loaders, split: lambda: table}  # other views keep theirs
+        self._tables = {**self._tables, split: table}
         self.on_change()
+
+    def view(self) -> Splits:
+        """These splits for another task: read once for both, replaced for each alone."""
+        other = copy.copy(self)
+        other.on_change = _nothing
+        return other
 
     def __contains__(self, name: object) -> bool:
         is_unnamed = self._any_name is not None and not self._loaders

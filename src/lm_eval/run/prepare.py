@@ -34,6 +34,7 @@ from lm_eval.requests.skipped import SkippedDocs
 from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
+from lm_eval.tasks.fitness import lacks_rationale
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def prepare(
     skipped.check(task.name, len(chosen), options.max_skipped)
     task.check_fitness(chosen)  # after the docs: errors in them name them
     shots = shot_count(task, options.prompt)
-    notes = [_BARE_ANSWERS] if shots and task.lacks_rationale else []
+    notes = [_BARE_ANSWERS] if shots and lacks_rationale(task.config) else []
     return Prepared(
         *(task, docs, shots, chosen, options.prompt, seed, dict(counts)),
         notes=notes,

@@ -243,3 +243,26 @@ def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
         raise ConfigError(
             f"{where}: fewshot_config.split must be the name of a split, not {shorten(split)}."
         )
+
+
+def place_within(
+    source: str, key: str | None, written: Mapping[str, Any]
+) -> tuple[str, int | None]:
+    """File and line of a key inside ``formats`` or ``template``; the task's file where not found."""
+    from lm_eval.config.yaml import locate_key
+
+    inner = written.get("formats")
+    names = list(inner) if isinstance(inner, Mapping) else []
+    routes = [("formats",), ("template",), *(("formats", str(name)) for name in names)]
+    found = [locate_key(source, (*route, key)) for route in routes] if key else []
+    return next((place for place in found if place), (source, None))
+
+
+def place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
+    """File and line of a key: in the task's file, or in the include that supplies it."""
+    if source is None:
+        return None, None
+    from lm_eval.config.yaml import locate_key
+
+    place = locate_key(source, (key,))
+    return (str(place[0]), place[1]) if place else (source, None)

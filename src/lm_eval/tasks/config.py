@@ -34,7 +34,7 @@ from lm_eval.formats.templates import (
     TemplateFactory,
 )
 from lm_eval.registry import TEMPLATES
-from lm_eval.tasks.checks import check_values
+from lm_eval.tasks.checks import check_values, place_of, place_within
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 from lm_eval.tasks.wrappers import unwrapped
 
@@ -137,6 +137,8 @@ class TaskConfig:
     prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
     format_problem: FormatError | None = field(init=False, repr=False, default=None)
     """Why the default format cannot be used; said when the task is asked without ``@format``."""
+    data_pool: dict[str, Any] | None = field(init=False, repr=False, compare=False, default=None)
+    """Where tasks that are loaded together find data that another of them has read."""
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
     sample_use: SampleUse = field(init=False, repr=False, compare=False, default="never")
@@ -184,7 +186,7 @@ class TaskConfig:
         keys = {name: value for name, value in mapping.items() if name not in NOT_CONFIG}
         for key in keys:
             if key not in CONFIG_KEYS:
-                path, line = _place_of(source, key)
+                path, line = place_of(source, key)
                 raise ConfigError(
                     f"{f'{path}, line {line}: ' if line else f'{path}: ' if path else ''}"
                     f"task {mapping.get('task')!r} has an unknown key "
@@ -198,7 +200,7 @@ class TaskConfig:
         except ConfigError as error:
             if source is None or source in str(error):
                 raise
-            path, line = _place_within(source, error.key, keys)
+            path, line = place_within(source, error.key, keys)
             where = f"{path}, line {line}" if line else path
             raise type(error)(f"{where}: {error}", path=path, line=line) from None
         config.source = source
@@ -447,26 +449,3 @@ def _generating(fmt: PromptFormat) -> PromptFormat:
     scorer = bind_reader({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
     metrics = ("acc", "acc_read")
     return replace(fmt, output_type="generate_until", scorer=scorer, metrics=metrics)
-
-
-def _place_within(
-    source: str, key: str | None, written: Mapping[str, Any]
-) -> tuple[str, int | None]:
-    """File and line of a key inside ``formats`` or ``template``; the task's file where not found."""
-    from lm_eval.config.yaml import locate_key
-
-    inner = written.get("formats")
-    names = list(inner) if isinstance(inner, Mapping) else []
-    routes = [("formats",), ("template",), *(("formats", str(name)) for name in names)]
-    found = [locate_key(source, (*route, key)) for route in routes] if key else []
-    return next((place for place in found if place), (source, None))
-
-
-def _place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
-    """File and line of a key: in the task's file, or in the include that supplies it."""
-    if source is None:
-        return None, None
-    from lm_eval.config.yaml import locate_key
-
-    place = locate_key(source, (key,))
-    return (str(place[0]), place[1]) if place else (source, None)

@@ -131,6 +131,7 @@ class Definitions:
         self._includes = IncludeCache()
         self._names: TaskNames | None = None
         self._families: dict[str, Family] = {}
+        self._data_pool: dict[str, Any] = {}
         self._open_groups: list[str] = []
 
     @property
@@ -251,7 +252,12 @@ class Definitions:
             data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
         config = _task_config(data, source)
         config.sample_use = self._sample_rows
+        config.data_pool = self._data_pool
         return config
+
+    def start_loading(self) -> None:
+        """Let tasks share data with those that are loaded from here on, and with no earlier ones."""
+        self._data_pool = {}
 
     def group_of(self, data: Mapping[str, Any], source: str) -> LooseGroup:
         """The group that such a mapping defines."""

@@ -111,6 +111,34 @@ class TaskDocs(HarnessMethods):
         )
 
     def _read_splits(self) -> Splits:
+        """The task's data; tasks that are loaded together read the same data once.
+
+        Not those with Python of their own, which may change the rows.
+        """
+        pool = self.config.data_pool
+        if pool is None or self._has_code:
+            return self._load_splits()
+        key = self._data_key()
+        if key not in pool:
+            pool[key] = self._load_splits()
+        shared: Splits = pool[key]
+        return shared.view()
+
+    def _data_key(self) -> str:
+        """Equal for tasks that read the same splits of the same data."""
+        config = self.config
+        return repr(
+            (
+                *(config.dataset_path, config.dataset_name, config.dataset_kwargs),
+                *(config.dataset_revision, config.dataset_files, config.columns),
+                *(config.test_split, config.validation_split, config.training_split),
+                *(config.fewshot_split, (config.fewshot_config or {}).get("split")),
+                *(self._folder, self.parity, self.has_media),
+                config.sample_rows if self.uses_sample_rows else None,
+            )
+        )
+
+    def _load_splits(self) -> Splits:
         config = self.config
         with self._located():
             if self.uses_sample_rows:
@@ -356,7 +384,7 @@ class TaskDocs(HarnessMethods):
                 docs = Table.from_list(_mappings(docs, "process_docs"))
             if where is None:
                 return docs
-            kept = docs.select(RowFilter(where).kept(docs.own_rows(), split=split))
+            kept = docs.select(RowFilter(where).kept(docs.rows, split=split))
             self._rows_of[split] = len(docs)
             return kept
 

@@ -130,6 +130,13 @@ def _shows_choices(item: Item) -> bool:
     return True
 
 
+def lacks_rationale(config: TaskConfig) -> bool:
+    """Whether examples show answers alone, though the format asks for reasons before them."""
+    fmt, settings = config.prompt_format, config.fewshot_config or {}
+    rationale = settings.get("doc_to_rationale", config.raw.rationale)
+    return fmt is not None and fmt.reasons_first and rationale is None
+
+
 def show_choices(first: Iterable[Asked]) -> bool | None:
     """Whether prompts show the texts of the choices; None for docs without choices.
 

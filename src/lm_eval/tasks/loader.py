@@ -137,6 +137,7 @@ class TaskManager:
         return gathered(self._select_all(selectors))
 
     def _select_all(self, selectors: Selectors) -> list[ConfigurableTask | Group]:
+        self._definitions.start_loading()
         is_one = isinstance(selectors, str | Mapping | ConfigurableTask | Group)
         wanted: Any = [selectors] if is_one else selectors
         return [one for selector in wanted for one in self._select_any(selector)]

@@ -154,13 +154,6 @@ class ConfigurableTask(TaskDocs):
             with suppress(LmEvalError):
                 yield self.prompts.ask(self.eval_docs[doc_id])
 
-    @property
-    def lacks_rationale(self) -> bool:
-        """Whether examples show answers alone, though the format asks for reasons before them."""
-        settings = self.config.fewshot_config or {}
-        rationale = settings.get("doc_to_rationale", self.config.raw.rationale)
-        return self.format is not None and self.format.reasons_first and rationale is None
-
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
         return self.shots_for(self.eval_docs[doc_id], count) if count else ()

@@ -72,7 +72,8 @@ def test_samples_hide_the_docs(folder: Path, name: str) -> None:
 
 
 def test_a_user_can_ask_for_them(folder: Path) -> None:
-    run(folder, "run", "--tasks", "secret.yaml", "--output_path", "out", "--show_redacted")
+    shown = ["--output_path", "out", "--show_redacted"]
+    run(folder, "run", "--tasks", "secret.yaml", "--model", "dummy", *shown)
     (file,) = (folder / "out").rglob("samples*")
     text = file.read_text(encoding="utf-8")
     assert told(text) == [*SECRETS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lm_eval.cli import main
 from lm_eval.config.fields import compile_field
+from lm_eval.data.named_splits import FileLoader
 from lm_eval.errors import ConfigError, LmEvalError, UnknownTaskError
 from lm_eval.tasks import TaskManager
 from lm_eval.tasks.families import Family, filled, literal
@@ -101,9 +103,9 @@ def test_the_command_line(folder: Path) -> None:
     assert "exam_law" not in listed
     assert "exam_law" in run_inside(folder, main, ["ls", "subtasks", *there]).out
     assert "exam_science" in run_inside(folder, main, ["ls", "groups", *there]).out
-    ran = run_inside(folder, main, ["run", "--tasks", "exam", *there])
-    lines = {line.split()[0]: line.split()[-1] for line in ran.out.splitlines() if "acc" in line}
-    assert {"exam", "exam_science", "exam_algebra", "exam_law"} <= lines.keys()
+    ran = run_inside(folder, main, ["run", "--tasks", "exam", "--model", "dummy", *there])
+    names = ("exam", "exam_science", "exam_algebra", "exam_law")
+    assert all(re.search(rf"^ *{name} +\d+ ", ran.out, re.MULTILINE) for name in names), ran.out
     missed = run_inside(folder, main, ["validate", "--tasks", "exam_lew", *there])
     assert "Did you mean 'exam_law'?" in missed.out
 
@@ -227,3 +229,51 @@ def test_an_unknown_key_is_told_with_its_line(folder: Path, write: Write) -> Non
     write("exam.yaml", FILE + "doc_to_txt: question\n")
     with pytest.raises(ConfigError, match=r"exam.yaml, line 14.*'doc_to_txt'.*'doc_to_text'"):
         TaskManager(include_path=folder).load("exam_law")
+
+
+def test_tasks_that_are_loaded_together_read_their_data_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Any] = []
+    read = FileLoader.__call__
+
+    def counted(loader: FileLoader) -> Any:
+        reads.append(loader)
+        return read(loader)
+
+    monkeypatch.setattr(FileLoader, "__call__", counted)
+    manager = TaskManager(include_path=folder, include_defaults=False)
+    tasks = manager.load(["exam", "exam_law@cloze"])["tasks"]
+    assert {name: len(task.eval_docs) for name, task in tasks.items()} == {
+        **dict.fromkeys(("exam_algebra", "exam_anatomy", "exam_law"), 4),
+        "exam_law@cloze": 4,
+    }
+    assert len(reads) == 1
+    tasks["exam_law"].dataset["test"] = [{**ROWS[-1], "question": "new?"}]
+    assert [doc["question"] for doc in tasks["exam_law"].eval_docs] == ["new?"]
+    assert len(tasks["exam_law@cloze"].eval_docs) == 4
+    assert len(tasks["exam_algebra"].dataset["test"]) == len(ROWS)
+
+
+def test_data_is_read_again_by_the_next_load(folder: Path, write: Write) -> None:
+    manager = TaskManager(include_path=folder, include_defaults=False)
+    before = manager.load("exam_law")["tasks"]["exam_law"]
+    assert len(before.eval_docs) == 4
+    write("rows.jsonl", ROWS[:-1])
+    assert len(manager.load("exam_law")["tasks"]["exam_law"].eval_docs) == 3
+    assert len(before.eval_docs) == 4
+
+
+def test_python_of_a_task_has_rows_of_its_own(folder: Path, write: Write) -> None:
+    write(
+        "helpers.py",
+        "def spoil(docs):\n    for doc in docs.own_rows():\n        doc['question'] = '?'\n"
+        "    return docs\n",
+    )
+    write(
+        "spoilt.yaml", FILE.replace("exam_", "spoilt_") + "process_docs: !function helpers.spoil\n"
+    )
+    manager = TaskManager(include_path=folder, include_defaults=False)
+    tasks = manager.load(["spoilt_law", "exam_law"])["tasks"]
+    assert {doc["question"] for doc in tasks["spoilt_law"].eval_docs} == {"?"}
+    assert "?" not in {doc["question"] for doc in tasks["exam_law"].eval_docs}

@@ -167,7 +167,7 @@ def test_the_command_line_counts_rows(write: Callable[..., Path], tmp_path: Path
     )
     checked = run_inside(tmp_path, main, ["validate", "--tasks", str(file)])
     assert "law: 10 docs rendered, of 30 rows" in checked.out
-    run_inside(tmp_path, main, ["run", "--tasks", str(file), "--output_path", "out"])
+    run_inside(tmp_path, main, ["run", "-M", "dummy", "--tasks", str(file), "--output_path", "out"])
     (results,) = (tmp_path / "out").rglob("results_*.json")
     counts = json.loads(results.read_text(encoding="utf-8"))["n-samples"]
     assert counts == {"law": {"original": 10, "effective": 10, "rows": 30}}
@@ -203,7 +203,7 @@ def test_known_bad_docs_are_no_examples() -> None:
 def test_every_format_is_judged_without_known_bad_docs() -> None:
     rows = [*ROWS, {**ROWS[0], "choices": ["only one"]}]
     config = task(rows, skip_docs={"one option": "{{ choices | length < 2 }}"}, formats=None).config
-    with pytest.warns(LmEvalWarning, match=r"leaves out .*\n  fill: .*\n  ranking: doc 0[^\n]*$"):
+    with pytest.warns(LmEvalWarning, match=r"ranking: doc 0"):
         names = [made.format_name for made in every_format(config, parity=False)]
     assert {"mcqa", "cloze", "cot"} <= set(names)
 
