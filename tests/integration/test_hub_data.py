@@ -100,7 +100,11 @@ def refusal(place: Workplace, **keys: Any) -> str:
 
 QUESTIONS = [row["question"] for row in ROWS]
 EN = {"config_name": "en", "data_files": [{"split": "test", "path": "sub/e*/t-*.parquet"}]}
-DE = {"config_name": "de", "data_files": {"test": ["x/de.jsonl"]}, "default": True}
+DE = {
+    "config_name": "de",
+    "data_files": [{"split": "test", "path": ["x/de.jsonl"]}],
+    "default": True,
+}
 LAYOUTS: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
     "data/split-shards": (SIMPLE, {}),
     "config/split-shards": ({f"en/{k}": v for k, v in MAIN.items()}, {"dataset_name": "en"}),

@@ -3,7 +3,7 @@
 Imports nothing heavy, so that ``--help`` is instant.
 
 Read in this order: diff, ls, program, lab_commands, compare, power, reread, run, preview, sweep,
-validate.
+validate, fetch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,18 @@ from lm_eval.cli.program import (
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = ("run", "compare", "sweep", "ls", "validate", "preview", "power", "reread", "diff")
+COMMANDS = (
+    "run",
+    "compare",
+    "sweep",
+    "ls",
+    "validate",
+    "preview",
+    "power",
+    "reread",
+    "diff",
+    "fetch",
+)
 IN_THE_LAB = ("compare", "sweep")
 """Commands whose modules import numpy; the others can do some of their work without it."""
 
@@ -58,6 +69,10 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _data_from(args: argparse.Namespace) -> AbstractContextManager[None]:
     """Where data sets of the hub are read from while the command runs."""
+    if args.command == "fetch":
+        from lm_eval.data.hub.settings import fetching_to
+
+        return fetching_to(args.to)
     if not hasattr(args, "data_path"):
         return nullcontext()
     is_hub_in_use = "lm_eval.data.hub.settings" in sys.modules  # by an earlier command
@@ -123,6 +138,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 def _options_of(command: str) -> Callable[[Any], None]:
     """What adds a command and its options; those of the lab are not imported for the others."""
     adders = {"run": _add_run, "ls": _add_ls, "validate": _add_validate, "preview": _add_preview}
+    adders["fetch"] = _add_fetch
     if command in adders:
         return adders[command]
     from lm_eval.cli import lab_commands
@@ -230,6 +246,31 @@ def _add_validate(commands: Any) -> None:
     add_paths(parser)
     add_options(parser, DATA_PATH)
     add_options(parser, _VALIDATE, num_fewshot=whole(), max_skipped={"default": "1%"})
+
+
+def _add_fetch(commands: Any) -> None:
+    parser = commands.add_parser(
+        "fetch",
+        help="download the data of tasks",
+        description="Download the data sets of tasks from the hub: only the splits that they ask.",
+        epilog=examples(
+            ("lm-eval fetch arc_easy --to data", "into a folder, for a machine without a network"),
+            ("lm-eval run --tasks arc_easy --data_path data", "there"),
+        ),
+    )
+    parser.add_argument(
+        "tasks",
+        nargs="+",
+        metavar="TASK",
+        help="tasks, groups, tags, globs, .yaml files or folders",
+    )
+    which = {
+        "--to DIR": "put everything into this folder, as plain files (default: the cache of the hub)",
+        "--num_fewshot -f N": "0: leave out the splits of few-shot examples",
+        "--dry_run": "only say what would be fetched, and how large it is",
+    }
+    add_options(parser, which, num_fewshot=whole())
+    add_paths(parser)
 
 
 def _add_preview(commands: Any) -> None:

@@ -123,6 +123,15 @@ class Splits(Mapping[str, Table]):
         changed.origin, changed.columns = self.origin, self.columns
         return changed
 
+    def name_in_origin(self, name: str) -> str:
+        """What the data set itself calls the split that the task calls ``name``."""
+        if self._any_name is not None and self.origin is not None:
+            return self.origin.splits[0]
+        split = self._find(name)
+        if split is None:
+            raise DataError(self._missing(name))
+        return split
+
     def _find(self, name: str) -> str | None:
         if name in self._loaders:
             return name

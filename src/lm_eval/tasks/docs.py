@@ -301,6 +301,17 @@ class TaskDocs(HarnessMethods):
                 return self._processed(fallback, config.process_docs, config.where).to_list()
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
 
+    def split_names(self, *, with_shots: bool) -> list[str]:
+        """The splits that a run reads; that of the few-shot examples only if there may be any."""
+        config, settings = self.config, self.config.fewshot_config or {}
+        asked = [config.test_split or config.validation_split]
+        if with_shots and config.num_fewshot != 0:
+            named = settings.get("split") or config.fewshot_split
+            if named is None and settings.get("samples") is None:
+                named = config.training_split or config.validation_split or config.test_split
+            asked.append(named)
+        return list(dict.fromkeys(name for name in asked if name is not None))
+
     @property
     def pool_rules(self) -> PoolRules:
         """Whether a doc could be drawn as its own example, and what is done about it."""

@@ -186,14 +186,19 @@ class _DataHandler(BaseHTTPRequestHandler):
 
     def _send_tree(self, files: Files, folder: str, query: str) -> None:
         start = int(parse_qs(query).get("cursor", ["0"])[0])
-        below = {p: d for p, d in sorted(files.items()) if p.startswith(folder)}
+        base = f"{folder}/" if folder else ""
+        below = {p: d for p, d in sorted(files.items()) if p.startswith(base)}
         if folder and not below:
             return self._refuse(404, "EntryNotFound", f"{folder} does not exist")
+        folders = {
+            base + path[len(base) :].split("/")[0] for path in below if "/" in path[len(base) :]
+        }
         entries: list[Any] = [_entry(p, d, self.answers.large) for p, d in below.items()]
-        if not folder and "recursive=true" not in query.lower():
-            entries = [one for one in entries if "/" not in one["path"]] + [
+        if "recursive=true" not in query.lower():
+            entries = [one for one in entries if "/" not in one["path"][len(base) :]]
+            entries += [
                 {"type": "directory", "path": name, "oid": "0" * 40, "size": 0}
-                for name in sorted({path.split("/")[0] for path in below if "/" in path})
+                for name in sorted(folders)
             ]
         end = start + self.answers.page_size
         base = re.sub(r"[?&]cursor=\d+", "", self.path)

@@ -30,6 +30,7 @@ _SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}.*\..+")
 _SHARD_COUNT = re.compile(r"(?P<before>.*?-)(?P<number>\d{5})-of-(?P<count>\d{5})")
 _CONFIGS_BLOCK = re.compile(r"^configs:.*\n(?:(?:[ \t#-].*)?\n)*", re.MULTILINE)
 _PREFERRED = ("parquet", "arrow", "json", "csv", "tsv", "text")
+_CLASS = re.compile(r"\[[^\]/]+\]")
 _MAX_PATTERN = 500
 
 
@@ -66,7 +67,7 @@ def _configs_block(readme: str) -> list[Mapping[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         entries = yaml.load(block[0], Loader=loader)["configs"]
-    except (yaml.YAMLError, RecursionError, ValueError):
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError):
         return []
     listed = entries if isinstance(entries, list) else [entries]
     return [entry for entry in listed if isinstance(entry, Mapping)]
@@ -135,7 +136,7 @@ def _matched(match: Callable[[str], Any], paths: Sequence[str]) -> list[str]:
 
 def _regex(pattern: str) -> str:
     """A glob as a regular expression: ``*`` stays in its folder, ``**`` does not."""
-    parts = re.split(r"(\*\*/|\*+|\?|\[[^\]/]+\])", pattern)
+    parts = re.split(rf"(\*\*/|\*+|\?|{_CLASS.pattern})", pattern)
     return "".join(map(_regex_of, parts))
 
 
@@ -146,9 +147,14 @@ def _regex_of(part: str) -> str:
         return "[^/]*" if part == "*" else ".*"
     if part == "?":
         return "[^/]"
-    if part.startswith("[") and len(part) > 2:
-        inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[^{inner[1:]}]" if inner.startswith("!") and len(inner) > 1 else f"[{inner}]"
+    if _CLASS.fullmatch(part):
+        inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
+        marks = f"[^{inner[1:]}]" if inner.startswith("!") and len(inner) > 1 else f"[{inner}]"
+        try:
+            re.compile(marks)
+        except re.error:  # such as [b-a]
+            return re.escape(part)
+        return marks
     return re.escape(part)
 
 

@@ -34,7 +34,7 @@ from lm_eval.data.hub.client import (
     quoted,
     retried,
 )
-from lm_eval.data.hub.settings import HubSettings, at_each_run, cache_of_hub
+from lm_eval.data.hub.settings import HubSettings, at_each_run
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 from lm_eval.text.progress import Progress
 
@@ -189,9 +189,9 @@ class HubRepo:
 
     def _fill(self, file: RepoFile, bar: Progress, partial_path: Path) -> None:
         """Bring a file to ``partial_path``: from another folder that has it, or from the hub."""
-        other = RepoFolder(cache_of_hub(), self.id)
-        source = other.path_at(self.commit, file)
-        if self.folder.is_copy and source.is_file() and checked(source, file)[1] is None:
+        cache = self.run.settings.copies_from
+        source = None if cache is None else RepoFolder(cache, self.id).path_at(self.commit, file)
+        if source is not None and source.is_file() and checked(source, file)[1] is None:
             shutil.copyfile(source, partial_path)
             bar.advance(file.size or 0)
             return
@@ -348,6 +348,10 @@ def _remembered(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
     if folder.moved_to is not None:
         folder = run.folder(folder.moved_to)
     commit = folder.commit_of(revision)
+    if commit is None and run.settings.copies_from is not None:
+        commit = _copied_facts(
+            RepoFolder(run.settings.copies_from, folder.repo_id), folder, revision
+        )
     if commit is None:
         raise DataError(_nothing_here(run, folder, revision))
     if run.settings.offline is None:
@@ -361,6 +365,17 @@ def _remembered(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
     if files is not None:
         return HubRepo(run, folder, revision, commit, files)
     return HubRepo(run, folder, revision, commit, folder.files_found(commit), listed=False)
+
+
+def _copied_facts(cache: RepoFolder, folder: RepoFolder, revision: str) -> str | None:
+    """The commit that a revision was, from another folder that knows it."""
+    commit = cache.commit_of(revision)
+    files = None if commit is None else cache.files_at(commit)
+    if commit is None or files is None:
+        return None
+    folder.remember_files(commit, files)
+    folder.remember(revision, commit)
+    return commit
 
 
 def _nothing_here(run: HubRun, folder: RepoFolder, revision: str) -> str:

@@ -35,15 +35,18 @@ class HubSettings:
     """Why the network is not used, such as ``HF_HUB_OFFLINE is set``; None: it is."""
     is_copy: bool = False
     """Whether ``cache`` is a folder to carry around: plain files, no links."""
+    copies_from: Path | None = None
+    """Another folder whose files need not be fetched again."""
 
     def __repr__(self) -> str:  # without the token
         return f"HubSettings({self.endpoint}, {self.cache}, offline={self.offline!r})"
 
 
 class _DataPath:
-    """The folder of ``--data_path``, while a command runs."""
+    """The folders of ``--data_path`` and ``fetch --to``, while a command runs."""
 
     folder: Path | None = None
+    target: Path | None = None
 
 
 _AT_EACH_RUN: list[Callable[[], object]] = []
@@ -70,6 +73,19 @@ def reading_from(folder: str | Path | None) -> Iterator[None]:
         _forget()
 
 
+@contextmanager
+def fetching_to(folder: str | Path | None) -> Iterator[None]:
+    """Bring data sets of the hub into this folder; None: into the cache."""
+    before, _DataPath.target = _DataPath.target, None
+    try:
+        _forget()
+        _DataPath.target = None if folder is None else Path(folder).expanduser()
+        yield
+    finally:
+        _DataPath.target = before
+        _forget()
+
+
 def at_each_run(call: Callable[[], object]) -> None:
     """Call this whenever a run begins or ends."""
     _AT_EACH_RUN.append(call)
@@ -84,11 +100,15 @@ def hub_settings() -> HubSettings:
     """The settings that the environment and ``--data_path`` give now."""
     endpoint = _endpoint()
     folder = _DataPath.folder or os.environ.get(DATA_PATH_VARIABLE)
-    if folder:
+    if folder and _DataPath.target is None:
         path = Path(folder).expanduser()
         return HubSettings(endpoint, path, None, "only that folder is used", is_copy=True)
-    offline = next((n for n in _OFFLINE if os.environ.get(n, "").lower() in _TRUE), None)
-    return HubSettings(endpoint, cache_of_hub(), _token(), offline and f"{offline} is set")
+    named = next((n for n in _OFFLINE if os.environ.get(n, "").lower() in _TRUE), None)
+    offline = named and f"{named} is set"
+    if _DataPath.target is not None:
+        target, cache = _DataPath.target, cache_of_hub()
+        return HubSettings(endpoint, target, _token(), offline, is_copy=True, copies_from=cache)
+    return HubSettings(endpoint, cache_of_hub(), _token(), offline)
 
 
 def cache_of_hub() -> Path:

@@ -1,0 +1,152 @@
+"""``lm-eval fetch``: the data of tasks, brought here, or into a folder for a machine without network."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lm_eval.cli.arguments import check_num_fewshot, split_list
+from lm_eval.data.hub.cache import RepoFile, megabytes
+from lm_eval.data.hub.opening import HubData
+from lm_eval.data.hub.repository import HubRepo
+from lm_eval.errors import DataError, LmEvalError, UsageError, listing
+from lm_eval.tasks.loader import TaskManager
+from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.terminal import visible
+
+
+@dataclass
+class DataPlan:
+    """What one configuration of a data set needs."""
+
+    data: HubData
+    splits: dict[str, list[RepoFile]] = field(default_factory=dict)
+    tasks: list[str] = field(default_factory=list)
+
+    @property
+    def files(self) -> list[RepoFile]:
+        return list({file.path: file for files in self.splits.values() for file in files}.values())
+
+    @property
+    def missing(self) -> list[RepoFile]:
+        return [file for file in self.files if not self.data.repo.is_here(file)]
+
+
+@dataclass
+class FetchPlan:
+    """What all tasks need, and why some cannot be had."""
+
+    by_data: dict[tuple[HubRepo, str], DataPlan] = field(default_factory=dict)
+    local: list[str] = field(default_factory=list)
+    """Tasks whose data is not on the hub."""
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, task: ConfigurableTask, *, with_shots: bool) -> None:
+        """Plan one task's splits."""
+        if task.data_from != "hub":
+            self.local.append(task.name)
+            return
+        splits = task.splits
+        if splits.origin is None:
+            raise DataError(
+                f"Task {task.name!r} is read by the `datasets` library, which fetches for itself. Run "
+                "the task once where there is a network, and copy HF_HOME."
+            )
+        data = splits.origin
+        key = (data.repo, repr(sorted(data.config.splits.items())))
+        plan = self.by_data.setdefault(key, DataPlan(data))
+        for name in task.split_names(with_shots=with_shots):
+            split = splits.name_in_origin(name)
+            plan.splits[split] = data.files_of(split)
+        plan.tasks.append(task.name)
+
+    @property
+    def missing_size(self) -> int:
+        return sum(_size(plan.missing) for plan in self.by_data.values())
+
+
+def fetch(args: argparse.Namespace) -> int:
+    """Fetch what the tasks need, and say what that is; exit code 1 if something cannot be had."""
+    selectors = split_list(args.tasks)
+    if not selectors:
+        raise UsageError(
+            "No tasks. Name some: `lm-eval fetch TASK …`; `lm-eval ls tasks` lists them."
+        )
+    check_num_fewshot(args.num_fewshot)
+    plan = _planned(selectors, TaskManager(args.include_path, run_code=False), args.num_fewshot)
+    for entry in plan.by_data.values():
+        print(_line(entry))
+    if plan.local:
+        print(
+            f"Nothing to fetch for {listing(map(visible, plan.local), 5)}: their data is not on the hub."
+        )
+    if not args.dry_run:
+        for entry in plan.by_data.values():
+            _fetch(entry, plan)
+    if plan.by_data:
+        print(_summary(plan, args))
+    for problem in plan.problems:
+        print(f"error    {visible(problem, keep=chr(10))}")
+    return 1 if plan.problems else 0
+
+
+def _planned(selectors: Iterable[str], manager: TaskManager, num_fewshot: int | None) -> FetchPlan:
+    plan = FetchPlan()
+    for selector in selectors:
+        try:
+            tasks: Sequence[ConfigurableTask] = list(manager.load([selector])["tasks"].values())
+        except LmEvalError as error:
+            plan.problems.append(str(error))
+            continue
+        for task in tasks:
+            try:
+                plan.add(task, with_shots=num_fewshot != 0)
+            except LmEvalError as error:
+                is_located = str(error).startswith("Task ")
+                plan.problems.append(str(error) if is_located else f"Task {task.name!r}: {error}")
+    plan.problems = list(dict.fromkeys(plan.problems))
+    return plan
+
+
+def _fetch(entry: DataPlan, plan: FetchPlan) -> None:
+    for split, files in entry.splits.items():
+        try:
+            entry.data.repo.fetch(files, split)
+        except LmEvalError as error:
+            plan.problems.append(str(error))
+            return
+
+
+def _line(entry: DataPlan) -> str:
+    repo, missing = entry.data.repo, entry.missing
+    config = "" if entry.data.config.name == "default" else f" {entry.data.config.name}"
+    state = f"{megabytes(_size(missing))} to fetch" if missing else "here already"
+    branch = "" if repo.revision == "main" else f" ({repo.revision})"
+    return visible(
+        f"{repo.id}{config}: {', '.join(entry.splits)}; {_counted(len(entry.files), 'file')}, "
+        f"{megabytes(_size(entry.files))}, {state}; commit {repo.commit[:12]}{branch}"
+    )
+
+
+def _summary(plan: FetchPlan, args: argparse.Namespace) -> str:
+    repos = {entry.data.repo.id for entry in plan.by_data.values()}
+    files = [file for entry in plan.by_data.values() for file in entry.files]
+    counts = f"{_counted(len(repos), 'data set')}, {_counted(len(files), 'file')}"
+    total = f"{counts}, {megabytes(_size(files))}"
+    if args.dry_run:
+        return f"{total}; {megabytes(plan.missing_size)} to fetch. Nothing was fetched."
+    if plan.problems or args.to is None or not files:
+        return f"{total}."
+    return (
+        f"{total}, in {visible(args.to)}. There or wherever you copy it: `lm-eval run --tasks "
+        f"{visible(','.join(split_list(args.tasks)))} --data_path {visible(args.to)}`."
+    )
+
+
+def _size(files: Iterable[RepoFile]) -> int:
+    return sum(file.size or 0 for file in files)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
