@@ -147,9 +147,6 @@ def test_what_cannot_be_had_does_not_stop_the_rest(hub: DataHub, place: Workplac
     for name in ("closed", "script", "gone"):
         place.task(f"{name}.yaml", **FIELDS, dataset_path=f"org/{name}", task=name)
     place.task("split.yaml", **FIELDS, dataset_path="org/data", task="split", fewshot_split="tran")
-    place.task(
-        "library.yaml", dataset_kwargs={"loader": "datasets"}, dataset_path="org/data", task="lib"
-    )
     place.task("here.yaml", task="here")
     names = ("closed", "script", "gone", "split", "t", "here")
     done = place.cli("fetch", *(f"{name}.yaml" for name in names), "nothing.yaml", "--to", "usb")

@@ -8,6 +8,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,10 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
         {"odd/one.parquet": parquet(ROWS), "test.jsonl": b"{}"},
         {"dataset_files": "odd/one.parquet"},
     ),
+    "data_dir": (
+        {"new/test.jsonl": jsonl(ROWS), "old/test.jsonl": b"{}"},
+        {"dataset_kwargs": {"data_dir": "new"}},
+    ),
     "arrow stream": ({"s/test.arrow": arrow(ROWS)}, {}),
     "arrow file": ({"s/test.arrow": arrow(ROWS, is_stream=False)}, {}),
     "several shards": (
@@ -185,6 +190,38 @@ def test_compressed(ending: str, hub: DataHub, place: Workplace) -> None:
     pack: Any = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
     hub.repos["org/data"] = {"main": {f"test.jsonl{ending}": pack[ending](jsonl(ROWS))}}
     assert prompts(place) == QUESTIONS
+
+
+HELPER = """
+import datasets
+
+def docs(**_):
+    train = datasets.load_dataset("org/data", split="train")
+    everything = datasets.load_dataset("org/data", trust_remote_code=True)
+    assert everything["train"].to_list() == train.to_list(), "two ways to read one split"
+    return {"test": everything["test"].filter(lambda doc: doc["answer"] == 1)}
+"""
+
+
+@pytest.mark.skipif(find_spec("datasets") is not None, reason="the library itself is used then")
+def test_helpers_load_data_sets_without_the_library(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    place.write("helper.py", HELPER)
+    place.write(
+        "t.yaml",
+        "task: t\ncustom_dataset: !function helper.docs\ntest_split: test\ndoc_to_text: question\n"
+        "doc_to_choice: '{{ choices.text }}'\ndoc_to_target: answer\nformats: mcqa\n",
+    )
+    done = place.run("--tasks", "t.yaml", "--log_samples")
+    assert done.code == 0, done.err
+    assert [sample["doc"] for sample in place.samples("t")] == [r for r in ROWS if r["answer"] == 1]
+    place.write("helper.py", HELPER.replace('split="train"', 'split="train[:1%]"'))
+    done = place.run("--tasks", "t.yaml")
+    assert "in a way that needs the `datasets` library" in done.err
+    place.task(**FIELDS | {"dataset_kwargs": {"loader": "datasets"}}, dataset_path="org/data")
+    done = place.run("--tasks", "t.yaml")
+    assert "lm-eval-formats[datasets]" in done.err
+    assert done.err.count("Task 't'") == 1
 
 
 # --- what is fetched, and when ---

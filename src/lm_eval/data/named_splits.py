@@ -23,7 +23,7 @@ CANONICAL = {word: split for split, words in SPLIT_WORDS.items() for word in wor
 """A split's word → the split."""
 HUB_ONLY = frozenset(
     ("trust_remote_code", "cache_dir", "revision", "streaming", "download_mode", "token",
-     "verification_mode", "num_proc", "keep_in_memory", "save_infos")
+     "verification_mode", "num_proc", "keep_in_memory", "save_infos", "loader")
 )  # fmt: skip
 """Options of a data set on the hub that mean nothing for local files."""
 

@@ -1,8 +1,8 @@
 """The replacement for ``import datasets`` in a task's helper where that library is not installed.
 
-Helpers mostly make or transform small tables, which ``Table`` does. Loading from a hub is refused with
-the line that installs the library; names that only describe data (``Value``, ``Features``) are kept as
-they are given.
+Helpers mostly make or transform small tables, which ``Table`` does. ``load_dataset`` reads data sets of
+the hub and local files as a task's ``dataset_path`` would; what else the library can do is refused with
+the line that installs it. Names that only describe data (``Value``, ``Features``) are kept as given.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, NoReturn
 
+from lm_eval.data.splits import load_splits
 from lm_eval.data.table import Table
 from lm_eval.errors import MissingExtraError
 
@@ -61,9 +62,24 @@ def concatenate_datasets(tables: Iterable[Table], **_: Any) -> Table:
     return Table.from_list([row for table in tables for row in table])
 
 
-def load_dataset(path: str = "data", *_: Any, **__: Any) -> NoReturn:
+def load_dataset(
+    path: str, name: str | None = None, *, split: str | None = None, **options: Any
+) -> DatasetDict | Table:
+    """The splits of a data set, or one of them, which alone is then fetched."""
+    if not (split is None or str(split).isidentifier()) or options.get("streaming"):
+        refuse(path)
+    kept = {key: value for key, value in options.items() if value is not None}
+    splits = load_splits(path, name, {**kept, "loader": "hub"})
+    if split is not None:
+        return splits[str(split)]
+    return DatasetDict({each: splits[each] for each in splits})
+
+
+def refuse(path: str = "data", *_: Any, **__: Any) -> NoReturn:
+    """Say that only the library itself can do that."""
     raise MissingExtraError(
-        f"A task's helper loads {path!r} with the `datasets` library, which is not installed.",
+        f"A task's helper loads {path!r} in a way that needs the `datasets` library, which is not "
+        "installed.",
         install="pip install 'lm-eval-formats[datasets]'",
     )
 
@@ -73,16 +89,15 @@ def stand_in() -> ModuleType:
     module = ModuleType("datasets", __doc__)
     names: dict[str, Any] = {
         "__version__": VERSION,
+        "IS_STAND_IN": True,
         "Dataset": Table,
         "DatasetDict": DatasetDict,
         "Features": Features,
         "Split": Split,
         "concatenate_datasets": concatenate_datasets,
         **dict.fromkeys(("Value", "Sequence", "ClassLabel", "Image", "Audio"), Kind),
-        **dict.fromkeys(
-            ("load_dataset", "get_dataset_config_names", "get_dataset_infos", "load_metric"),
-            load_dataset,
-        ),
+        "load_dataset": load_dataset,
+        **dict.fromkeys(("get_dataset_config_names", "get_dataset_infos", "load_metric"), refuse),
     }
     for name, value in names.items():
         setattr(module, name, value)

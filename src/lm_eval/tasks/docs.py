@@ -408,6 +408,8 @@ class TaskDocs(HarnessMethods):
             raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
         except MissingExtraError as error:
             where = place(self.name, None, doc_id, what=what)
+            if error.what.startswith("Task "):
+                raise
             raise MissingExtraError(f"{where}{error.what}", install=error.install) from error
         except (FormatError, DataError, ConfigError) as error:
             where = place(self.name, None, doc_id, what=what)

@@ -121,9 +121,12 @@ class RepoFolder:
         """The files of a commit as the hub listed them; None where that was never asked."""
         try:
             listed = json.loads(_text(self._list_of(commit)) or "null")
-            return None if listed is None else [RepoFile(**entry) for entry in listed["files"]]
+            files = None if listed is None else [RepoFile(**entry) for entry in listed["files"]]
         except (ValueError, TypeError, KeyError):
             return None
+        for file in files or ():
+            checked_path(file.path, self.repo_id)
+        return files
 
     def remember_files(self, commit: str, files: list[RepoFile]) -> None:
         listed = {"id": self.repo_id, "commit": commit, "files": [asdict(file) for file in files]}

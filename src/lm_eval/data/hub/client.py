@@ -182,7 +182,7 @@ def quoted(text: str) -> str:
 
 
 def next_page(headers: Mapping[str, str]) -> str | None:
-    """The path of the next page of a list, from its ``Link`` header; a mirror's pages are its own."""
+    """The path of the next page of a list, from its ``Link`` header; the host is the one asked."""
     for link in headers.get("link", "").split(","):
         address, _, relation = link.partition(";")
         if 'rel="next"' in relation:
@@ -196,8 +196,8 @@ def _origin(parts: SplitResult) -> tuple[str, str]:
 
 
 def _redirected(url: str, target: str) -> str:
-    new = urljoin(url, target)
     try:
+        new = urljoin(url, target)
         parts = urlsplit(new)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:

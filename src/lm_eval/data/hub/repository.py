@@ -7,6 +7,7 @@ it was last time is used and said; where that is not known, one message says wha
 from __future__ import annotations
 
 import shutil
+import time
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from lm_eval.config.budget import MAX_DATA_VARIABLE, max_data_bytes
 from lm_eval.data.hub.cache import (
@@ -53,6 +55,7 @@ class HubRun:
     def __init__(self, settings: HubSettings) -> None:
         self.settings = settings
         self.client = HubClient(settings)
+        self.began_at = time.monotonic()
         self.down: str | None = settings.offline
         """Why the hub is not asked (any more)."""
         self._opened: dict[tuple[str, str], HubRepo] = {}
@@ -72,6 +75,8 @@ class HubRun:
 
 
 _RUNS: dict[HubSettings, HubRun] = {}
+_RUN_S = 900.0
+"""How long a program that does not say when its runs begin is taken to be in one."""
 
 
 def _forget_runs() -> None:
@@ -84,9 +89,10 @@ at_each_run(_forget_runs)
 
 def hub_run(settings: HubSettings) -> HubRun:
     """The run that these settings belong to."""
-    if settings not in _RUNS:
-        _RUNS[settings] = HubRun(settings)
-    return _RUNS[settings]
+    run = _RUNS.get(settings)
+    if run is None or time.monotonic() - run.began_at > _RUN_S:
+        run = _RUNS[settings] = HubRun(settings)
+    return run
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ class HubRepo:
                 raise
             path.unlink()  # what was begun is not a beginning of this file
             raise UnreachableHubError("the beginning of the file does not fit") from None
-        if begun < (expected if file.size is None else file.size or 0):  # type: ignore[operator]
+        if begun < ((expected or 0) if file.size is None else file.size):
             raise UnreachableHubError("the transfer was cut off")
 
     def _not_here(self, file: RepoFile) -> str:
@@ -328,6 +334,9 @@ def _listed(client: HubClient, repo_id: str, commit: str) -> list[RepoFile]:
             raise UnreachableHubError("its list of files cannot be read", is_final=True)
         files += [_listed_file(e, repo_id) for e in entries if e.get("type") == "file"]
         path = next_page(headers)
+        prefix = urlsplit(client.settings.endpoint).path
+        if path is not None and prefix:
+            path = path.removeprefix(prefix)
     return files
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.data.files import READERS, file_type
-from lm_eval.data.hub.datasets_library import load_from_hub, say_what_is_ignored
+from lm_eval.data.hub.datasets_library import load_from_hub, say_that_code_is_not_run
 from lm_eval.data.named_splits import CANONICAL, HUB_ONLY, FileLoader, Splits
-from lm_eval.errors import DataError, did_you_mean
+from lm_eval.errors import DataError, LmEvalWarning, did_you_mean
 
 if TYPE_CHECKING:
     from lm_eval.data.hub.opening import HubData
@@ -24,7 +25,8 @@ def splits_on_hub(
         return _from_library(path, name, kwargs)
     from lm_eval.data.hub.opening import data_of_addresses, open_data
 
-    say_what_is_ignored(path, kwargs)
+    say_that_code_is_not_run(path, kwargs)
+    _say_what_has_no_effect(path, kwargs)
     options = {key: value for key, value in kwargs.items() if key not in HUB_ONLY}
     data_files, folder = options.pop("data_files", None), options.pop("data_dir", None)
     type_name = None
@@ -78,6 +80,17 @@ def is_cached(
         return all(map(data.repo.is_here, data.files_of(there)))
     except DataError:
         return False
+
+
+def _say_what_has_no_effect(path: str, kwargs: Mapping[str, Any]) -> None:
+    instead = {"cache_dir": "set HF_HUB_CACHE", "token": "set HF_TOKEN"}
+    for name in instead.keys() & kwargs.keys():
+        warnings.warn(
+            f"{path}: {name} in dataset_kwargs has no effect; {instead[name]}, or write `loader: "
+            "datasets` beside it.",
+            LmEvalWarning,
+            stacklevel=2,
+        )
 
 
 LOADERS = ("hub", "datasets")

@@ -114,3 +114,9 @@ def test_what_was_done_before_is_not_in_the_rate():
     with Progress("t", 100, done=90, enabled=False) as bar:
         assert bar.state().rate == 0.0
         assert bar.state().count == "90/100"
+
+
+def test_bytes_are_shown_as_megabytes():
+    state = State("x", 1_500_000, 3_000_000, 500_000.0, "bytes")
+    assert str(state) == "x: 1.5/3.0 MB, 0.5 MB/s, 3 s left"
+    assert State("x", 20_000, None, 0.0, "bytes").count == "0.0 MB"
