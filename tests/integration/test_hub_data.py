@@ -642,6 +642,22 @@ def _digests(hub: DataHub, path: str) -> Iterator[str]:
     yield hashlib.sha256(hub.repos["org/data"]["main"][path]).hexdigest()
 
 
+def test_parquet_without_pyarrow(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lm_eval.data.hub import opening
+
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    hub.repos["org/data"] = {"main": SIMPLE}
+    done = run(place)
+    assert done.code == 1
+    assert "stored as Parquet, which needs pyarrow" in done.err
+    assert "pip install 'lm-eval-formats[hub]'" in done.err
+    assert hub.fetched() == []  # said before anything large is fetched
+    hub.repos["org/data"] = {"main": {"test.jsonl": jsonl(ROWS)}}
+    assert prompts(place) == QUESTIONS
+
+
 # --- strangers ---
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lm_eval.cli.arguments import check_num_fewshot, split_list
+from lm_eval.config.arguments import check_num_fewshot, split_list
 from lm_eval.data.hub.cache import RepoFile, megabytes
 from lm_eval.data.hub.opening import HubData
 from lm_eval.data.hub.repository import HubRepo

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from weakref import WeakValueDictionary
 
-from lm_eval.data.columns import check_columns
 from lm_eval.data.files import COMPRESSED, SPLIT_WORDS, SUFFIXES, file_type, read_file
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, did_you_mean, listing
@@ -144,6 +144,8 @@ class Splits(Mapping[str, Table]):
         if not len(table):
             raise DataError(f"{self.source}: the split {name!r} has no rows. Give it some.")
         if self.columns is not None:
+            from lm_eval.data.columns import check_columns
+
             check_columns(table, self.columns, source=self.source, split=name)
         return table
 
@@ -173,8 +175,26 @@ class FileLoader:
     type_name: str | None
     dates: bool = False
 
+    is_private: bool = False
+    """Whether nobody else may see these rows, because they may be changed."""
+
     def __call__(self) -> Table:
         paths = self.paths() if callable(self.paths) else self.paths
+        if self.is_private:
+            return self._read(paths)
+        key = self._key(paths)
+        table = _READ.get(key)
+        if table is None:
+            table = _READ[key] = self._read(paths)
+        return table
+
+    def _key(self, paths: Sequence[Path]) -> tuple[Any, ...]:
+        """What decides the rows: the files as they are now, and how they are read."""
+        stats = [(str(path), path.stat()) for path in paths]
+        files = tuple((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+        return files, self.type_name, repr(sorted(self.options.items())), self.dates
+
+    def _read(self, paths: Sequence[Path]) -> Table:
         kinds = [self.type_name or type_of(path) for path in paths]
         tables = [
             read_file(path, kind, self.options) for path, kind in zip(paths, kinds, strict=True)
@@ -190,6 +210,10 @@ class FileLoader:
         from lm_eval.data.dates import with_dates
 
         return with_dates(table)
+
+
+_READ: WeakValueDictionary[tuple[Any, ...], Table] = WeakValueDictionary()
+"""What is in use of the files that were read: tasks that share a file share its rows."""
 
 
 def type_of(path: Path) -> str:

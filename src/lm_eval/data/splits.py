@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from lm_eval.data.files import NOT_DATA, READERS, SUFFIXES, file_type, stem
 from lm_eval.data.named_splits import CANONICAL, HUB_ONLY, FileLoader, Splits, type_of
 from lm_eval.data.paths import Places
+from lm_eval.data.table import Table
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 
 _SHARD = re.compile(r"(?P<split>.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?")
@@ -49,6 +50,7 @@ def load_splits(
     base_dir: Path | str | None = None,
     reads_dates: bool = False,
     has_media: bool = False,
+    is_private: bool = False,
 ) -> Splits:
     """The splits of a dataset; nothing local is read yet, but every named file must exist.
 
@@ -57,6 +59,7 @@ def load_splits(
     ``files`` (split → names or patterns) choose a commit and files of a data set on the hub; a
     local folder has files alone. ``reads_dates`` makes dates of date strings in JSON, as the
     ``datasets`` library does. ``has_media``: rows hold images or audio, which that library decodes.
+    ``is_private``: rows may be changed, so that they are not shared with others who read the same.
     """
     if not isinstance(dataset_path, str) or not dataset_path.strip():
         raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
@@ -69,7 +72,7 @@ def load_splits(
         if revision is not None:
             kwargs["revision"] = revision
         splits = splits_on_hub(dataset_path, dataset_name, kwargs, has_media=has_media)
-        return _with_dates(splits) if reads_dates else splits
+        return _read_by(splits, dates=reads_dates, is_private=is_private)
     if revision is not None:
         warnings.warn(
             f"{dataset_path} is read from this machine, so dataset_revision ({revision}) says nothing "
@@ -78,7 +81,7 @@ def load_splits(
             stacklevel=2,
         )
     local = _local_splits(dataset_path, dataset_name, _local_options(kwargs), Places(base_dir))
-    return _with_dates(local) if reads_dates else local
+    return _read_by(local, dates=reads_dates, is_private=is_private)
 
 
 def _add_files(kwargs: dict[str, Any], files: Any, dataset_path: str) -> None:
@@ -161,10 +164,17 @@ def _from_file(path: Path, options: dict[str, Any]) -> Splits:
     return Splits({}, str(path), any_name=FileLoader([path], options, type_name))
 
 
-def _with_dates(splits: Splits) -> Splits:
-    return splits.reading_by(
-        lambda load: replace(load, dates=True) if isinstance(load, FileLoader) else load
-    )
+def _read_by(splits: Splits, *, dates: bool, is_private: bool) -> Splits:
+    """The same splits, their files read in another way."""
+    if not dates and not is_private:
+        return splits
+
+    def change(load: Callable[[], Table]) -> Callable[[], Table]:
+        if not isinstance(load, FileLoader):
+            return load
+        return replace(load, dates=dates, is_private=is_private)
+
+    return splits.reading_by(change)
 
 
 # --- folders --------------------------------------------------------------------------------------

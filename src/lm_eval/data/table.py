@@ -36,7 +36,7 @@ class Table(Sequence[Any]):
     changes the table. ``table[3]`` is a row, ``table[2:5]`` a table, ``table["name"]`` a column.
     """
 
-    __slots__ = ("_columns", "_features", "_nested", "_rows")
+    __slots__ = ("__weakref__", "_columns", "_features", "_nested", "_rows")
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
         self._own([_copied_row(row, position) for position, row in enumerate(rows)])

@@ -162,9 +162,16 @@ class TaskDocs(HarnessMethods):
                 base_dir=self._folder,
                 reads_dates=self.parity,
                 has_media=self.has_media,
+                is_private=self._may_change_docs,
             )
             splits.columns = config.columns
             return splits
+
+    @property
+    def _may_change_docs(self) -> bool:
+        """Whether Python of the task's own sees its docs, and might change them in place."""
+        is_plain = type(self).__module__ == "lm_eval.tasks.task"
+        return not is_plain or next(self.config.functions(), None) is not None
 
     @property
     def data_record(self) -> dict[str, Any] | None:

@@ -19,10 +19,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lm_eval.config.yaml import load_yaml
 from lm_eval.data import Splits, Table, load_splits
 from lm_eval.data.csv_rows import read_csv_text
 from lm_eval.data.files import read_json_text
 from lm_eval.errors import DataError, MissingExtraError
+from lm_eval.tasks.config import TaskConfig
+from lm_eval.tasks.task import ConfigurableTask
 
 Write = Callable[..., Path]
 TEXT = st.text()
@@ -579,3 +582,33 @@ def test_a_folder_is_no_data_file(write: Write, tmp_path: Path) -> None:
     assert "'parts/*.csv'" in message
     assert "a.csv" in message
     assert "Did you mean" not in message
+
+
+# --- files that several tasks read ---
+
+
+def test_readers_of_one_file_share_its_rows(write: Write) -> None:
+    path = write("d.jsonl", '{"x": [1]}\n')
+
+    def rows(**how: Any) -> Any:
+        return load_splits(str(path), **how)["test"].own_rows()
+
+    first = load_splits(str(path))["test"]
+    assert rows()[0] is first.own_rows()[0]
+    assert rows(is_private=True)[0] is not first.own_rows()[0]
+    first[0]["x"].append(2)  # a copy
+    assert rows() == [{"x": [1]}]
+    assert rows(reads_dates=True)[0] is not first.own_rows()[0]
+    write("d.jsonl", '{"x": [1, 2]}\n')
+    assert rows() == [{"x": [1, 2]}]
+
+
+def test_tasks_with_python_of_their_own_share_nothing(write: Write) -> None:
+    path = write("d.jsonl", '{"question": "Q", "answer": "A"}\n')
+    keys: Any = {"task": "t", "dataset_path": str(path), "test_split": "test"}
+    plain = [ConfigurableTask(TaskConfig(**keys, doc_to_text="question")) for _ in range(2)]
+    assert plain[0].eval_docs[0] is plain[1].eval_docs[0]
+    write("helper.py", "def text(doc):\n    doc['question'] += '!'\n    return doc['question']\n")
+    file = write("own.yaml", "doc_to_text: !function helper.text\n")
+    own = ConfigurableTask(TaskConfig(**keys, doc_to_text=load_yaml(file)["doc_to_text"]))
+    assert own.eval_docs[0] is not plain[0].eval_docs[0]

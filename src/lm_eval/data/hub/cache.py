@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from lm_eval.errors import DataError
-from lm_eval.text.files import rename, sync
+from lm_eval.text.files import rename, write_whole
 
 SHA = re.compile(r"[0-9a-f]{40}")
 REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
@@ -146,8 +146,8 @@ class RepoFolder:
         with suppress(OSError):
             if _text(path) != text:
                 self._make(path.parent)
-                with _written_whole(path) as file:
-                    file.write(text.encode("utf-8"))
+                write_whole(path, text)
+                _set_mode(path)
 
     # files
 
@@ -249,21 +249,6 @@ def _set_mode(path: Path) -> None:
 
 def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.exists())
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[IO[bytes]]:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            yield file
-            sync(file)
-        _set_mode(partial)
-        rename(partial, path)
-    except BaseException:
-        with suppress(OSError):
-            partial.unlink()
-        raise
 
 
 def _wait_for(lock: IO[bytes], path: str) -> None:

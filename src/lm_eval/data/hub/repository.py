@@ -25,7 +25,6 @@ from lm_eval.data.hub.cache import (
     checked_name,
     checked_path,
     checked_revision,
-    digests_of,
     megabytes,
 )
 from lm_eval.data.hub.client import (
@@ -34,15 +33,14 @@ from lm_eval.data.hub.client import (
     UnreachableHubError,
     next_page,
     quoted,
-    retried,
 )
+from lm_eval.data.hub.download import checked, download
 from lm_eval.data.hub.settings import HubSettings, at_each_run
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 from lm_eval.text.progress import Progress
 
 _MAX_FILES = 200_000
 _MAX_README_BYTES = 8 * 2**20
-_BLOCK = 2**18
 
 
 class MissingRevisionError(DataError):
@@ -124,6 +122,8 @@ class HubRepo:
         self.commit = commit
         self.files = {file.path: file for file in files}
         self.listed = listed
+        self._fetched_files: dict[str, tuple[int, FetchedFile]] = {}
+        """Path → when the file was last changed, as it was checked."""
 
     @classmethod
     def open(cls, run: HubRun, repo_id: str, revision: str) -> HubRepo:
@@ -174,10 +174,15 @@ class HubRepo:
 
     def _fetched(self, file: RepoFile, bar: Progress) -> FetchedFile:
         was_here = self.is_here(file)
+        changed_at, known = self._fetched_files.get(file.path, (None, None))
+        if known is not None and was_here and known.path.stat().st_mtime_ns == changed_at:
+            return known
         path = self.folder.add(self.commit, file, partial(self._fill, file, bar))
         sha256, problem = checked(path, file)
         if problem is None:
-            return FetchedFile(file, path, sha256)
+            fetched = FetchedFile(file, path, sha256)
+            self._fetched_files[file.path] = (path.stat().st_mtime_ns, fetched)
+            return fetched
         self.folder.remove(self.commit, file)
         if was_here and self.run.down is None:  # damaged since it was fetched
             return self._fetched(file, bar)
@@ -204,7 +209,14 @@ class HubRepo:
         if self.run.down is not None:
             raise DataError(self._not_here(file))
         try:
-            self._download(file, bar, partial_path)
+            download(
+                self.run.client,
+                f"{self}: {file.path}",
+                self._address(file),
+                file,
+                partial_path,
+                bar,
+            )
         except UnreachableHubError as error:
             raise DataError(
                 f"{self}: {file.path} cannot be fetched: {self.run.settings.endpoint} does not answer: "
@@ -213,50 +225,8 @@ class HubRepo:
         except HubRefusalError as refusal:
             raise DataError(_refused(self.run, self.id, self.revision, refusal)) from None
 
-    def _download(self, file: RepoFile, bar: Progress, path: Path) -> None:
-        """Download until the content is right; a broken transfer goes on where it broke."""
-        wrong = ""
-        for _ in range(2):
-            retried(partial(self._transfer, file, bar, path))
-            problem = checked(path, file)[1]
-            if problem is None:
-                return
-            path.unlink()
-            wrong = problem
-        raise DataError(
-            f"{self}: {file.path}, as {self.run.settings.endpoint} sends it, {wrong}, twice. Something "
-            "on the way changes it, or the hub has it wrong: try another network or HF_ENDPOINT."
-        )
-
-    def _transfer(self, file: RepoFile, bar: Progress, path: Path) -> None:
-        begun = path.stat().st_size if path.exists() else 0
-        if file.size is not None and begun >= file.size > 0:
-            begun = 0 if begun > file.size else begun
-            if begun:
-                return
-        address = f"/datasets/{quoted(self.id)}/resolve/{self.commit}/{quoted(file.path)}"
-        headers = {"Range": f"bytes={begun}-"} if begun else {}
-        try:
-            with self.run.client.opened(address, headers) as reply:
-                goes_on = reply.status == 206 and _starts_at(reply.headers, begun)
-                if not goes_on:
-                    begun = 0
-                most = max_data_bytes() if file.size is None else file.size
-                expected = None if reply.length is None else begun + reply.length
-                with path.open("ab" if goes_on else "wb") as sink:
-                    while block := reply.read(_BLOCK):
-                        begun += len(block)
-                        if begun > most:
-                            raise DataError(f"{self}: {file.path} is longer than the hub says.")
-                        sink.write(block)
-                        bar.advance(len(block))
-        except HubRefusalError as refusal:
-            if refusal.status != 416:
-                raise
-            path.unlink()  # what was begun is not a beginning of this file
-            raise UnreachableHubError("the beginning of the file does not fit") from None
-        if begun < ((expected or 0) if file.size is None else file.size):
-            raise UnreachableHubError("the transfer was cut off")
+    def _address(self, file: RepoFile) -> str:
+        return f"/datasets/{quoted(self.id)}/resolve/{self.commit}/{quoted(file.path)}"
 
     def _not_here(self, file: RepoFile) -> str:
         here = [one.path for one in self.files.values() if self.is_here(one)]
@@ -264,21 +234,6 @@ class HubRepo:
             f"{self}: {file.path} is not in {self.folder.cache}, and {self.run.down}. Files of it "
             f"there: {listing(here, 8)}. {elsewhere()}"
         )
-
-
-def checked(path: Path, file: RepoFile) -> tuple[str, str | None]:
-    """The SHA-256 of a file, and what is wrong with its content."""
-    sha256, git_sha1 = digests_of(path)
-    size = path.stat().st_size
-    if file.size is not None and size != file.size:
-        return sha256, f"has {size:,} bytes instead of {file.size:,}"
-    if file.digest is not None and file.digest not in (sha256, git_sha1):
-        return (
-            sha256,
-            f"has the checksum {(sha256 if file.sha256 else git_sha1)[:12]}… instead of "
-            + (f"{file.digest[:12]}…"),
-        )
-    return sha256, None
 
 
 def elsewhere() -> str:
@@ -402,10 +357,6 @@ def _nothing_here(run: HubRun, folder: RepoFolder, revision: str) -> str:
         f"The data set {folder.repo_id!r} ({revision}) is not in {folder.cache}, and {run.down}. "
         f"{there} {elsewhere()}"
     )
-
-
-def _starts_at(headers: Any, begun: int) -> bool:
-    return str(headers.get("content-range", "")).startswith(f"bytes {begun}-")
 
 
 def _so_far(path: Path) -> str:
