@@ -526,6 +526,26 @@ def test_offline_uses_the_cache_alone(
     assert hub.requests == []
 
 
+def test_what_the_tools_of_the_hub_have_fetched(
+    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their cache has the files, but no list of them."""
+    hub.repos["org/data"] = {"main": SIMPLE}
+    commit = hub.commit("org/data")
+    base = place.folder / "hf/hub/datasets--org--data"
+    for name, data in SIMPLE.items():
+        place.write(f"{base}/snapshots/{commit}/{name}", data)
+    place.write(f"{base}/refs/main", commit)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    done = run(place)
+    assert done.code == 0, done.err
+    assert f"The list of files of org/data at commit {commit[:12]} is not in" in done.err
+    assert [sample["doc"] for sample in place.samples("t")] == ROWS
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    assert prompts(place) == QUESTIONS
+    assert hub.fetched() == []
+
+
 def test_a_name_that_cannot_be_looked_up(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "https://no-such-host.invalid")
     assert "https://no-such-host.invalid does not answer: its name cannot be looked up" in refusal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lm_eval.config.arguments import check_num_fewshot, split_list
@@ -13,6 +13,7 @@ from lm_eval.data.hub.repository import HubRepo
 from lm_eval.errors import DataError, LmEvalError, UsageError, listing
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.progress import Progress
 from lm_eval.text.terminal import visible
 
 
@@ -82,8 +83,9 @@ def fetch(args: argparse.Namespace) -> int:
             f"Nothing to fetch for {listing(map(visible, plan.local), 5)}: their data is not on the hub."
         )
     if not args.dry_run:
-        for entry in plan.by_data.values():
-            _fetch(entry, plan)
+        with Progress("fetch", plan.missing_size or None, unit="bytes") as bar:
+            for entry in plan.by_data.values():
+                _fetch(entry, plan, bar)
     if plan.by_data:
         print(_summary(plan, args))
     for problem in plan.problems:
@@ -93,26 +95,28 @@ def fetch(args: argparse.Namespace) -> int:
 
 def _planned(selectors: Iterable[str], manager: TaskManager, num_fewshot: int | None) -> FetchPlan:
     plan = FetchPlan()
+    tasks: list[ConfigurableTask] = []
     for selector in selectors:
         try:
-            tasks: Sequence[ConfigurableTask] = list(manager.load([selector])["tasks"].values())
+            tasks += manager.load([selector])["tasks"].values()
         except LmEvalError as error:
             plan.problems.append(str(error))
-            continue
+    with Progress("look up", len(tasks)) as progress:
         for task in tasks:
             try:
                 plan.add(task, with_shots=num_fewshot != 0)
             except LmEvalError as error:
                 is_located = str(error).startswith("Task ")
                 plan.problems.append(str(error) if is_located else f"Task {task.name!r}: {error}")
+            progress.advance()
     plan.problems = list(dict.fromkeys(plan.problems))
     return plan
 
 
-def _fetch(entry: DataPlan, plan: FetchPlan) -> None:
+def _fetch(entry: DataPlan, plan: FetchPlan, bar: Progress) -> None:
     for split, files in entry.splits.items():
         try:
-            entry.data.repo.fetch(files, split)
+            entry.data.repo.fetch(files, split, bar)
         except LmEvalError as error:
             plan.problems.append(str(error))
             return

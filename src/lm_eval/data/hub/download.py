@@ -30,6 +30,8 @@ def download(
     more, then refused.
     """
     problem = None
+    if path.exists():
+        bar.found(path.stat().st_size)
     for _ in range(2):
         retried(partial(_transfer, client, name, address, file, path, bar))
         problem = checked(path, file)[1]

@@ -103,7 +103,7 @@ class FetchedFile:
 
 
 class HubRepo:
-    """A data set at one commit. ``listed`` says whether ``files`` are all that it has."""
+    """A data set at one commit."""
 
     def __init__(
         self,
@@ -112,8 +112,6 @@ class HubRepo:
         revision: str,
         commit: str,
         files: Sequence[RepoFile],
-        *,
-        listed: bool = True,
     ) -> None:
         self.run = run
         self.folder = folder
@@ -121,7 +119,6 @@ class HubRepo:
         self.revision = revision
         self.commit = commit
         self.files = {file.path: file for file in files}
-        self.listed = listed
         self._fetched_files: dict[str, tuple[int, FetchedFile]] = {}
         """Path → when the file was last changed, as it was checked."""
 
@@ -149,28 +146,32 @@ class HubRepo:
         file = self.files.get("README.md")
         if file is None or (file.size or 0) > _MAX_README_BYTES:
             return ""
-        fetched = self.fetch([file], "README.md")[0]
+        fetched = self.fetch([file], "README.md", Progress("README.md", None, enabled=False))[0]
         return fetched.path.read_text(encoding="utf-8", errors="replace")
 
     def is_here(self, file: RepoFile) -> bool:
         """Whether a file need not be fetched."""
         return self.folder.path_at(self.commit, file).is_file()
 
-    def fetch(self, files: Sequence[RepoFile], what: str) -> list[FetchedFile]:
-        """The files, fetched where they are not here yet, each checked against its digest."""
+    def fetch(
+        self, files: Sequence[RepoFile], what: str, bar: Progress | None = None
+    ) -> list[FetchedFile]:
+        """The files, fetched where they are not here yet, each checked against its digest.
+
+        ``bar`` shows the bytes; without one, a bar of its own does, called ``what``.
+        """
         for file in files:
             self._check_size(file)
         missing = [file for file in files if not self.is_here(file)]
         size = sum(file.size or 0 for file in missing)
         if missing:
             self.folder.check_room(size)
-        fetched = []
-        with Progress(
-            f"{self.id} {what}", size or None, enabled=bool(missing), unit="bytes"
-        ) as bar:
-            for file in files:
-                fetched.append(self._fetched(file, bar))
-        return fetched
+        if bar is not None:
+            bar.describe(f"{self.id} {what}")
+            return [self._fetched(file, bar) for file in files]
+        name = f"{self.id} {what}"
+        with Progress(name, size or None, enabled=bool(missing), unit="bytes") as own_bar:
+            return [self._fetched(file, own_bar) for file in files]
 
     def _fetched(self, file: RepoFile, bar: Progress) -> FetchedFile:
         was_here = self.is_here(file)
@@ -328,7 +329,14 @@ def _remembered(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
     files = folder.files_at(commit)
     if files is not None:
         return HubRepo(run, folder, revision, commit, files)
-    return HubRepo(run, folder, revision, commit, folder.files_found(commit), listed=False)
+    warnings.warn(
+        f"The list of files of {folder.repo_id} at commit {commit[:12]} is not in {folder.cache}, so "
+        "its splits are taken to be what is there. Where there is a network, `lm-eval fetch` completes "
+        "it.",
+        LmEvalWarning,
+        stacklevel=2,
+    )
+    return HubRepo(run, folder, revision, commit, folder.files_found(commit))
 
 
 def _copied_facts(cache: RepoFolder, folder: RepoFolder, revision: str) -> str | None:
