@@ -493,7 +493,7 @@ def test_host_down(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     done = run(place)
     assert done.code == 0
-    said = [line for line in done.err.splitlines() if "does not answer" in line]
+    said = [line for line in done.err.splitlines() if "is not available" in line]
     assert len(said) == 1
     assert (
         f"Using org/data as it was when it was last fetched (commit {hub.commit('org/data')[:12]})"
@@ -504,7 +504,7 @@ def test_host_down(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPat
     done = run(place, dataset_path="org/other")
     assert done.code == 1
     assert time.monotonic() - began[1] < 60  # it is said at once; a busy machine is no defect
-    assert "http://127.0.0.1:9 does not answer: Connection refused" in done.err
+    assert "http://127.0.0.1:9 is not available: Connection refused" in done.err
     assert "Data sets there: org/data" in done.err
     assert "`lm-eval fetch TASKS --to DIR`" in done.err
     done = run(place, fewshot_split="train", num_fewshot=1)
@@ -548,7 +548,7 @@ def test_what_the_tools_of_the_hub_have_fetched(
 
 def test_a_name_that_cannot_be_looked_up(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "https://no-such-host.invalid")
-    assert "https://no-such-host.invalid does not answer: its name cannot be looked up" in refusal(
+    assert "https://no-such-host.invalid is not available: its name cannot be looked up" in refusal(
         place
     )
 

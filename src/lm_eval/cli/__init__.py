@@ -74,10 +74,8 @@ def _data_from(args: argparse.Namespace) -> AbstractContextManager[None]:
 
         return fetching_to(args.to)
     folder = getattr(args, "data_path", None)
-    if folder is None and "lm_eval.data.hub" not in sys.modules:  # nor anything known of a hub
-        return nullcontext()
     is_hub_in_use = "lm_eval.data.hub.settings" in sys.modules  # by an earlier command
-    if args.data_path is None and not is_hub_in_use:
+    if folder is None and not is_hub_in_use:
         return nullcontext()
     from lm_eval.data.hub.settings import reading_from
 

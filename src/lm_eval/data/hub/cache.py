@@ -26,6 +26,7 @@ from lm_eval.text.files import rename, write_whole
 SHA = re.compile(r"[0-9a-f]{40}")
 REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 _REVISION = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LISTS = "lm-eval"
 _BLOCK = 2**20
 _WAIT_SAID_S = 5.0
@@ -126,6 +127,8 @@ class RepoFolder:
             return None
         for file in files or ():
             checked_path(file.path, self.repo_id)
+            if file.digest is not None and not _DIGEST.fullmatch(file.digest):
+                return None  # it would be the name of a file
         return files
 
     def remember_files(self, commit: str, files: list[RepoFile]) -> None:

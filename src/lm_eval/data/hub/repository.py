@@ -6,6 +6,7 @@ it was last time is used and said; where that is not known, one message says wha
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 import warnings
@@ -39,7 +40,7 @@ from lm_eval.data.hub.settings import HubSettings, at_each_run
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 from lm_eval.text.progress import Progress
 
-_MAX_FILES = 200_000
+_MAX_PAGES = 1000
 _MAX_README_BYTES = 8 * 2**20
 
 
@@ -131,7 +132,7 @@ class HubRepo:
             try:
                 return _asked(run, folder, revision)
             except UnreachableHubError as error:
-                run.down = f"{run.settings.endpoint} does not answer: {error}"
+                run.down = f"{run.settings.endpoint} is not available: {error}"
         return _remembered(run, folder, revision)
 
     @property
@@ -220,7 +221,7 @@ class HubRepo:
             )
         except UnreachableHubError as error:
             raise DataError(
-                f"{self}: {file.path} cannot be fetched: {self.run.settings.endpoint} does not answer: "
+                f"{self}: {file.path} cannot be fetched: {self.run.settings.endpoint} is not available: "
                 f"{error}. {_so_far(partial_path)}Try again: it goes on where it stopped."
             ) from None
         except HubRefusalError as refusal:
@@ -282,29 +283,38 @@ def _commit_and_name(facts: Any, repo_id: str) -> tuple[str, str]:
 
 def _listed(client: HubClient, repo_id: str, commit: str) -> list[RepoFile]:
     """All files of a commit."""
-    path: str | None = f"/api/datasets/{quoted(repo_id)}/tree/{commit}?recursive=true&expand=false"
+    path = f"/api/datasets/{quoted(repo_id)}/tree/{commit}?recursive=true&expand=false"
     files: list[RepoFile] = []
-    while path is not None:
+    for _ in range(_MAX_PAGES):
         entries, headers = client.get_json(path)
-        if not isinstance(entries, list) or len(files) > _MAX_FILES:
-            raise UnreachableHubError("its list of files cannot be read", is_final=True)
-        files += [_listed_file(e, repo_id) for e in entries if e.get("type") == "file"]
-        path = next_page(headers)
-        prefix = urlsplit(client.settings.endpoint).path
-        if path is not None and prefix:
-            path = path.removeprefix(prefix)
-    return files
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+            break
+        files += [_listed_file(one, repo_id) for one in entries if one.get("type") == "file"]
+        following = next_page(headers)
+        if following is None:
+            return files
+        path = following.removeprefix(urlsplit(client.settings.endpoint).path)
+    raise UnreachableHubError("its list of files cannot be read", is_final=True)
 
 
 def _listed_file(entry: dict[str, Any], repo_id: str) -> RepoFile:
-    large = entry.get("lfs") or {}
-    size, oid = large.get("size", entry.get("size")), entry.get("oid")
-    sha256 = large.get("oid")
-    return RepoFile(
-        checked_path(entry.get("path"), repo_id),
-        size if isinstance(size, int) else None,
-        sha256 if isinstance(sha256, str) and len(sha256) == 64 and sha256.isalnum() else None,
-        oid if not sha256 and isinstance(oid, str) and SHA.fullmatch(oid) else None,
+    path, lfs = checked_path(entry.get("path"), repo_id), entry.get("lfs")
+    if isinstance(lfs, dict):  # a large file, whose ``oid`` is that of a pointer to it
+        return RepoFile(path, _size_in(lfs), sha256=_digest_in(lfs, 64))
+    return RepoFile(path, _size_in(entry), git_sha1=_digest_in(entry, 40))
+
+
+def _size_in(entry: dict[str, Any]) -> int | None:
+    size = entry.get("size")
+    return size if isinstance(size, int) and size >= 0 else None
+
+
+def _digest_in(entry: dict[str, Any], digits: int) -> str | None:
+    digest = entry.get("oid")
+    return (
+        digest
+        if isinstance(digest, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", digest)
+        else None
     )
 
 

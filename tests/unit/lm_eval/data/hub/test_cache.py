@@ -119,7 +119,18 @@ def test_a_ref_that_is_not_a_commit_is_not_known(noted: str, tmp_path: Path) -> 
     assert folder.commit_of("main") is None
 
 
-@pytest.mark.parametrize("listed", ["", "{", "[]", '{"files": [{"x": 1}]}', '{"files": 3}', "null"])
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "",
+        "{",
+        "[]",
+        '{"files": [{"path": "a", "sha256": "../../b"}]}',
+        '{"files": [{"x": 1}]}',
+        '{"files": 3}',
+        "null",
+    ],
+)
 def test_a_broken_list_is_asked_for_again(listed: str, tmp_path: Path) -> None:
     folder = RepoFolder(tmp_path, "o/n")
     folder.remember_files(COMMIT, [FILE])
