@@ -448,6 +448,10 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"dataset_name": "en", "columns": {"answer": "string", "topic": "string"}},
         ["'answer' holds ints, not strings; it has no column 'topic'", "dataset_revision"],
     ),
+    "files for one split": (
+        {"dataset_files": "en.jsonl", "fewshot_split": "train", "num_fewshot": 1},
+        ["serve as the split 'test'; they cannot be 'train' as well", "{test: …, train: …}"],
+    ),
     "not a name": ({"dataset_path": "a/b/c"}, ["'a/b/c' is not a local file or folder"]),
     "loader": ({"dataset_kwargs": {"loader": "dataset"}}, ["Did you mean 'datasets'?"]),
     "option": (

@@ -150,6 +150,12 @@ class Splits(Mapping[str, Table]):
         return table
 
     def _missing(self, name: str) -> str:
+        if self._any_name is not None and self.origin is not None:
+            first = self.names[0]
+            return (
+                f"{self.source}: the files named serve as the split {first!r}; they cannot "
+                f"be {name!r} as well. Name files for each: `dataset_files: {{{first}: …, {name}: …}}`."
+            )
         if self._any_name is not None:
             return (
                 f"{self.source} is one file and serves as the split {self.names[0]!r}; it cannot "
