@@ -29,8 +29,7 @@ from lm_eval.harness.metrics import (
 from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
 from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.parts import DocParts
-from lm_eval.scoring.results import ChoiceTally, Clusters, TaskResult, ValueColumn
+from lm_eval.scoring.results import ChoiceTally, Clusters, TaskResult, ValueColumn, doc_parts
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -58,7 +57,7 @@ class FilterScores:
     def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
         self.clusters = Clusters(task)
-        self.parts = DocParts(task)
+        self.parts = doc_parts(task)
         self.guessing = ChoiceTally()
         self._columns: dict[str, ValueColumn] = {}
         self._named: dict[str, tuple[int, int]] = {}
@@ -69,7 +68,8 @@ class FilterScores:
         """Count the doc at ``place`` among the docs asked."""
         self._total += 1
         self.clusters.add(place, doc.doc.doc_id)
-        self.parts.add(place, doc.doc.doc_id)
+        if self.parts is not None:
+            self.parts.add(place, doc.doc.doc_id)
         gold, choices = doc.doc.asked.target_value, doc.doc.asked.choices
         if choices:
             num_right = len(gold) if isinstance(gold, list) else 1
@@ -208,7 +208,9 @@ class HarnessScorer:
             filter=scores.filter,
             missing=missing,
             guessed=scores.guessing.chance,
-            parts=scores.parts.estimates(
+            parts={}
+            if scores.parts is None
+            else scores.parts.estimates(
                 {name: (values, scores.places(name)) for name, values in scores.values()},
                 lambda name, values, places: self._clustered(
                     name, values, self._estimate(name, values, bootstrap_iters), scores, places

@@ -8,7 +8,6 @@ from dataclasses import replace
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
 from lm_eval.run.prepare import metric_names
-from lm_eval.run.suites import check_suite, suite_scores
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate, pooled_estimate
 from lm_eval.tasks.groups import Group
@@ -23,7 +22,10 @@ def check_groups(groups: Sequence[Group]) -> None:
     Of ``group@*``, it is enough that they have it under one of the formats.
     """
     for group in groups:
-        check_suite(group)
+        if group.config.aggregate is not None:
+            from lm_eval.run.suites import check_suite
+
+            check_suite(group)
         same = [other for other in groups if other.config is group.config]
         known = [metric_names(task) for other in same for task in other.tasks()]
         if None in known:
@@ -57,7 +59,11 @@ def _group_result(group: Group, below: Sequence[TaskResult], filter_name: str) -
     direct = [result for result in below if result.name in members]
     shots = {result.num_fewshot for result in direct}
     scores = _group_scores(group, below, filter_name)
-    suite = suite_scores(group, below) if group.config.aggregate is not None else None
+    suite = None
+    if group.config.aggregate is not None:
+        from lm_eval.run.suites import suite_scores
+
+        suite = suite_scores(group, below)
     if suite is not None:
         scores = {**suite.metrics, **scores}
     return GroupResult(

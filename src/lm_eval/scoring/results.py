@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
 from lm_eval.requests.values import Usage
-from lm_eval.scoring.parts import Parts
 from lm_eval.stats.estimates import Estimate
 
 if TYPE_CHECKING:
     from lm_eval.orders.results import ChoiceOrder
+    from lm_eval.scoring.parts import DocParts, Parts
     from lm_eval.tasks.task import ConfigurableTask
 
 
@@ -204,6 +204,15 @@ def order_of(places: Sequence[int]) -> Sequence[int]:
             return sorted(range(len(places)), key=places.__getitem__)
         index_of[place] = index
     return array("q", (index for index in index_of if index >= 0))
+
+
+def doc_parts(task: ConfigurableTask) -> DocParts | None:
+    """What notes the part of each doc; None where the task has no ``score_by``."""
+    if task.config.score_by is None:
+        return None
+    from lm_eval.scoring.parts import DocParts
+
+    return DocParts(task)
 
 
 class Clusters:

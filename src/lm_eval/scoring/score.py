@@ -43,19 +43,20 @@ from lm_eval.scoring.functions import (
     value_of,
 )
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
-from lm_eval.scoring.parts import DocParts
 from lm_eval.scoring.results import (
     ChoiceTally,
     Clusters,
     ReadingSummary,
     TaskResult,
     ValueColumn,
+    doc_parts,
 )
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
     from lm_eval.orders.scoring import Debiased, InOrder
+    from lm_eval.scoring.parts import Parts
 
 EXAMPLES_KEPT = 3
 OTHER_PHRASES = ("answer is", "Answer:", "answer:", "####")
@@ -221,7 +222,7 @@ class FormatScores:
         self._values = {metric.name: ValueColumn() for metric in metrics}
         self._readings = _Readings(_format_of(task)) if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
-        self._parts = DocParts(task)
+        self._parts = doc_parts(task)
         self._repeats = RepeatNotes()
         self._tally = ChoiceTally()
         self._count = 0
@@ -230,7 +231,8 @@ class FormatScores:
         """Count the doc at ``place`` among the docs asked."""
         self._count += 1
         self._clusters.add(place, doc.requests.doc_id)
-        self._parts.add(place, doc.requests.doc_id)
+        if self._parts is not None:
+            self._parts.add(place, doc.requests.doc_id)
         self._repeats.add(doc.replies)
         for name, value in doc.values.items():
             if value is not None:
@@ -276,18 +278,20 @@ class FormatScores:
             format_yaml=shortest_yaml(fmt),
             notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
             missing=missing,
-            parts=self._parts.estimates(
-                {
-                    name: (column.in_order(), column.places())
-                    for name, column in self._values.items()
-                    if len(column)
-                },
-                self._part_estimate,
-            ),
+            parts=self._part_estimates(),
             skipped=dict(skipped or {}),
             scores_choices=task.output_type == "multiple_choice",
             shows_choices=task.shows_choices,
             tally=self._tally if self._tally.total else None,
+        )
+
+    def _part_estimates(self) -> Parts:
+        if self._parts is None:
+            return {}
+        columns = {name: column for name, column in self._values.items() if len(column)}
+        return self._parts.estimates(
+            {name: (column.in_order(), column.places()) for name, column in columns.items()},
+            self._part_estimate,
         )
 
     def _part_estimate(self, name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
