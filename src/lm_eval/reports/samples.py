@@ -204,7 +204,7 @@ def _shown_media(media: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
 
 def _response(answer: Any) -> Any:
     """A response as these files hold it: scalars as strings."""
-    if isinstance(answer, tuple | list):
+    if not isinstance(answer, str) and isinstance(answer, tuple | list):
         return [_response(part) for part in answer]
     return str(answer)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, time
 from enum import Enum
+from json.encoder import encode_basestring
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -32,8 +33,9 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
         text = _dumps(value, indent)
     except (ValueError, TypeError):  # not finite, or keys that are not strings
         text = _dumps(_strict(value), indent)
-    for char, escape in _LINE_BREAKS.items():  # many times faster than translate() on long texts
-        text = text.replace(char, escape)
+    if not text.isascii():
+        for char, escape in _LINE_BREAKS.items():  # faster than translate() on long texts
+            text = text.replace(char, escape)
     return text
 
 
@@ -70,7 +72,39 @@ def text_hash(text: str) -> str:
 
 def doc_hash(doc: Any) -> str:
     """sha256 of the doc as indented JSON, the bytes that EleutherAI's harness hashes."""
-    return text_hash(json.dumps(doc, indent=2, ensure_ascii=False, default=_harness_default))
+    try:
+        text = _indented(doc, "\n")
+    except (_NotPlainError, RecursionError):
+        text = json.dumps(doc, indent=2, ensure_ascii=False, default=_harness_default)
+    return text_hash(text)
+
+
+class _NotPlainError(Exception):
+    """A value that only the library's encoder can write."""
+
+
+def _indented(value: Any, line: str) -> str:
+    """``json.dumps(value, indent=2, ensure_ascii=False)`` of plain values, several times faster.
+
+    ``line`` is a line break with the indentation of ``value``.
+    """
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(value)
+    if kind is int:
+        return int.__repr__(value)
+    if kind is float and math.isfinite(value):
+        return float.__repr__(value)
+    if value is None or kind is bool:
+        return "null" if value is None else "true" if value else "false"
+    inside = f"{line}  "
+    if kind is list:
+        items = [_indented(item, inside) for item in value]
+        return f"[{inside}{f',{inside}'.join(items)}{line}]" if items else "[]"
+    if kind is dict and all(type(key) is str for key in value):
+        items = [f"{encode_basestring(k)}: {_indented(item, inside)}" for k, item in value.items()]
+        return f"{{{inside}{f',{inside}'.join(items)}{line}}}" if items else "{}"
+    raise _NotPlainError
 
 
 def prompt_hash(prompt: str | Sequence[Mapping[str, str]]) -> str:
@@ -98,6 +132,8 @@ def sample_hashes(sample: Mapping[str, Any]) -> str:
 def _dumps(value: Any, indent: int | None) -> str:
     dumps = functools.partial(json.dumps, value, indent=indent, default=jsonable, allow_nan=False)
     text = dumps(ensure_ascii=False)
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:  # a lone surrogate: only its escape can be written

@@ -139,3 +139,9 @@ def test_hashes_take_any_text():
     assert len(doc_hash({"x": "\ud800", "y": {1}, "z": math.nan})) == 64
     assert prompt_hash("\ud800") != prompt_hash("")
     assert prompt_hash([{"role": "user", "content": "Q"}]) != prompt_hash("Q")
+
+
+@given(VALUES | st.dictionaries(st.integers() | TEXT, st.tuples(st.floats() | VALUES)))
+def test_docs_are_hashed_as_the_json_that_the_harness_writes(doc):
+    written = json.dumps(doc, indent=2, ensure_ascii=False)
+    assert doc_hash(doc) == hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
