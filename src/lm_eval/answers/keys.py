@@ -124,7 +124,7 @@ class DocKeys:
 
 def canonical(value: Any) -> str:
     """A value as one line of JSON: equal values give equal texts, in every process."""
-    return json.dumps(value, sort_keys=True, default=_plain, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 def digest_of(value: Any) -> str:
@@ -138,6 +138,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     return list(value) if isinstance(value, range | tuple) else str(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, default=_plain, separators=(",", ":"))
 
 
 def _hash(data: bytes) -> blake2b:
