@@ -17,13 +17,11 @@ from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered, phrase_pattern
 
-_BOX = re.compile(
-    r"\\f?box(?:ed)?\s{0,4}(?:(?P<brace>\{)|(?<=\s)(?P<bare>[^\s{}$\\]{1,60}))|\\.|[{}]", re.DOTALL
-)
 _IN_BOX = (
     re.compile(r"\$\$?([^$]+)\$\$?"),
     re.compile(r"\\\((.*)\\\)", re.DOTALL),
     re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\s?\{([^{}]*)\}"),
+    re.compile(r"\\f?box(?:ed)?\s?\{([^{}]*)\}"),
 )
 _BOX_EDGES = " \t\r\n~"
 _ECHOED_BOX = re.compile(r"(?:your |the )?(?:final )?answer|\.{2,}|…", re.IGNORECASE)
@@ -36,32 +34,17 @@ def boxed(text: str) -> Reading:
     ``\fbox{…}`` and ``\boxed 5`` count as well. Dollars, ``\text{…}`` and blanks around all of it go;
     the rest stays as written, for scoring to compare.
     """
-    for box in reversed(_boxes(text)) if "box" in text else ():
+    from lm_eval.config.filters import box_spans  # which few runs need
+
+    for box in reversed([*box_spans(text)]) if "box" in text else ():
         start, end = _inside_box(text, *box)
         if start < end and not _ECHOED_BOX.fullmatch(text, start, end):
             return Reading(text[start:end], "boxed", (start, end))
     return NO_ANSWER
 
 
-def _boxes(text: str) -> list[tuple[int, int]]:
-    """The insides of boxes that are closed, by where they open; one pass over the braces."""
-    closed: list[tuple[int, int]] = []
-    opened: list[int | None] = []
-    for mark in _BOX.finditer(text):
-        if mark["bare"]:
-            closed.append(mark.span("bare"))
-        elif mark["brace"]:
-            opened.append(mark.end())
-        elif mark[0] == "{":
-            opened.append(None)
-        elif mark[0] == "}" and opened:
-            start = opened.pop()
-            if start is not None:
-                closed.append((start, mark.start()))
-    return sorted(closed)
-
-
 def _inside_box(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a box without blanks, and without what is around all of it."""
     while True:
         inside = text[start:end]
         start += len(inside) - len(inside.lstrip(_BOX_EDGES))
