@@ -18,11 +18,12 @@ from regenerate import docs_of, plain
 from variants import HERE, options_of
 
 from lm_eval.config.arguments import parse_pairs
-from lm_eval.evaluator import RunOptions, adapt, check_groups, group_results, prepare_all, run_all
+from lm_eval.evaluator import RunOptions, adapt, prepare_all, run_all
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.reports.samples import written_sample
 from lm_eval.requests import GenerateRequest, PromptOptions
+from lm_eval.run.groups import check_groups, group_results
 from lm_eval.tasks import TaskManager
 
 OPTIONS = {

@@ -162,7 +162,7 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
             "text. Remove it, or start from a format such as `type: cloze`.",
             key="normalization",
         )
-    for key in (*JINJA_FIELDS, "preamble"):
+    for key in JINJA_FIELDS:
         source = getattr(fmt, key)
         if key in changes and source is not None and is_jinja(source):
             try:

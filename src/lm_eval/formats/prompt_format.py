@@ -24,6 +24,7 @@ OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
 FormatKind = Literal["general", "convention"]
 
 JINJA_FIELDS = (
+    "preamble",
     "instruction",
     "context_prefix",
     "question_prefix",
@@ -184,16 +185,7 @@ class PromptFormat:
 
     def preamble_for(self, doc: Mapping[str, Any]) -> str:
         """What is said once, before the examples of a doc's prompt."""
-        if self._preamble is None:
-            return self.preamble or ""
-        try:
-            return str(self._preamble(doc))
-        except FieldError as error:
-            raise error.located(field=f"preamble of format {self.name}") from None
-
-    @cached_property
-    def _preamble(self) -> Field | None:
-        return compile_field(self.preamble) if self.preamble and is_jinja(self.preamble) else None
+        return self._said("preamble", Item(doc, "", (), ()), ())
 
     def shot_turn(self, item: Item) -> Turn:
         """The item as a few-shot example, answered."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.formats.assemble import spoken
-from lm_eval.formats.compile import format_names, get_format
+from lm_eval.formats.compile import general_names, get_format
 from lm_eval.formats.items import build_item
 from lm_eval.scoring.metrics import as_number, normal_form, only_number, same_answer
 
@@ -230,7 +230,7 @@ def test_a_gold_of_several_sentences_is_read_back(gold: str, end: str) -> None:
     assert same_answer(str(reading.value), gold + end)
 
 
-TEXT_FORMATS = [name for name in format_names() if get_format(name).reads_text]
+TEXT_FORMATS = [name for name in general_names() if get_format(name).reads_text]
 
 
 @pytest.mark.parametrize("name", TEXT_FORMATS)
