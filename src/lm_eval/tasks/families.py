@@ -258,6 +258,8 @@ def filled(key: str, value: Any, values: Values) -> Any:
 
 
 def _filled_text(key: str, text: str, values: Values) -> Any:
+    from jinja2 import TemplateSyntaxError
+
     from lm_eval.config.fields import compile_field, fields_read, is_jinja
 
     if not is_jinja(text):
@@ -269,6 +271,8 @@ def _filled_text(key: str, text: str, values: Values) -> Any:
         rendered = compile_field(source)({})
     except LmEvalError as error:
         raise ConfigError(f"{key}: {error}") from None
+    except TemplateSyntaxError as error:
+        raise ConfigError(f"{key}: {text!r} is not valid Jinja: {error.message}") from None
     if isinstance(rendered, str):
         return source if is_jinja(rendered) else rendered
     return str(rendered) if key in _TEXT_KEYS else rendered
