@@ -139,6 +139,20 @@ def test_mathematical_equality_with_and_without_sympy(monkeypatch: pytest.Monkey
     assert proved["math_equal,none"] == 1.0
 
 
+def test_majorities_go_by_the_metric_that_is_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = [r"\frac12", "0.5", "3", "3", "1/2"]
+
+    def answered(self: FixedLM, requests: Sequence[GenerateRequest]) -> list[str]:
+        return [f"The final answer is {replies[at % 5]}" for at, _ in enumerate(requests)]
+
+    monkeypatch.setattr(FixedLM, "generate_until", answered)
+    task = text_task(doc_to_target="{{ ['x', '\\\\dfrac{2}{4}'] }}", repeats=5)
+    plain, by_value = scores(**task), scores(**task, primary_metric="math_equal")
+    assert (plain["maj@5,none"], by_value["maj@5,none"]) == (0.0, 1.0)
+    assert by_value["math_equal,none"] == pytest.approx(3 / 5)
+    assert by_value["pass@5,none"] == 1.0
+
+
 def test_sympy_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sympy", None)
     listed = [{"metric": "math_equal", "sympy": True}]

@@ -234,17 +234,27 @@ _EXPLAINED = {
 }
 
 
+Reply = tuple[Hashable | None, float]
+"""The answer that was read (None if none was: the reply has no vote) and its score."""
+Same = Callable[[str, str], bool]
+
+
 def is_repeat_metric(name: str) -> bool:
     """Whether a metric is made from several replies: ``pass@3``, ``maj@5``."""
     return _NAME.fullmatch(name) is not None
 
 
-def repeat_metrics(asked: Sequence[str], repeats: int, *, where: str) -> list[Metric]:
-    """``pass@K`` and ``maj@K`` of a task with K replies to each doc, and those it asks for by name."""
+def repeat_metrics(
+    asked: Sequence[str], repeats: int, *, where: str, same: Same | None = None
+) -> list[Metric]:
+    """``pass@K`` and ``maj@K`` of a task with K replies to each doc, and those it asks for by name.
+
+    ``same`` says which texts are the same answer, in place of ``same_answer``.
+    """
     names = [name for name in asked if is_repeat_metric(name)]
     if repeats > 1:
         names += [f"pass@{repeats}", f"maj@{repeats}"]
-    return [_metric(name, repeats, where) for name in dict.fromkeys(names)]
+    return [_metric(name, repeats, where, same) for name in dict.fromkeys(names)]
 
 
 def value_of(metric: Metric, outcomes: Sequence[TextOutcome]) -> Any:
@@ -288,7 +298,7 @@ class RepeatNotes:
         return notes
 
 
-def _metric(name: str, repeats: int, where: str) -> Metric:
+def _metric(name: str, repeats: int, where: str, same: Same | None) -> Metric:
     match = _NAME.fullmatch(name)
     assert match is not None
     kind, k = match[1], int(match[2])
@@ -298,16 +308,40 @@ def _metric(name: str, repeats: int, where: str) -> Metric:
             f"{'is' if repeats == 1 else 'are'} {repeats}. Set `repeats: {k}` in the task, or ask for a "
             "smaller k."
         )
-    of_replies = _passes(k) if kind == "pass" else _majority(k)
+    of_replies = _passes(k, same) if kind == "pass" else _majority(k, same)
     return Metric(name, _EXPLAINED[kind].format(k=k), of_replies=of_replies)
 
 
-def _passes(k: int) -> Callable[[Sequence[TextOutcome]], float]:
-    return lambda outcomes: pass_chance(sum(map(is_right, outcomes)), len(outcomes), k)
+def _passes(k: int, same: Same | None) -> Callable[[Sequence[TextOutcome]], float]:
+    def passes(outcomes: Sequence[TextOutcome]) -> float:
+        right = sum(score > 0 for _, score in _replies(outcomes, same))
+        return pass_chance(right, len(outcomes), k)
+
+    return passes
 
 
-def _majority(k: int) -> Callable[[Sequence[TextOutcome]], float]:
-    return lambda outcomes: majority_score([(_vote(o), float(is_right(o))) for o in outcomes], k)
+def _majority(k: int, same: Same | None) -> Callable[[Sequence[TextOutcome]], float]:
+    return lambda outcomes: majority_score(_replies(outcomes, same), k)
+
+
+def _replies(outcomes: Sequence[TextOutcome], same: Same | None) -> list[Reply]:
+    """What each reply votes for, and whether that is right."""
+    if same is None or outcomes[0].answers != "text":
+        return [(_vote(outcome), float(is_right(outcome))) for outcome in outcomes]
+    known: list[str] = []
+    replies: list[Reply] = []
+    for outcome in outcomes:
+        if not outcome.reading.is_answer:
+            replies.append((None, 0.0))
+            continue
+        text = str(outcome.reading.value)
+        golds = [gold for gold in outcome.gold if same(text, str(gold))]
+        first = next((at for at, other in enumerate(known) if same(text, other)), len(known))
+        if first == len(known):
+            known.append(text)
+        vote = ("gold", outcome.gold.index(golds[0])) if golds else ("answer", first)
+        replies.append((vote, float(bool(golds))))
+    return replies
 
 
 def _vote(outcome: TextOutcome) -> Hashable | None:
@@ -325,10 +359,6 @@ def _vote(outcome: TextOutcome) -> Hashable | None:
             return "gold", place
     number = only_number(text) if as_number(text) is not None else None
     return ("number", number) if number is not None else ("text", normal_form(text))
-
-
-Reply = tuple[Hashable | None, float]
-"""The answer that was read (None if none was: the reply has no vote) and its score."""
 
 
 def pass_chance(correct: int, n: int, k: int) -> float:

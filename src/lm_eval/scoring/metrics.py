@@ -129,6 +129,8 @@ class Metric:
     """For a score that is made from all replies to a doc at once."""
     compares_texts: bool = False
     """Whether the answers must be texts of their own, not choices."""
+    same: Callable[[str, str], bool] | None = None
+    """Whether two answers are the same, for metrics that say so of an answer and a gold."""
 
     def value(self, outcome: Outcome) -> Any:
         """This doc's value, or None where it does not count here."""

@@ -217,18 +217,22 @@ class OfGolds:
         return self.score(answer, golds) if outcome.reading.is_answer else 0.0
 
 
-def _metric(name: str, explained: str, score: Score) -> tuple[Metric, HarnessMetric]:
+def _metric(
+    name: str, explained: str, score: Score, *, decides: bool = False
+) -> tuple[Metric, HarnessMetric]:
+    """The metric of formats and of plain tasks; ``decides`` whether it says right or wrong."""
     function = OfGolds(score)
+    same = (lambda answer, gold: score(answer, [gold]) == 1.0) if decides else None
     return (
-        Metric(name, explained, of_text=function.of_text, compares_texts=True),
+        Metric(name, explained, of_text=function.of_text, compares_texts=True, same=same),
         HarnessMetric(name, function, "mean", True, (TEXT,), is_built_in=True),
     )
 
 
-EM, EM_FUNCTION = _metric("em", "the text read is a gold, by SQuAD's rules", squad_em)
+EM, EM_FUNCTION = _metric("em", "the text read is a gold, by SQuAD's rules", squad_em, decides=True)
 F1, _ = _metric("f1", "words shared with the best gold, by SQuAD's rules", squad_f1)
 EM_DROP, EM_DROP_FUNCTION = _metric(
-    "em_drop", "the spans read are those of a gold, by DROP's rules", drop_em
+    "em_drop", "the spans read are those of a gold, by DROP's rules", drop_em, decides=True
 )
 F1_DROP, F1_DROP_FUNCTION = _metric(
     "f1_drop", "words shared with the best gold, span by span, by DROP's rules", drop_f1

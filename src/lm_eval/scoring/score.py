@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -96,7 +96,8 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     ]
     if fmt.reads_text:
         named = [*listed, *task.primary_metrics]
-        metrics += repeat_metrics(named, max(task.config.repeats, 1), where=where)
+        same = next((m.same for m in _named(task.primary_metrics, facts) if m.same), None)
+        metrics += repeat_metrics(named, max(task.config.repeats, 1), where=where, same=same)
     known = {metric.name for metric in metrics}
     for name, entry in listed.items():
         if is_repeat_metric(name) or name in known:
@@ -111,6 +112,14 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
         elif metric.compares_texts:
             _warn_choices(name, where)
     return _with_primary(task.primary_metrics, metrics, facts, where)
+
+
+def _named(names: Sequence[str], facts: Mapping[str, bool]) -> Iterator[Metric]:
+    """The metrics of these names that fit what the format gives."""
+    for name in names:
+        metric = None if is_repeat_metric(name) else find_metric({"metric": name}, **facts)
+        if metric is not None and metric.fits(**facts):
+            yield metric
 
 
 def _with_primary(

@@ -415,6 +415,7 @@ MATH_EQUAL = Metric(
     "the answer is mathematically equal to a gold",
     of_text=OfGolds(_best).of_text,
     compares_texts=True,
+    same=math_equal,
 )
 MATH_EQUAL_FUNCTION = HarnessMetric(
     "math_equal", math_equal_metric, "mean", True, (TEXT,), is_built_in=True
