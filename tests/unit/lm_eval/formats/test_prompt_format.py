@@ -193,3 +193,18 @@ def test_greedy_accuracy_and_perplexity_of_the_target() -> None:
     estimate = metrics[1].aggregate([-1.0, -3.0])
     assert estimate.value == pytest.approx(math.exp(2.0))
     assert estimate.low < estimate.value < estimate.high
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("mcq_cot", "The best answer is A"),
+        ("cot", "The final answer is Yes"),
+        ("boxed", r"\boxed{Yes}"),
+        ("gsm8k", "#### Yes"),
+    ],
+)
+def test_worked_reasoning_is_shown_before_the_answer(name: str, answer: str) -> None:
+    task = task_of(name, WEATHER, doc_to_rationale="{{ p }} and {{ subject }} is wet.")
+    assert task.shot_turn(0).answer == f"It rains and rain is wet.\n{answer}"
+    assert task_of(name, WEATHER).shot_turn(0).answer == answer
