@@ -33,6 +33,7 @@ FILES = (
     DATA / "replies" / "fresh_free_text.jsonl",
     DATA / "nuggets" / "fresh.jsonl",
     DATA / "nuggets" / "kinds.jsonl",
+    DATA / "nuggets" / "blind.jsonl",
 )
 NOTHING = "no_answer"
 

@@ -39,8 +39,8 @@ _LONGEST_LINE = 20_000
 class Line:
     """One line that is not blank.
 
-    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``fence``, ``rule`` or ``text``.
-    ``label`` is what an item, field or bare line says; ``cells`` belong to a row. ``mark`` is the
+    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``verdict``, ``fence``, ``rule``,
+    ``keyed`` or ``text``; ``label`` is what the line says; ``cells`` belong to a row. ``mark`` is the
     letter that numbers an item; ``is_bare``: its number has neither a word nor a point beside it.
     """
 
@@ -138,6 +138,29 @@ def _fill(line: Line, words: LabelWords) -> None:
     if is_numbered and _item(line, source, words) and line.label is not None:
         return
     any(read(line, source, words) for read in _READERS)
+    verdict = _verdict(source, words) if line.kind in ("text", "keyed") else None
+    if verdict is not None:
+        line.kind, line.label, line.explained = "verdict", verdict, line.kind == "keyed"
+
+
+_VERDICT = re.compile(
+    r"(?:\A|[.!?][\"'”)]?[ \t]+)(?:(?:therefore|thus|so|hence|consequently),?[ \t])?"
+    r"(?:(?:the|my|its)[ \t](?:label|verdict|assignment|decision)[ \t]is:?"
+    r"|I(?:'d|[ \t]would)?[ \t](?:label|rate|classify|mark)[ \t](?:this|it)(?:[ \t]nugget)?(?:[ \t]as)?)"
+    r"[ \t](?P<label>[^.!?,;:\n]{4,40})[.!]?[*_`\"']{0,3}\Z",
+    re.IGNORECASE,
+)
+
+
+_LABEL_WORD = re.compile(r"\b(?:partial_|not_)?support\b", re.IGNORECASE)
+
+
+def _verdict(source: str, words: LabelWords) -> Label | None:
+    """The label of a text that ends ``Therefore the label is support.`` and names no other."""
+    found = _VERDICT.search(source, max(0, len(source) - 140))
+    if found is None or _LABEL_WORD.search(source, 0, found.start()):
+        return None
+    return words(found["label"], strict_slot=False)
 
 
 _GROUP = re.compile(
@@ -180,16 +203,28 @@ def _remarked(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
+_MARK_FIRST = re.compile(
+    r"[ \t]*(?:[-•+*][ \t]+)?(?P<mark>[✅✔☑✓🟢⚠🟡❌✗✘✖🔴])\ufe0f?[ \t]*(?=[*_`(\[#]{0,3}[^\W_])"
+)
+
+
 def _item(line: Line, source: str, words: LabelWords) -> bool:
     """True if the line begins with a bullet or a number; a letter only if a label follows."""
+    marked = _MARK_FIRST.match(source) if not source.isascii() else None
+    if marked is not None:  # ``❌ 2. not_support`` says what ``2. ❌ not_support`` does
+        source = source[marked.end() :]
     start = item_start(source)
-    if start is None:
+    if start is None or (marked is not None and start.number is None):
         return False
     body = source[start.end :].strip(" \t|")
+    if marked is not None:
+        body = f"{marked['mark']} {body}"
     aside = _ASIDE.match(body) if start.is_loose and not start.is_bare else None
     if aside is not None:  # ``N1 (air support came late): support``
         body = body[aside.end() :].strip()
     label, explained = body_label(body, words)
+    if label is None and not start.is_loose:
+        label = _verdict(body, words)
     if label is None and (start.is_loose or start.mark):
         return False
     if start.is_loose and explained and aside is None and leading_label(body, words) is None:

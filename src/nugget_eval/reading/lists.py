@@ -10,7 +10,7 @@ from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, index_of
 from nugget_eval.reading.cues import is_nugget, is_turn_back
 from nugget_eval.reading.grids import grid, names_label, quoted
 from nugget_eval.reading.lines import Line, read_lines, split_cells
-from nugget_eval.reading.numbering import numbers_of
+from nugget_eval.reading.numbering import is_numbers, numbers_of
 from nugget_eval.reading.remarks import body_label
 from nugget_eval.reading.spellings import LABELS, ORDER, STEM, Label
 
@@ -90,6 +90,8 @@ class _Collector:
             return
         if run.kind == "group" and not _is_of_numbers(run):
             return
+        if run.kind == "heading" and run.lines[-1].kind == "label":
+            return  # the labels may belong to what is above them
         candidate = grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
         if candidate is not None:
             self.found.append(candidate)
@@ -109,6 +111,13 @@ class _Collector:
 
     def _item(self, line: Line) -> None:
         run = self.run
+        if run is not None and self._is_under_label(run, line):
+            if run.kind == "label":
+                run.kind, run.slots = "heading", []
+            heading = next(one for one in reversed(run.lines) if one.kind == "label")
+            run.lines.append(line)
+            run.slots.append(Slot(heading.label, line.index, line.span))
+            return
         if line.bullet in _ARROWS and line.label is not None and self._awaits_label():
             self._complete(line)
             return
@@ -122,8 +131,18 @@ class _Collector:
         run.lines.append(line)
         run.slots.append(Slot(line.label, line.index, line.span, line.explained))
 
+    @staticmethod
+    def _is_under_label(run: _Run, line: Line) -> bool:
+        """True for ``- Nugget 3``, and nothing else, below a line that is a label."""
+        is_headed = run.kind == "heading" or (run.kind == "label" and len(run.lines) == 1)
+        is_one = line.index is not None and len(re.findall(r"\d+", line.text)) == 1
+        return is_headed and is_one and is_numbers(line.text)
+
     def _label(self, line: Line) -> None:
         run = self.run
+        if run is not None and run.kind == "heading":
+            run.lines.append(line)
+            return
         if self._awaits_label() and (not line.after_blank or self._awaits_only_one()):
             self._complete(line)
             return
@@ -154,6 +173,16 @@ class _Collector:
         joins = self.run is not None and not self.run.has_text_after_blank
         slots = (Slot(line.label, int(number), line.span) for number in line.cells)
         self._add("group", line, *slots, joins=joins)
+
+    def _verdict(self, line: Line) -> None:
+        """The end of what is said about a numbered item, as far as every item before it has a label."""
+        run = self.run
+        if run is not None and run.kind == "numbered" and run.slots:
+            is_first = run.slots[-1].label is None and self._awaits_only_one()
+            if is_first or run.lines[-1].kind == "verdict":
+                self._complete(line)
+                return
+        (self._keyed if line.explained else self._text)(line)
 
     def _complete(self, line: Line) -> None:
         """Give the last item its label; a second, different one makes it unknown."""
@@ -214,6 +243,8 @@ class _Collector:
         self._before = line
         if run is None:
             return
+        if run.kind == "numbered" and run.lines[-1].kind == "verdict" and STEM.search(line.text):
+            run.slots[-1] = replace(run.slots[-1], label=None)  # the verdict may be taken back
         if run.kind in ("row", "label", "field", "keyed"):
             if run.kind == "row" and _is_row_like(run.lines[-1], line):
                 run.lines.append(line)
@@ -320,6 +351,7 @@ _STYLES = {
     "field": ("prose", "fields"),
     "keyed": ("yaml", "keyed"),
     "group": ("yaml", "grouped"),
+    "heading": ("markdown", "grouped"),
 }
 
 

@@ -53,6 +53,10 @@ _LAST_SENTENCE = re.compile(
 NEGATIONS = names("not no never against nor nicht kein keine pas non não ne не нет")
 """Words that deny the label behind them."""
 _NEGATED = re.compile(rf"(?:\A|\W)(?:{'|'.join(sorted(NEGATIONS))})\W{{0,4}}\Z", re.IGNORECASE)
+_ELLIPSIS = re.compile(  # ``The year is given, the place is not. support``
+    r"\b(?!(?:it|this|that)[ ])\w+[ ](?:is|are|was|were|does|do|did)[ ]not\.[ \t]+\Z", re.IGNORECASE
+)
+"""A denial that ends a sentence of its own, and so does not deny the label behind it."""
 _NEAR_END = 400
 _MARKED_END = re.compile(
     r"(?:[*`]{1,3}|[(\[])(?P<label>(?:partial_|not_)?support|[A-Z_]*SUPPORT)(?:[*`]{1,3}|[)\]])\.?\Z"
@@ -304,7 +308,8 @@ def _part_label(body: str, start: int, end: int, words: LabelWords) -> tuple[Lab
         label = None
     if label is None:
         return ()
-    return LABELS if _NEGATED.search(body, 0, start) else (label,)
+    is_denied = _NEGATED.search(body, 0, start) and not _ELLIPSIS.search(body, 0, start)
+    return LABELS if is_denied else (label,)
 
 
 def slot_label(text: str, words: LabelWords, *, comments_only: bool = False) -> Label | None:

@@ -298,17 +298,33 @@ _OBJECT = re.compile(r"\{([^{}]*)(\}|\Z)")
 _PAIRS = re.compile(  # [(1, 'support'), (2, 'not_support')]
     r"\[\s*\((?P<first>[^()\n]{1,80})\)(?:\s*,\s*\([^()\n]{1,80}\)){0,500}\s*,?\s*\]"
 )
+_TEXT_PAIR = (  # ('Bees collect nectar', 'support')
+    r"\(\s{0,9}(?:\"(?:[^\"\\\n]|\\.){1,400}\"|'(?:[^'\\\n]|\\.){1,400}')"
+    r"\s{0,9},\s{0,9}[\"'][^\"'\n]{4,40}[\"']\s{0,9}\)"
+)
+_TEXT_PAIRS = re.compile(
+    rf"\[\s*{_TEXT_PAIR}(?:\s{{0,9}},\s{{0,9}}{_TEXT_PAIR}){{0,500}}\s*,?\s*\]"
+)
+_TEXT_PAIR_ITEM = re.compile(_TEXT_PAIR)
 _PAIR_ITEM = re.compile(
     r"\(\s*[\"']?(?P<key>[^,\"']{1,30})[\"']?\s*,\s*[\"']?(?P<label>[^,\"']{4,40})[\"']?\s*\)"
 )
 
 
 def tuple_pairs(text: str, words: LabelWords) -> Iterator[Candidate]:
-    """Lists of Python tuples, each a number and a label."""
+    """Lists of Python tuples, each a number or a nugget's text, and a label."""
     for found in _PAIRS.finditer(text):
         items = list(_PAIR_ITEM.finditer(found[0]))
         slots = [Slot(words(item["label"]), index_of(item["key"])) for item in items]
         if len(items) == found[0].count("(") and all(slot.index is not None for slot in slots):
+            candidate = make("python_list", "pairs", found.span(), slots)
+            if candidate is not None:
+                yield candidate
+    for found in _TEXT_PAIRS.finditer(text):
+        pairs = [item[0].rpartition(",") for item in _TEXT_PAIR_ITEM.finditer(found[0])]
+        keys = [key.strip("( \t\n\"'") for key, _, _ in pairs]
+        if all(index_of(key) is None and words(key) is None for key in keys):
+            slots = [Slot(words(label)) for _, _, label in pairs]
             candidate = make("python_list", "pairs", found.span(), slots)
             if candidate is not None:
                 yield candidate
