@@ -1,6 +1,7 @@
 """Whole real splits as the hub has them: the files of ``../shared/data/full`` under their hub names.
 
-For tests that run tasks of the library on real rows; they are skipped where the folder is absent.
+For tests that run tasks of the library on real rows; they are skipped where the folder is absent. A
+split of examples that is not there is the split that is asked.
 """
 
 from __future__ import annotations
@@ -57,12 +58,19 @@ def real_repos() -> dict[str, dict[str, Files]]:
         "allenai/ai2_arc": {
             "ARC-Challenge": {"test": text_of("arc_test"), "train": text_of("arc_validation")}
         },
-        "tau/commonsense_qa": {"default": {"validation": text_of("csqa_validation")}},
+        "tau/commonsense_qa": {
+            "default": {split: text_of("csqa_validation") for split in ("train", "validation")}
+        },
         "openai/gsm8k": {"main": {s: text_of(f"gsm8k_{s}") for s in ("train", "test")}},
-        "google-research-datasets/nq_open": {"nq_open": {"validation": text_of("nq_validation")}},
+        "google-research-datasets/nq_open": {
+            "nq_open": {split: text_of("nq_validation") for split in ("train", "validation")}
+        },
         "oskarvanderwal/bbq": {"Age": {"test": text_of("bbq_age")}},
         "google/IFEval": {"default": {"train": text_of("ifeval")}},
-        "juletxara/mgsm": {code: {"test": text_of(f"mgsm_{code}")} for code in ("de", "en", "ja")},
+        "juletxara/mgsm": {
+            code: {split: text_of(f"mgsm_{code}") for split in ("train", "test")}
+            for code in ("de", "en", "ja")
+        },
         "SaylorTwift/bbh": {
             name: {"test": gzip.decompress(path.read_bytes())} for name, path in bbh.items()
         },

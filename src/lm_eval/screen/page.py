@@ -29,6 +29,8 @@ DOT = " · "
 MOST_TASKS = 6
 """Tasks whose formats are compared on the screen; ``lm-eval compare`` has the others."""
 MOST_REMARKS = 6
+MOST_ROWS = 30
+"""With more scores than these, those of a group stand for its tasks."""
 LABEL = 14
 """The width of the labels before findings: ``Inconclusive`` and two spaces."""
 COMMAND = 9
@@ -48,7 +50,10 @@ def print_screen(
     blocks = _comparisons(outcome) if compares else ()
     console.print(Paragraph("", heading(outcome), "bold"))
     console.print()
-    _print_scores(rows, console)
+    shown, folded = _folded(rows)
+    _print_scores(shown, console)
+    if folded:
+        console.print(Paragraph("", folded))
     print_findings(blocks, console)
     _print_remarks(list(remarks(results, blocks, names_tasks=names_tasks)), console)
     console.print()
@@ -105,13 +110,27 @@ def _items(results: Sequence[TaskResult], which: str) -> str:
 # Scores
 
 
+def _folded(rows: Sequence[ScoreRow]) -> tuple[Sequence[ScoreRow], str]:
+    """The rows to show, and a line for the others: of a large family its groups alone."""
+    groups = [row for row in rows if row.is_group]
+    if len(rows) <= MOST_ROWS or not groups:
+        return rows, ""
+    tasks = [row for row in rows if not row.is_group and row.estimate is not None]
+    ordered = sorted(tasks, key=lambda row: row.estimate.value if row.estimate else 0.0)
+    low, high = (
+        f"{short(row.estimate.value if row.estimate else None)} ({row.name})"
+        for row in (ordered[0], ordered[-1])
+    )
+    return groups, f"{counted(len(tasks), 'score')} from {low} to {high}; --table full lists them."
+
+
 def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
     from rich.text import Text
 
     lines = score_lines(rows, console.width, console.encoding)
     first_group = next((place for place, row in enumerate(rows) if row.is_group), None)
     for place, line in enumerate(lines):
-        if first_group is not None and place == first_group + 1 and len(lines) == len(rows) + 1:
+        if first_group and place == first_group + 1 and len(lines) == len(rows) + 1:
             console.print()
         console.print(Text(line, style="dim" if place == 0 and len(lines) > len(rows) else ""))
 

@@ -29,7 +29,7 @@ WORTH_REREADING = 0.2
 """Share of unread replies that another phrase must read for it to be named."""
 BIAS_Z, BIAS_SHARE = 3.5, 0.1
 """A label is called preferred where it is chosen this many standard errors, and by this share of the
-items, more often than it is right."""
+items, more often than it is right and than someone who guesses would choose it."""
 QUOTE_CHARS = 22
 _SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
 REASONS = {
@@ -134,7 +134,7 @@ def preferred_label(tally: ChoiceTally) -> str | None:
         return None
     best, most = None, 0.0
     for label, count in tally.chosen.items():
-        expected = tally.right[label] / right
+        expected = max(tally.right[label] / right, 1 / len(tally.right))
         share = count / chosen
         error = math.sqrt(max(expected * (1 - expected), 0.25 / chosen) / chosen)
         if share - expected > max(BIAS_Z * error, BIAS_SHARE, most):

@@ -175,11 +175,13 @@ def score_lines(rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8") -
     figures, parsed = _figures(rows), _parsed_columns(rows)
     left = [names, *(_block(column, rows) for column in figures)]
     right = [_block(column, rows) for column in parsed]
-    room = width - sum(cell_len(GAP + block[0]) for block in (*left, *right))
-    if room >= LEAST_PICTURE:
-        return _joined([*left, _picture(rows, min(room, MOST_PICTURE), encoding), *right])
-    if room + len(GAP) >= 0:
-        return _joined([*left, *right])
+    for after in (right, right[:1], []):  # the share parsed says most, and goes last
+        room = width - sum(cell_len(GAP + block[0]) for block in (*left, *after))
+        if room >= LEAST_PICTURE:
+            picture = _picture(rows, min(room, MOST_PICTURE), encoding)
+            return _joined([*left, picture, *after])
+        if room + len(GAP) >= 0:
+            return _joined([*left, *after])
     return _stacked(rows, [*figures, *parsed])
 
 
