@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, index_of, make
-from nugget_eval.reading.cues import is_nugget, is_turn_back
+from nugget_eval.reading.cues import is_nugget, is_revising, is_turn_back
 from nugget_eval.reading.grids import grid, names_label, quoted
 from nugget_eval.reading.lines import Line, read_lines, split_cells
 from nugget_eval.reading.numbering import is_numbers, numbers_of
@@ -243,7 +243,7 @@ class _Collector:
         self._before = line
         if run is None:
             return
-        if run.kind == "numbered" and run.lines[-1].kind == "verdict" and STEM.search(line.text):
+        if run.kind == "numbered" and run.lines[-1].kind == "verdict" and _may_revise(line.text):
             run.slots[-1] = replace(run.slots[-1], label=None)  # the verdict may be taken back
         if run.kind in ("row", "label", "field", "keyed"):
             if run.kind == "row" and _is_row_like(run.lines[-1], line):
@@ -252,6 +252,11 @@ class _Collector:
                 self.finish()
         elif line.after_blank and not line.indent:
             run.has_text_after_blank = True
+
+
+def _may_revise(text: str) -> bool:
+    """True if a line below a verdict may take it back."""
+    return bool(STEM.search(text)) or is_revising(text) or text.startswith("But ")
 
 
 def _is_of_numbers(run: _Run) -> bool:

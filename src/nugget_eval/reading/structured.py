@@ -25,6 +25,7 @@ from nugget_eval.reading.candidates import (
     key_of,
     make,
 )
+from nugget_eval.reading.cues import is_nugget
 from nugget_eval.reading.remarks import body_label, slot_label, takes_back
 from nugget_eval.reading.spellings import STEM, label_sequence
 
@@ -323,7 +324,7 @@ def tuple_pairs(text: str, words: LabelWords) -> Iterator[Candidate]:
     for found in _TEXT_PAIRS.finditer(text):
         pairs = [item[0].rpartition(",") for item in _TEXT_PAIR_ITEM.finditer(found[0])]
         keys = [key.strip("( \t\n\"'") for key, _, _ in pairs]
-        if all(index_of(key) is None and words(key) is None for key in keys):
+        if all(is_nugget(key, is_pointed=False) for key in keys):
             slots = [Slot(words(label)) for _, _, label in pairs]
             candidate = make("python_list", "pairs", found.span(), slots)
             if candidate is not None:
