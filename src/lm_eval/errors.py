@@ -274,11 +274,16 @@ def place(task: str | None, field: str | None, doc_id: int | None, *, what: str 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:
     """The valid name closest to ``name``, or None when nothing comes close."""
+    return next(iter(nearest_names(name, valid, most=1)), None)
+
+
+def nearest_names(name: str, valid: Iterable[str], most: int = 4) -> list[str]:
+    """The valid names that come close to ``name``, the closest first."""
     import difflib  # only a mistake needs it
 
     options = {str(option).lower(): str(option) for option in valid}
-    matches = difflib.get_close_matches(str(name).lower(), options, n=1, cutoff=0.6)
-    return options[matches[0]] if matches else None
+    matches = difflib.get_close_matches(str(name).lower(), options, n=most, cutoff=0.6)
+    return [options[match] for match in matches]
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:

@@ -208,6 +208,14 @@ _VALIDATE = {
 }
 
 
+_LS = {
+    "--search WORD …": "with tasks: those that have all these words in their name, tags or summary",
+    "--tag TAG": "with tasks: those with this tag",
+    "--language LANGUAGE": "with tasks: those in this language, such as de, deu or German",
+    "--json": "with tasks: one JSON object a line",
+}
+
+
 def _add_run(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
@@ -232,6 +240,10 @@ def _add_ls(commands: Any) -> None:
     )
     kinds = ("tasks", "formats", "models", "groups", "subtasks", "tags")
     parser.add_argument("what", type=one_of(*kinds), metavar="|".join(kinds))
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="with tasks: all about these tasks or groups"
+    )
+    add_options(parser, _LS)
     add_paths(parser)
 
 

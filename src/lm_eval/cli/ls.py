@@ -6,6 +6,7 @@ import argparse
 import textwrap
 from collections.abc import Sequence
 
+from lm_eval.errors import UsageError
 from lm_eval.text.terminal import visible
 
 MANY_ROWS = 500
@@ -15,6 +16,15 @@ LEAST_WIDTH = 20
 
 def ls(args: argparse.Namespace) -> int:
     """Print one table of names."""
+    if args.what == "tasks":
+        _print_tasks(args)
+        return 0
+    for flag in ("names", "search", "tag", "language", "json"):
+        if getattr(args, flag):
+            raise UsageError(
+                f"`lm-eval ls {args.what}` takes no {'names' if flag == 'names' else f'--{flag}'}: that "
+                "is for `lm-eval ls tasks`."
+            )
     if args.what == "models":
         _print(("Model", "Where"), _models())
     elif args.what == "formats":
@@ -31,6 +41,22 @@ def ls(args: argparse.Namespace) -> int:
     else:
         _print_names(args)
     return 0
+
+
+def _print_tasks(args: argparse.Namespace) -> None:
+    narrowed = {"tag": args.tag, "language": args.language, "search": args.search or ()}
+    if not args.names:
+        from lm_eval.cli.catalog import list_tasks
+
+        list_tasks(args.include_path, **narrowed, as_json=args.json)
+        return
+    if any(narrowed.values()) or args.json:
+        raise UsageError("Give names, or --search, --tag, --language and --json, not both.")
+    from lm_eval.cli.card import print_card
+
+    for at, name in enumerate(args.names):
+        print("\n" if at else "", end="")
+        print_card(name, args.include_path)
 
 
 def _models() -> list[tuple[str, ...]]:
@@ -60,15 +86,10 @@ def _print_names(args: argparse.Namespace) -> None:
     from lm_eval.tasks.index import TaskNames, task_roots
 
     names = TaskNames(task_roots(args.include_path))
-    kind = {"tasks": "task", "subtasks": "task", "groups": "group", "tags": "tag"}[args.what]
+    kind = {"subtasks": "task", "groups": "group", "tags": "tag"}[args.what]
     rows = []
-    listed = names.of_kind(kind)  # type: ignore[arg-type]  # one of the three kinds
-    if args.what == "tasks":
-        listed = sorted([*listed, *names.families()])
-    for name in listed:
+    for name in names.of_kind(kind):  # type: ignore[arg-type]  # one of the three kinds
         entry = names.entries[name]
-        if args.what == "tasks" and entry.family not in (None, name):
-            continue  # its family has a line
         path = entry.path or ", ".join(entry.members)
         is_family = entry.family == name
         rows.append((name, f"{path} ({len(entry.members)} tasks)" if is_family else path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
     nearest,
+    nearest_names,
 )
 from lm_eval.registry import TASK_GROUPS, TASKS
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
@@ -177,10 +179,12 @@ class Definitions:
         problem = ""
         if self.problems:
             problem = f" Not everything could be read; the first problem: {self.problems[0]}"
+        near = nearest_names(name, self.index)
+        others = f" Other names like it: {listing(near[1:])}." if near[1:] else ""
         return UnknownTaskError(
-            f"Unknown task {name!r}.{did_you_mean(name, self.index)} Known: "
-            f"{listing(sorted(self.index))}. {_where_to_look(name)}; list all with `lm-eval ls "
-            f"tasks`.{problem}",
+            f"Unknown task {name!r}.{did_you_mean(name, self.index)}{others} Search with `lm-eval ls "
+            f"tasks --search {shlex.quote(name)}`, or see all with `lm-eval ls tasks`. "
+            f"{_where_to_look(name)}.{problem}",
             name=name,
             nearest=nearest(name, self.index),
         )

@@ -275,7 +275,7 @@ class TaskDocs(HarnessMethods):
         bad = self._known_bad
         if bad is None:
             return True
-        if self.pool_rules.excludes_doc:  # the pool is the split that is asked
+        if self.pool_rules.excludes_doc and not self.uses_sample_rows:  # the pool is what is asked
             return bad.reason(place) is None
         return bad.reason_of(self.fewshot_docs[place]) is None
 
@@ -331,6 +331,8 @@ class TaskDocs(HarnessMethods):
             return PoolRules(draws_one_more, excludes_doc=False)
         pool = named or config.training_split or config.validation_split or config.test_split
         is_same = pool == (config.test_split or config.validation_split)
+        if self.uses_sample_rows:  # which serve every split
+            is_same = any(doc != self.fewshot_docs[0] for doc in self.fewshot_docs)
         return PoolRules(draws_one_more, excludes_doc=is_same and not self.parity)
 
     def cluster_of(self, doc_id: int) -> str | None:

@@ -16,16 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, UsageError, did_you_mean
 from lm_eval.text.files import cache_folder
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.keys.facts import TaskFacts
 
 FileKind = Literal["task", "group", "family"]
 Stamp = tuple[int, int]
 """Modification time in nanoseconds, and size."""
 
-_FORMAT = 2
+_FORMAT = 3
 _KEYS = ("task", "group", "class", "tag", "each", "areas")
 
 
@@ -41,6 +44,14 @@ class IndexedFile:
     """The tasks of a family, whose name is that of their group."""
     areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The other groups of a family, and their tasks."""
+    fact_row: Sequence[Any] = ()
+
+    @property
+    def facts(self) -> TaskFacts:
+        """What the file says of its task, for lists."""
+        from lm_eval.tasks.keys.facts import TaskFacts
+
+        return TaskFacts.from_row(self.fact_row)
 
     def entries(self) -> list[Entry]:
         """Every name that the file defines."""
@@ -67,6 +78,7 @@ class _Known:
     tags: tuple[str, ...]
     members: tuple[str, ...] = ()
     areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fact_row: Sequence[Any] = ()
 
 
 def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
@@ -82,8 +94,8 @@ def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
             except LmEvalError as error:
                 problems.append(error)
                 continue
-            facts = known.kind, known.name, known.tags, known.members, known.areas
-            files.append(IndexedFile(path, *facts))
+            said = known.kind, known.name, known.tags, known.members, known.areas
+            files.append(IndexedFile(path, *said, known.fact_row))
     if reader.has_news:
         _save(root, reader.found)
     return files, problems
@@ -119,21 +131,27 @@ class _Reader:
         return f"{time}:{size}|{path}"
 
     def _read(self, path: str, stamp: Stamp) -> _Known:
+        from lm_eval.tasks.keys.facts import facts_of
+
         keys, chain = self._keys(path, ())
         includes = tuple(self._stamp_text(include) for include in chain)
         kind, tags = _kind(keys), _tags(keys.get("tag"), path)
         if kind != "family":
-            return _Known(stamp, includes, kind, str(keys[kind]) if kind else "", tags)
+            name, row = (str(keys[kind]), facts_of(keys).row()) if kind else ("", ())
+            return _Known(stamp, includes, kind, name, tags, fact_row=row)
         from lm_eval.tasks.families import Family
 
         family = Family.from_mapping(keys, source=path)
-        return _Known(stamp, includes, kind, family.name, tags, tuple(family.members), family.areas)
+        row = facts_of(keys, family.members.values()).row()
+        names = tuple(family.members)
+        return _Known(stamp, includes, kind, family.name, tags, names, family.areas, row)
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The keys that decide a file's name and kind, includes merged, and the files included."""
         if path in self._merged:
             return self._merged[path], self._chains[path]
         from lm_eval.config.yaml import read_yaml_file  # late: most often no file has changed
+        from lm_eval.tasks.keys.facts import FACT_KEYS
 
         data = read_yaml_file(path, run_code=False)
         merged: dict[str, Any] = {}
@@ -146,7 +164,7 @@ class _Reader:
             inherited, below = self._keys(target, (*above, path))
             merged.update(inherited)
             chain += [target, *below]
-        merged.update({key: data[key] for key in _KEYS if key in data})
+        merged.update({key: data[key] for key in (*_KEYS, *FACT_KEYS) if key in data})
         if above:  # only includes are met again
             self._merged[path], self._chains[path] = merged, tuple(chain)
         return merged, tuple(chain)
@@ -237,18 +255,20 @@ def _remembered(
     kind: FileKind | None,
     name: str,
     tags: list[str],
+    fact_row: Sequence[Any],
     members: Sequence[str] = (),
     areas: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> _Known:
     inside = {area: tuple(tasks) for area, tasks in areas.items()}
-    return _Known((time, size), tuple(includes), kind, name, tuple(tags), tuple(members), inside)
+    named = tuple(includes), kind, name, tuple(tags), tuple(members)
+    return _Known((time, size), *named, inside, fact_row)
 
 
 def _save(root: Path, known: Mapping[str, _Known]) -> None:
     """Remember, by a rename so that no reader sees half a file; a read-only home is not an error."""
     rows = {
         path: [
-            *(*file.stamp, file.includes, file.kind, file.name, file.tags),
+            *(*file.stamp, file.includes, file.kind, file.name, file.tags, file.fact_row),
             *((file.members, file.areas) if file.kind == "family" else ()),
         ]
         for path, file in known.items()
@@ -299,6 +319,8 @@ class TaskNames:
     def __init__(self, roots: Sequence[Path], *, parity: bool = False) -> None:
         self._parity = parity
         self.entries: dict[str, Entry] = {}
+        self.files: list[tuple[Path, IndexedFile]] = []
+        """Every file that defines something, with the folder it was found under."""
         self.problems: list[LmEvalError] = []
         """Files that could not be indexed; the other names are there nonetheless."""
         for root in roots:
@@ -316,6 +338,7 @@ class TaskNames:
         files, problems = index_folder(root)
         self.problems += problems
         tags: dict[str, list[str]] = {}
+        self.files += [(root, file) for file in files if file.kind is not None]
         for file in files:
             for entry in file.entries():
                 self._add(entry, root)

@@ -45,8 +45,8 @@ def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:
     """The invented rows as each split that the task names.
 
     In a family, ``{{ name }}`` in a row stands for the task's value of that variable of ``each``.
-    The split that is asked has each row once. The others begin with the second row, so that a doc is
-    not its own first example, and have the rows as often as examples may need them.
+    The split that is asked has each row once. The others begin with the second row and have the rows
+    as often as examples may need them; no doc is its own example, as long as there are two rows.
     """
     spec = config.sample_rows
     named, values = (spec["file"], spec.get("values")) if isinstance(spec, Mapping) else (spec, {})

@@ -1,0 +1,367 @@
+"""``lm-eval ls tasks``: the benchmarks there are, by folder, and the words that find one among them.
+
+In: the index of task files, which knows of each what its list line says. Out: lines as wide as the
+terminal, or one JSON object for each. No task is loaded and no library lays out a table: the list of a
+thousand tasks is there at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.tasks.index import IndexedFile, TaskNames, task_roots
+from lm_eval.tasks.keys.facts import TaskFacts
+from lm_eval.text.terminal import is_terminal, visible
+
+MOST_MEMBERS = 8
+"""Tasks of one family that are listed one by one because they are what was searched for."""
+_LEAST_SUMMARY = 16
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class ListedTask:
+    """A line of the list: a task, a family of tasks, or a suite."""
+
+    name: str
+    folder: str
+    path: str
+    facts: TaskFacts
+    tags: tuple[str, ...]
+    members: tuple[str, ...] = ()
+    """The tasks of a family."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({len(self.members)})" if self.members else self.name
+
+    @property
+    def docs(self) -> int | None:
+        return self.facts.docs(len(self.members) or 1)
+
+    @property
+    def languages(self) -> list[str]:
+        return list(dict.fromkeys(filter(None, self.facts.languages)))
+
+    @property
+    def asked_as(self) -> str:
+        facts = self.facts
+        if facts.kind in ("suite", "python"):
+            return ""
+        return (facts.format or "own prompt") + (f" {facts.shots}-shot" if facts.shots else "")
+
+    def member(self, name: str) -> ListedTask:
+        """One task of a family as a line of its own."""
+        facts = self.facts.of_member(self.members.index(name))
+        return replace(self, name=name, facts=facts, members=())
+
+    def as_dict(self) -> dict[str, object]:
+        facts = self.facts
+        said = {
+            "name": self.name,
+            "folder": self.folder,
+            "summary": facts.summary,
+            "kind": facts.kind,
+            "format": facts.format,
+            "shots": facts.shots,
+            "docs": self.docs,
+            "languages": self.languages,
+            "tags": list(self.tags),
+            "licence": facts.licence,
+            "gated": facts.is_gated,
+            "dataset": facts.dataset,
+            "tasks": list(self.members),
+            "file": self.path,
+        }
+        return {key: value for key, value in said.items() if value not in ("", None, [])}
+
+
+def listed_tasks(names: TaskNames, library: Path) -> list[ListedTask]:
+    """Every task and family, and the groups that say what they are for."""
+    listed = []
+    for root, file in names.files:
+        facts = file.facts
+        if file.kind == "group" and not facts.summary:
+            continue
+        folder = _folder_of(file, root, is_library=root == library)
+        listed.append(ListedTask(file.name, folder, file.path, facts, file.tags, file.members))
+    is_library = dict.fromkeys(one.path for root, one in names.files if root == library)
+    return sorted(listed, key=lambda one: (one.path not in is_library, one.folder, one.name))
+
+
+def _folder_of(file: IndexedFile, root: Path, *, is_library: bool) -> str:
+    folder = Path(file.path).parent
+    return folder.relative_to(root).as_posix() if is_library else f"{folder}/"
+
+
+def list_tasks(
+    include_path: Sequence[str] | None,
+    *,
+    tag: str | None = None,
+    language: str | None = None,
+    search: Sequence[str] = (),
+    as_json: bool = False,
+) -> None:
+    """Print the list, narrowed to what was asked for."""
+    roots = task_roots(include_path)
+    names = TaskNames(roots)
+    listed = listed_tasks(names, roots[0])
+    if tag is not None:
+        listed = _tagged(listed, tag)
+    if language is not None:
+        listed = _in_language(listed, language)
+    if search:
+        listed = _found(listed, _WORD.findall(" ".join(search).lower()))
+    if as_json:
+        print("\n".join(json.dumps(one.as_dict(), ensure_ascii=False) for one in listed))
+    else:
+        print("\n".join(_lines(listed, list_width(), by_folder=not search)))
+        print(f"\n{_footer(listed)}")
+    for problem in names.problems:
+        print(f"not read: {visible(str(problem))}", file=sys.stderr if as_json else sys.stdout)
+
+
+# Narrowing
+
+
+def _tagged(listed: Sequence[ListedTask], tag: str) -> list[ListedTask]:
+    found = [one for one in listed if tag.lower() in (known.lower() for known in one.tags)]
+    if not found:
+        tags = sorted({known for one in listed for known in one.tags})
+        raise UsageError(
+            f"No task has the tag {tag!r}.{did_you_mean(tag, tags)} {_all('Tags', tags)}"
+        )
+    return found
+
+
+def _in_language(listed: Sequence[ListedTask], language: str) -> list[ListedTask]:
+    """The tasks in a language; of a family in several languages, those tasks of it."""
+    wanted = language_codes(language)
+    found: list[ListedTask] = []
+    for one in listed:
+        if len(one.languages) < 2:
+            found += [one] if _speaks(one.facts.languages[0], wanted) else []
+            continue
+        places = [at for at, said in enumerate(one.facts.languages) if _speaks(said, wanted)]
+        whole = len(places) == len(one.members)
+        found += [one] if whole else [one.member(one.members[at]) for at in places]
+    if not found:
+        known = sorted({code for one in listed for code in one.languages})
+        raise UsageError(
+            f"No task is in the language {language!r}.{did_you_mean(language, known)} "
+            f"{_all('Languages', known)}"
+        )
+    return found
+
+
+def _speaks(said: str, wanted: frozenset[str]) -> bool:
+    return any(wanted & language_codes(one) for one in said.split(", ") if one)
+
+
+def _found(listed: Sequence[ListedTask], words: Sequence[str]) -> list[ListedTask]:
+    """The tasks that have every word, best first; a word that none has counts as its nearest."""
+    corrected = [_known_word(word, listed) for word in words]
+    for word, meant in zip(words, corrected, strict=True):
+        if meant != word:
+            print(f"Nothing has {word!r}; searching for {meant!r}.", file=sys.stderr)
+    ranked: list[tuple[int, int, ListedTask]] = []
+    for at, one in enumerate(listed):
+        ranks = [_rank(one, word) for word in corrected]
+        if None in ranks:
+            continue
+        inside = [name for name in one.members if all(word in name.lower() for word in corrected)]
+        only_inside = max(rank for rank in ranks if rank is not None) == _IN_MEMBER
+        shown = only_inside and 0 < len(inside) <= MOST_MEMBERS
+        rank = sum(rank for rank in ranks if rank is not None)
+        ranked += [(rank, at, hit) for hit in (map(one.member, inside) if shown else [one])]
+    if not ranked:
+        raise UsageError(
+            f"No task has all of these words: {listing(words)}. Search with fewer, or see all with "
+            "`lm-eval ls tasks`."
+        )
+    return [one for _, _, one in sorted(ranked, key=lambda hit: hit[:2])]
+
+
+_IN_MEMBER = 6
+
+
+def _rank(one: ListedTask, word: str) -> int | None:
+    """How well a word fits, 0 best; None: not at all."""
+    name = one.name.lower()
+    tests: tuple[Callable[[], bool], ...] = (
+        lambda: word == name,
+        lambda: name.startswith(word),
+        lambda: word in name,
+        lambda: any(word in tag.lower() for tag in one.tags),
+        lambda: word in f"{one.facts.summary} {one.facts.dataset}".lower(),
+        lambda: word in f"{one.folder} {one.facts.licence} {one.facts.kind}".lower(),
+        lambda: any(word in member.lower() for member in one.members),
+    )
+    return next((rank for rank, fits in enumerate(tests) if fits()), None)
+
+
+def _known_word(word: str, listed: Sequence[ListedTask]) -> str:
+    if any(_rank(one, word) is not None for one in listed):
+        return word
+    import difflib
+
+    texts = (
+        f"{one.name} {' '.join(one.tags)} {one.facts.summary} {' '.join(one.members)}"
+        for one in listed
+    )
+    known = sorted({known for text in texts for known in _WORD.findall(text.lower())})
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.7)), word)
+
+
+def _all(what: str, known: Sequence[str]) -> str:
+    return f"{what}: {listing(known, 60)}."
+
+
+# Layout
+
+
+_HEADINGS = ("Task", "Docs", "Language", "Kind", "Asked as", "Tags", "Licence", "Summary")
+_DROPPED_FIRST = ("Licence", "Tags", "Kind", "Language", "Asked as")
+"""Columns that a narrow terminal does without, in this order."""
+_MOST = {"Tags": 28, "Licence": 22, "Asked as": 26}
+
+
+def _cells(one: ListedTask) -> dict[str, str]:
+    spoken = one.languages
+    licence = one.facts.licence
+    if one.facts.is_gated:
+        licence = f"gated, {licence}" if licence else "gated"
+    return {
+        "Task": visible(one.title),
+        "Docs": "" if one.docs is None else f"{one.docs:,}",
+        "Language": visible(spoken[0], 12) if len(spoken) == 1 else _several(spoken),
+        "Kind": one.facts.kind,
+        "Asked as": visible(one.asked_as, _MOST["Asked as"]),
+        "Tags": visible(" ".join(one.tags), _MOST["Tags"]),
+        "Licence": visible(licence, _MOST["Licence"]),
+        "Summary": visible(one.facts.summary or Path(one.path).name),
+    }
+
+
+def _several(spoken: Sequence[str]) -> str:
+    return f"{len(spoken)} lang." if spoken else ""
+
+
+def list_width() -> int | None:
+    """The width of the terminal; None for a file or a pipe, where no line is cut."""
+    has_width = is_terminal(sys.stdout) or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if has_width else None
+
+
+def _lines(listed: Sequence[ListedTask], width: int | None, *, by_folder: bool) -> Iterator[str]:
+    rows = [_cells(one) for one in listed]
+    columns = [head for head in _HEADINGS if any(row[head] for row in rows)]
+    widths = {head: max(len(head), *(len(row[head]) for row in rows)) for head in columns}
+    left = _fit(columns, widths, width)
+    if left < 0:
+        yield from _stacked(listed, rows)
+        return
+    yield _line(columns, widths, {head: head for head in columns})
+    folder = None
+    for one, row in zip(listed, rows, strict=True):
+        if by_folder and one.folder != folder:
+            folder = one.folder
+            yield f"\n{visible(folder)}"
+        yield _line(columns, widths, row)
+
+
+def _fit(columns: list[str], widths: dict[str, int], width: int | None) -> int:
+    """Leave out columns until a line fits; what is left of it, below 0 where none does."""
+    if width is None:
+        return 0
+    for head in ("", *_DROPPED_FIRST):
+        if head in columns:
+            columns.remove(head)
+        others = sum(widths[name] + 2 for name in columns if name != "Summary")
+        left = width - others - (2 if "Summary" in columns else 0)
+        if "Summary" in columns and left >= min(_LEAST_SUMMARY, widths["Summary"]):
+            widths["Summary"] = min(left, widths["Summary"])
+            return 0
+        if "Summary" not in columns and left >= 0:
+            return 0
+    columns[:] = [name for name in columns if name != "Summary"]
+    return width - sum(widths[name] + 2 for name in columns)
+
+
+def _line(columns: Sequence[str], widths: dict[str, int], row: dict[str, str]) -> str:
+    cells = []
+    for head in columns:
+        text, most = row[head], widths[head]
+        text = text if len(text) <= most else f"{text[: most - 1]}…"
+        cells.append(text.rjust(most) if head == "Docs" else text.ljust(most))
+    return f"  {'  '.join(cells)}".rstrip()
+
+
+def _stacked(listed: Sequence[ListedTask], rows: Iterable[dict[str, str]]) -> Iterator[str]:
+    """For a very narrow terminal: what there is to say of a task below its name."""
+    for one, row in zip(listed, rows, strict=True):
+        yield visible(one.title)
+        facts = (f"{row['Docs']} docs" if row["Docs"] else "", row["Language"], row["Asked as"])
+        yield f"  {', '.join(filter(None, facts))}"
+
+
+def _footer(listed: Sequence[ListedTask]) -> str:
+    tasks = sum(len(one.members) or (one.facts.kind != "suite") for one in listed)
+    names = f"{len(listed):,} name{'' if len(listed) == 1 else 's'}"
+    return (
+        f"{names}, {tasks:,} task{'' if tasks == 1 else 's'}. One in full: lm-eval ls tasks NAME. "
+        "Narrow the list: --search WORDS, --tag TAG, --language LANGUAGE."
+    )
+
+
+# Languages
+
+
+_LANGUAGES = """
+af afr Afrikaans; am amh Amharic; ar arb ara Arabic; as asm Assamese; az azj aze Azerbaijani;
+be bel Belarusian; bg bul Bulgarian; bn ben Bengali; bo bod Tibetan; ca cat Catalan;
+cs ces Czech; cy cym Welsh; da dan Danish; de deu ger German; el ell Greek; en eng English;
+es spa Spanish; et est ekk Estonian; eu eus Basque; fa pes fas Persian Farsi; fi fin Finnish;
+fil tgl tl Filipino Tagalog; fr fra fre French; ga gle Irish; gl glg Galician; gn grn Guarani;
+gu guj Gujarati; ha hau Hausa; he heb Hebrew; hi hin Hindi; hr hrv Croatian; ht hat Haitian;
+hu hun Hungarian; hy hye Armenian; id ind Indonesian; ig ibo Igbo; is isl Icelandic;
+it ita Italian; ja jpn Japanese; jv jav Javanese; ka kat Georgian; kk kaz Kazakh; km khm Khmer;
+kn kan Kannada; ko kor Korean; ku ckb Kurdish; ky kir Kyrgyz; lg lug Ganda; ln lin Lingala;
+lo lao Lao; lt lit Lithuanian; lv lvs Latvian; mg plt mlg Malagasy; mi mri Maori;
+mk mkd Macedonian; ml mal Malayalam; mn khk Mongolian; mr mar Marathi; ms zsm msa Malay;
+mt mlt Maltese; my mya Burmese; ne npi nep Nepali; nl nld dut Dutch; no nob nb Norwegian;
+ny nya Chichewa; or ory Odia; pa pan Punjabi; pl pol Polish; ps pbt Pashto; pt por Portuguese;
+qu quy Quechua; ro ron rum Romanian; ru rus Russian; rw kin Kinyarwanda; sd snd Sindhi;
+si sin Sinhala; sk slk Slovak; sl slv Slovenian; sn sna Shona; so som Somali;
+sq als sqi Albanian; sr srp Serbian; st sot Sotho; su sun Sundanese; sv swe Swedish;
+sw swh swa Swahili; ta tam Tamil; te tel Telugu; tg tgk Tajik; th tha Thai; ti tir Tigrinya;
+tr tur Turkish; uk ukr Ukrainian; ur urd Urdu; uz uzn Uzbek; vi vie Vietnamese; wo wol Wolof;
+xh xho Xhosa; yo yor Yoruba; zh zho cmn chi Chinese Mandarin; zu zul Zulu
+"""
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Every spelling in lower case → the shortest."""
+    entries = [entry.split() for entry in _LANGUAGES.split(";")]
+    return {word.lower(): words[0] for words in entries for word in words}
+
+
+def language_codes(written: str) -> frozenset[str]:
+    """What a language, as data sets call it, is compared by: ``deu_Latn`` → ``deu_latn``, ``de``."""
+    whole = written.strip().lower().replace("-", "_")
+    words = whole.replace(" ", "_").split("_")
+    known = _known()
+    codes = {known[word] for word in (words[:1] if len(words) < 3 else words) if word in known}
+    if len(words) == 2 and words[0] not in known and words[1] in known:  # North Macedonian
+        codes.add(known[words[1]])
+    return frozenset({whole, *codes})

@@ -1,0 +1,144 @@
+"""What a task file says of its task, in the few words of a list: docs, language, how it is asked.
+
+In: the keys of a file, as ``lm-eval ls tasks`` and the index of files need them. Out: ``TaskFacts``, of
+which the index keeps ``row()``. Nothing here is a setting: a file that says nothing is listed too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+FACT_KEYS = (
+    *("metadata", "doc_to_choice", "template", "formats", "output_type", "num_fewshot"),
+    *("dataset_path", "task_alias", "primary_metric"),
+)
+"""Keys of a task file that facts are made of."""
+_PLAIN = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
+_CHOICE_TEMPLATES = ("mcq", "cloze")
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """A task or family in a list. ``counts`` and ``languages``: one for all tasks, or one for each."""
+
+    summary: str = ""
+    kind: str = "text"
+    """``choices``, ``text``, ``python`` for a task that is a class, ``suite`` for a group of tasks."""
+    format: str = ""
+    """The default format; empty where the file has a prompt of its own."""
+    shots: int = 0
+    licence: str = ""
+    is_gated: bool = False
+    dataset: str = ""
+    counts: Sequence[int | None] = (None,)
+    languages: Sequence[str] = ("",)
+    total: int | None = None
+    """Docs of a family whose file does not say how many each task has."""
+
+    def row(self) -> list[Any]:
+        """The facts as JSON keeps them."""
+        return [list(value) if isinstance(value, tuple) else value for value in astuple(self)]
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> TaskFacts:
+        return cls(*row)
+
+    def docs(self, tasks: int) -> int | None:
+        """The docs of all tasks; None where the file does not say it."""
+        if self.total is not None:
+            return self.total
+        counts = [*self.counts] * (tasks if len(self.counts) == 1 else 1)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    def of_member(self, place: int) -> TaskFacts:
+        """The facts of one task of a family."""
+        from dataclasses import replace
+
+        count = self.counts[place if len(self.counts) > 1 else 0]
+        language = self.languages[place if len(self.languages) > 1 else 0]
+        return replace(self, counts=(count,), languages=(language,), total=None)
+
+
+def facts_of(keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = ()) -> TaskFacts:
+    """The facts of a file; ``members`` are the values of each task of a family."""
+    written = keys.get("metadata")
+    metadata = written if isinstance(written, Mapping) else {}
+    each = [*members] or [{}]
+    return TaskFacts(
+        summary=_said_of_all(metadata.get("summary"), each),
+        kind=_kind(keys),
+        format=_format(keys),
+        shots=_count(keys.get("num_fewshot")) or 0,
+        licence=_said_of_all(metadata.get("licence", metadata.get("license")), each),
+        is_gated=bool(metadata.get("gated")),
+        dataset=_said_of_all(keys.get("dataset_path"), each),
+        counts=_shared([_count(_value(metadata.get("n"), values)) for values in each]),
+        total=_count(metadata.get("total")),
+        languages=_shared([_language(metadata.get("language"), values) for values in each]),
+    )
+
+
+def _kind(keys: Mapping[str, Any]) -> str:
+    if "class" in keys:
+        return "python"
+    if "group" in keys and "each" not in keys:
+        return "suite"
+    template = keys.get("template")
+    has_choices = (
+        keys.get("doc_to_choice") is not None
+        or keys.get("output_type") == "multiple_choice"
+        or (isinstance(template, str) and template.startswith(_CHOICE_TEMPLATES))
+    )
+    return "choices" if has_choices else "text"
+
+
+def _format(keys: Mapping[str, Any]) -> str:
+    written = keys.get("formats", keys.get("template"))
+    if isinstance(written, list):
+        written = written[0] if written else None
+    if isinstance(written, Mapping):
+        named = written.get("name", written.get("template"))
+        written = named if isinstance(named, str) else next(iter(written), None)
+    return _text(written)
+
+
+def _shared(values: Sequence[Any]) -> tuple[Any, ...]:
+    """One value where all are alike."""
+    return tuple(values[:1] if all(value == values[0] for value in values) else values)
+
+
+def _said_of_all(value: Any, each: Sequence[Mapping[str, Any]]) -> str:
+    filled = dict.fromkeys(_text(_value(value, values)) for values in each[:2])
+    return next(iter(filled)) if len(filled) == 1 else ""
+
+
+def _language(value: Any, values: Mapping[str, Any]) -> str:
+    filled = _value(value, values)
+    several = filled if isinstance(filled, list) else [filled]
+    return ", ".join(_text(one) for one in several if one is not None)
+
+
+def _value(value: Any, values: Mapping[str, Any]) -> Any:
+    """What a file says, with a family's values in it; without Jinja where one name is all there is."""
+    if not values or not isinstance(value, str) or "{" not in value:
+        return value
+    plain = _PLAIN.fullmatch(value.strip())
+    if plain is not None:
+        return values.get(plain[1])
+    from lm_eval.tasks.families import filled
+
+    return filled("metadata", value, values)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
